@@ -1,9 +1,7 @@
-//! The rules of a session in one ordered list: what each is for, what it works around, and when it
-//! can go.
+//! The optimizer rules of a session in one ordered list, with their purpose and condition of removal.
 //!
-//! There are three kinds. Rules that work around a fault of DataFusion and rules that keep source order
-//! always run. Rules that speed up queries are [`Switched`]: each has a setting `serrate.rule.NAME`, and
-//! does not change answers.
+//! Rules that work around a bug of DataFusion, and rules that keep source order, always run. Rules that
+//! speed up queries are [`Switched`]: each has a setting `serrate.rule.NAME` and does not change results.
 
 use std::sync::Arc;
 
@@ -69,72 +67,62 @@ pub(in crate::sql) type TypeRule = Arc<dyn AnalyzerRule + Send + Sync>;
 pub(in crate::sql) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 pub(in crate::sql) type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
-/// A rule of a session, and why it is there.
+/// A rule of a session, with the data for its row of the table in `docs/internals/sql.md`.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 struct Rule {
     step: Step,
-    /// The fault without it.
+    /// Wrong behaviour of a session without the rule.
     without: &'static str,
-    /// Numbers of issues and pull requests of `apache/datafusion` about what it works around.
+    /// Issues and pull requests of `apache/datafusion` about the bug that the rule works around.
     upstream: &'static [u32],
     until: Until,
 }
 
-/// When a rule runs.
+/// When a rule runs, relative to DataFusion's rules of the same kind. A string is the name of such a rule.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 enum Step {
-    /// Analyzer rule, before all others.
     FirstOfAll(fn() -> TypeRule),
-    /// Analyzer rule, before type coercion.
     BeforeCoercion(fn() -> TypeRule),
-    /// Analyzer rule, after DataFusion's.
     AfterCoercion(fn() -> TypeRule),
-    /// Logical rule, before DataFusion's.
     FirstLogical(fn() -> LogicalRule),
-    /// Logical rule of DataFusion that does not run.
+    /// Removes this rule of DataFusion.
     WithoutLogical(&'static str),
-    /// Something around every logical rule of DataFusion.
+    /// Wraps every logical rule of DataFusion.
     AroundLogical(&'static str),
-    /// Logical rule, after DataFusion's.
     LastLogical(fn() -> LogicalRule),
-    /// Physical rule, before DataFusion's.
     FirstPhysical(fn() -> PhysicalRule),
-    /// Physical rule, after a certain rule of DataFusion.
     AfterPhysical(&'static str, fn() -> PhysicalRule),
-    /// Physical rule, before a certain rule of DataFusion.
     BeforePhysical(&'static str, fn() -> PhysicalRule),
-    /// Something around every physical rule of DataFusion.
+    /// Wraps every physical rule of DataFusion.
     AroundPhysical(&'static str),
-    /// Physical rule, after DataFusion's.
     LastPhysical(fn() -> PhysicalRule),
 }
 
-/// When a rule can go.
+/// When a rule can be removed.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 enum Until {
-    /// When this test fails: DataFusion is right then.
+    /// When this test fails, because DataFusion has fixed the bug.
     Fails(&'static str),
-    /// When this test passes without it.
+    /// When this test passes without the rule.
     Passes(&'static str),
-    /// Never: it speeds up queries, and the setting `serrate.rule.NAME` switches it off.
+    /// Never: it speeds up queries. The setting `serrate.rule.NAME` switches it off.
     Speed,
-    /// Never: it is a feature, which DataFusion does not have.
+    /// Never: it is a feature that DataFusion does not have.
     Feature,
 }
 
-/// All rules of a session, in the order in which they run. `docs/internals/sql.md` has it as a
-/// table.
+/// All rules of a session in the order in which they run. `docs/internals/sql.md` contains them as a table.
 static RULES: &[Rule] = &[
     Rule {
-        // After type coercion, the original expressions are lost.
+        // Must run first, because type coercion replaces the original expressions.
         step: Step::FirstOfAll(|| Arc::new(ListHints)),
-        without: "errors of operators on lists do not say what to write",
+        without: "errors of operators on lists have no suggestion",
         upstream: &[],
         until: Until::Feature,
     },
     Rule {
         step: Step::BeforeCoercion(|| Arc::new(RowsIn)),
-        without: "`(a, b) IN (SELECT x, y ..)` is refused",
+        without: "`(a, b) IN (SELECT x, y ..)` fails",
         upstream: &[19857],
         until: Until::Feature,
     },
@@ -158,13 +146,13 @@ static RULES: &[Rule] = &[
     },
     Rule {
         step: Step::BeforeCoercion(|| Arc::new(SimilarPatterns)),
-        without: "SIMILAR TO searches for a regular expression",
+        without: "SIMILAR TO searches for its pattern instead of matching the whole string",
         upstream: &[22263, 23188],
         until: Until::Fails("stock_similar_to_still_searches"),
     },
     Rule {
         step: Step::BeforeCoercion(|| Arc::new(DurationWindows)),
-        without: "windows ordered by durations are refused",
+        without: "windows ordered by durations fail",
         upstream: &[24916],
         until: Until::Fails("stock_windows_over_durations_still_fail"),
     },
@@ -182,62 +170,62 @@ static RULES: &[Rule] = &[
     },
     Rule {
         step: Step::AfterCoercion(|| Arc::new(PlainChanges)),
-        without: "DELETE and UPDATE with a query in WHERE change every row",
+        without: "DELETE and UPDATE with a subquery in WHERE change every row",
         upstream: &[24654],
         until: Until::Feature,
     },
     Rule {
         step: Step::AfterCoercion(|| Arc::new(UnnestDependencies)),
-        without: "the key of a group is taken for a key of its unnested rows",
+        without: "a GROUP BY key counts as unique above `unnest`",
         upstream: &[24787],
         until: Until::Fails("stock_unnest_still_keeps_dependencies"),
     },
     Rule {
         step: Step::AfterCoercion(|| Arc::new(FlatUnions)),
-        without: "many UNIONs in a row take quadratic time",
+        without: "planning takes time quadratic in the number of UNIONs",
         upstream: &[17261],
         until: Until::Feature,
     },
-    // From here on, types are coerced.
+    // The following rules need coerced types.
     Rule {
         step: Step::AfterCoercion(|| Arc::new(ComputedLists)),
-        without: "`x IN (1, CASE ..)` finds values that the list does not have",
+        without: "`x IN (1, CASE ..)` is true for values that the list does not contain",
         upstream: &[],
         until: Until::Fails("stock_lists_with_case_are_still_wrong"),
     },
     Rule {
         step: Step::AfterCoercion(|| Arc::new(NestedOrder)),
-        without: "lists and structs with NULL compare and sort in two orders",
+        without: "comparisons and sorts of lists and structs with NULL use different orders",
         upstream: &[],
         until: Until::Fails("stock_comparisons_of_lists_have_least_nulls"),
     },
     Rule {
         step: Step::AfterCoercion(|| Arc::new(QueryValues)),
-        without: "IN and EXISTS as values, and most correlated scalar queries, are refused",
+        without: "IN and EXISTS as values, and most correlated scalar subqueries, fail",
         upstream: &[23022],
         until: Until::Fails("stock_queries_are_no_values"),
     },
     Rule {
         step: Step::AfterCoercion(|| Arc::new(ThreeValuedIn)),
-        without: "NOT IN (query) with NULL returns rows",
+        without: "`NOT IN (query)` returns rows although the query returns a NULL",
         upstream: &[8241, 25347, 25473],
         until: Until::Fails("stock_in_is_still_two_valued"),
     },
     Rule {
         step: Step::AfterCoercion(|| Arc::new(EmptyQueries)),
-        without: "a scalar query without rows is taken to be never NULL",
+        without: "a scalar subquery that may return no row counts as never NULL",
         upstream: &[],
         until: Until::Fails("stock_queries_without_rows_are_still_values"),
     },
     Rule {
         step: Step::AfterCoercion(|| Arc::new(CountedSets)),
-        without: "EXCEPT ALL and INTERSECT ALL do not count equal rows",
+        without: "EXCEPT ALL and INTERSECT ALL do not match equal rows one to one",
         upstream: &[12955, 12956],
         until: Until::Fails("stock_sets_still_count_nothing"),
     },
     Rule {
         step: Step::AfterCoercion(|| Arc::new(WindowOrders)),
-        without: "counts over sliding frames pass for sorted, and ORDER BY and DISTINCT are omitted",
+        without: "counts over sliding frames count as sorted, so ORDER BY and DISTINCT are dropped",
         upstream: &[],
         until: Until::Fails("stock_counts_over_frames_still_count_as_sorted"),
     },
@@ -249,33 +237,33 @@ static RULES: &[Rule] = &[
     },
     Rule {
         step: Step::WithoutLogical("eliminate_group_by_constant"),
-        without: "GROUP BY a column and a cast of it fails, because both get one name",
+        without: "GROUP BY a column and a cast of it fails, because both get the same name",
         upstream: &[],
         until: Until::Fails("stock_grouping_by_a_cast_still_fails"),
     },
     Rule {
         step: Step::AroundLogical("PushDownFree"),
-        without: "conditions that can fail move to rows for which the query does not ask",
+        without: "conditions that can fail move below joins and fail for rows that the query drops",
         upstream: &[8927],
         until: Until::Fails("stock_conditions_still_move"),
     },
     Rule {
         step: Step::AroundLogical("DistinctAggregates"),
-        without: "`sum(DISTINCT x)` by a column and a cast of it fails, because both keys get one name",
+        without: "`sum(DISTINCT x)` by a column and a cast of it fails: both keys get the same name",
         upstream: &[],
         until: Until::Fails("stock_distinct_sums_by_a_cast_still_fail"),
     },
     Rule {
-        // Before constants are folded.
+        // Must run before constants are folded.
         step: Step::FirstLogical(|| Arc::new(ConstantFloatKeys)),
-        without: "constant zeros and NaN with different signs differ",
+        without: "constant zeros, and constant NaN, with different signs are not equal",
         upstream: &[22490, 22835],
         until: Until::Fails("stock_comparisons_tell_zeros_and_nan_apart"),
     },
     Rule {
-        // Before expressions are simplified, and before conditions become joins.
+        // Must run before expressions are simplified and before subqueries become joins.
         step: Step::FirstLogical(|| Arc::new(LazyConditions)),
-        without: "AND, OR and CASE evaluate operands that can fail for rows that exclude them",
+        without: "AND, OR and CASE evaluate operands that can fail for rows that do not need them",
         upstream: &[8927, 25136],
         until: Until::Fails("stock_conditions_still_move"),
     },
@@ -287,33 +275,33 @@ static RULES: &[Rule] = &[
     },
     Rule {
         step: Step::LastLogical(|| Arc::new(FloatKeys)),
-        without: "zeros and NaN with different signs differ in comparisons, groups and joins",
+        without: "zeros, and NaN, with different signs are not equal in comparisons, groups and joins",
         upstream: &[22490, 22835],
         until: Until::Fails("stock_comparisons_tell_zeros_and_nan_apart"),
     },
     Rule {
         step: Step::LastLogical(|| Arc::new(Switched(FlatFilters))),
-        without: "a filter builds inner lists that a reduction over the row skips",
+        without: "`ragged_filter` builds inner lists that a reduction over the row ignores",
         upstream: &[],
         until: Until::Speed,
     },
     Rule {
         step: Step::LastLogical(|| Arc::new(Switched(BelowJoins))),
-        without: "joins copy lists of which only a reduction is read",
+        without: "joins copy lists although only a reduction of them is needed",
         upstream: &[],
         until: Until::Speed,
     },
     Rule {
-        // Last, so that no other rule sees its columns.
+        // Must run last, so that no other rule sees its columns.
         step: Step::LastLogical(|| Arc::new(Switched(LengthsBelow))),
-        without: "lengths of lists are computed far from the scan",
+        without: "scans read lists although only their lengths are needed",
         upstream: &[],
         until: Until::Speed,
     },
     Rule {
-        // Before any rule asks for the type of a parameter.
+        // Must run before any rule reads the type of a parameter.
         step: Step::FirstPhysical(|| Arc::new(LambdaParameters)),
-        without: "lambdas read columns in place of their parameters",
+        without: "lambda parameters read columns instead of list elements",
         upstream: &[24372],
         until: Until::Feature,
     },
@@ -324,50 +312,50 @@ static RULES: &[Rule] = &[
         until: Until::Fails("stock_projections_still_move_keys"),
     },
     Rule {
-        // Before sorts are removed.
+        // Must run before redundant sorts are removed.
         step: Step::FirstPhysical(|| Arc::new(PlainEquations)),
-        without: "windows divided by a column that equals an expression of itself fail",
+        without: "windows partitioned by `v` fail above a condition such as `v = abs(v)`",
         upstream: &[],
         until: Until::Fails("stock_windows_over_equations_still_fail"),
     },
     Rule {
         step: Step::FirstPhysical(|| Arc::new(LostConstants)),
-        without: "constants count as constant above outer joins and GROUPING SETS",
+        without: "columns that outer joins and GROUPING SETS fill with NULL count as constant",
         upstream: &[],
         until: Until::Fails("stock_constants_are_still_kept_where_they_are_null"),
     },
     Rule {
-        // Before batches of tables in memory are distributed.
+        // Must run before batches of tables in memory are distributed.
         step: Step::FirstPhysical(|| Arc::new(MemoryOrder)),
-        without: "LIMIT over tables in memory takes other rows than the first",
+        without: "LIMIT over tables in memory does not return the first rows",
         upstream: &[],
         until: Until::Feature,
     },
     Rule {
-        // Before partitions are inserted between a projection and its scan.
+        // Must run before a repartitioning is inserted between a projection and its scan.
         step: Step::FirstPhysical(|| Arc::new(Switched(AsOfProjections))),
         without: "scans of labels copy the history of each label",
         upstream: &[],
         until: Until::Speed,
     },
     Rule {
-        // Before conditions are pushed into scans.
+        // Must run before conditions are pushed into scans.
         step: Step::FirstPhysical(|| Arc::new(Switched(ContainsPushdown))),
-        without: "Parquet scans do not prune by `ragged_any(x == v)`",
+        without: "Parquet scans do not evaluate `ragged_any(x == v)`",
         upstream: &[],
         until: Until::Speed,
     },
     Rule {
-        // Before partitions are planned.
+        // Must run before partitions are planned.
         step: Step::FirstPhysical(|| Arc::new(Switched(LeafPartitions))),
         without: "one thread reads a file of few rows and many leaves",
         upstream: &[],
         until: Until::Speed,
     },
     Rule {
-        // After conditions are pushed into scans, and before a repartitioning comes between.
+        // Must run after conditions are pushed into scans, and before a repartitioning is inserted.
         step: Step::AfterPhysical("FilterPushdown", || Arc::new(Switched(LengthsIntoScan))),
-        without: "scans read values of which only the lengths of lists are needed",
+        without: "scans read the values of lists although only lengths are needed",
         upstream: &[],
         until: Until::Speed,
     },
@@ -377,9 +365,9 @@ static RULES: &[Rule] = &[
         upstream: &[],
         until: Until::Fails("stock_topk_of_floats_is_still_wrong"),
     },
-    // After all sorts are in place, before plans are checked.
+    // The next two rules run after all sorts are in place and before plans are checked.
     Rule {
-        // Removes known orders, which may require further sorts.
+        // Hides known orders, which may require further sorts.
         step: Step::BeforePhysical("SanityCheckPlan", || Arc::new(UnorderedKeys)),
         without: "grouping by constant lists of lists fails",
         upstream: &[24937],
@@ -393,7 +381,7 @@ static RULES: &[Rule] = &[
     },
     Rule {
         step: Step::AroundPhysical("GuardedRule"),
-        without: "filters and projections move to other columns of the same name",
+        without: "filters and projections apply to other columns of the same name",
         upstream: &[21246, 25244, 25259, 25296],
         until: Until::Fails("stock_filter_pushdown_is_still_wrong"),
     },
@@ -405,25 +393,25 @@ static RULES: &[Rule] = &[
     },
     Rule {
         step: Step::LastPhysical(|| Arc::new(RangeFrames)),
-        without: "frames `RANGE .. AND n PRECEDING` of NULL and of infinity miss peers in later batches",
+        without: "frames `RANGE .. AND n PRECEDING` at NULL and at infinity miss peers in later batches",
         upstream: &[],
         until: Until::Fails("stock_range_frames_of_nulls_still_miss_peers"),
     },
     Rule {
         step: Step::LastPhysical(|| Arc::new(AsOfOrder)),
-        without: "rows of meds_asof come in any order",
+        without: "`meds_asof` returns rows in any order",
         upstream: &[],
         until: Until::Feature,
     },
     Rule {
         step: Step::LastPhysical(|| Arc::new(SourceOrder)),
-        without: "LIMIT and files with positions get rows in another order than that of the source",
+        without: "LIMIT and files that identify rows by position do not get rows in source order",
         upstream: &[],
         until: Until::Feature,
     },
     Rule {
         step: Step::LastPhysical(|| Arc::new(Switched(OffsetIntoScan))),
-        without: "rows that OFFSET skips are read",
+        without: "scans read the rows that OFFSET skips",
         upstream: &[],
         until: Until::Speed,
     },
@@ -434,14 +422,14 @@ static RULES: &[Rule] = &[
         until: Until::Speed,
     },
     Rule {
-        // After every limit is in its scan.
+        // Must run after every limit is in its scan.
         step: Step::LastPhysical(|| Arc::new(OrderedScanLimits)),
-        without: "a LIMIT in an ordered Parquet scan returns later rows",
+        without: "a LIMIT in an ordered Parquet scan skips row groups and returns later rows",
         upstream: &[24272],
         until: Until::Fails("stock_limits_drop_row_groups"),
     },
     Rule {
-        // Has its own setting, `serrate.parquet_lists`, and needs the final scans.
+        // Must run on the final scans. It has its own setting, `serrate.parquet_lists`.
         step: Step::LastPhysical(|| Arc::new(ParquetLists)),
         without: "lists in Parquet files are decoded three to four times as slowly",
         upstream: &[],
@@ -454,9 +442,9 @@ static RULES: &[Rule] = &[
         until: Until::Passes("order_by_lists_does_not_depend_on_batches"),
     },
     Rule {
-        // Before joins are wrapped.
+        // Must run before joins are wrapped.
         step: Step::LastPhysical(|| Arc::new(MergeJoinFilters)),
-        without: "merge joins with a condition fail over rows without a partner",
+        without: "merge joins with a condition fail at rows without a match",
         upstream: &[21197],
         until: Until::Fails("stock_merge_joins_still_fail"),
     },
@@ -480,7 +468,6 @@ static RULES: &[Rule] = &[
     },
 ];
 
-/// The analyzer rules between the first of all and DataFusion's type coercion.
 pub(in crate::sql) fn rules_before_coercion() -> impl Iterator<Item = TypeRule> {
     RULES.iter().filter_map(|rule| match rule.step {
         Step::BeforeCoercion(make) => Some(make()),
@@ -488,7 +475,7 @@ pub(in crate::sql) fn rules_before_coercion() -> impl Iterator<Item = TypeRule> 
     })
 }
 
-/// A plan whose expressions have the types that they will be evaluated in.
+/// Returns a plan whose expressions have the types in which they will be evaluated.
 pub(in crate::sql) fn with_coerced_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     let config = ConfigOptions::default();
     let coerced =
@@ -496,7 +483,6 @@ pub(in crate::sql) fn with_coerced_types(plan: LogicalPlan) -> Result<LogicalPla
     TypeCoercion::new().analyze(coerced, &config)
 }
 
-/// Adds the analyzer rules in front of those of DataFusion.
 pub(in crate::sql) fn add_analyzer_rules(rules: &mut Vec<TypeRule>) {
     let first = RULES.iter().filter_map(|rule| match rule.step {
         Step::FirstOfAll(make) => Some(make()),
@@ -513,9 +499,8 @@ pub(in crate::sql) fn last_analyzer_rules() -> impl Iterator<Item = TypeRule> {
     })
 }
 
-/// Changes the logical rules of DataFusion: removes those that make valid statements fail, and
-/// prevents the evaluation of conditions that can fail for rows for which the query does not
-/// evaluate them.
+/// Inserts logical rules before those of DataFusion, removes rules that make valid statements fail, and
+/// wraps rules that evaluate conditions for rows for which the query does not evaluate them.
 pub(in crate::sql) fn change_logical_rules(rules: &mut Vec<LogicalRule>) {
     let refused = |name: &str| {
         RULES.iter().any(|rule| matches!(rule.step, Step::WithoutLogical(of) if of == name))
@@ -541,7 +526,7 @@ pub(in crate::sql) fn last_logical_rules() -> impl Iterator<Item = LogicalRule> 
     })
 }
 
-/// Inserts rules among the physical ones of DataFusion, and guards all of them.
+/// Inserts physical rules among those of DataFusion, and wraps all of them in guards.
 pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
     let mut first: Vec<PhysicalRule> = Vec::new();
     for rule in RULES {
@@ -573,7 +558,7 @@ pub(in crate::sql) fn last_physical_rules() -> impl Iterator<Item = PhysicalRule
     })
 }
 
-/// A rule `serrate_NAME` that the setting `serrate.rule.NAME` switches off.
+/// Wraps a rule `serrate_NAME` that the setting `serrate.rule.NAME` switches off.
 #[derive(Debug)]
 struct Switched<R>(R);
 
@@ -635,7 +620,6 @@ mod tests {
     use crate::config;
 
     impl Rule {
-        /// The name of the rule, and its debug output.
         fn names(&self) -> (String, String) {
             match self.step {
                 Step::FirstOfAll(make) | Step::BeforeCoercion(make) | Step::AfterCoercion(make) => {
@@ -688,12 +672,11 @@ mod tests {
         assert_eq!(found, known);
     }
 
-    /// The start and the end of the table in the documentation.
     const MARKS: [&str; 2] = ["<!-- rules -->\n", "<!-- end of rules -->\n"];
 
     fn write_table() -> String {
         let mut table = String::from(
-            "\n| rule | runs | without it | DataFusion | can go |\n|---|---|---|---|---|\n",
+            "\n| rule | runs | behaviour without it | DataFusion issues | obsolete |\n|---|---|---|---|---|\n",
         );
         for rule in RULES {
             let (name, _) = rule.names();
@@ -705,8 +688,8 @@ mod tests {
             let until = match rule.until {
                 Until::Fails(test) => format!("when `{test}` fails"),
                 Until::Passes(test) => format!("when `{test}` passes without it"),
-                Until::Speed => format!("stays; `serrate.rule.{}`", name.replace("serrate_", "")),
-                Until::Feature => "stays".into(),
+                Until::Speed => format!("never; `serrate.rule.{}`", name.replace("serrate_", "")),
+                Until::Feature => "never".into(),
             };
             let (place, without) = (rule.describe_place(), rule.without);
             let _ = writeln!(

@@ -1,4 +1,4 @@
-//! [`session()`] and its parts, for sessions built elsewhere.
+//! [`session()`], and the functions that add its parts to another session.
 
 use std::sync::Arc;
 
@@ -46,35 +46,34 @@ use crate::sql::sources::whole::WholeFileFormatFactory;
 use crate::sql::statement::errors::OfStatement;
 use crate::sql::statement::positions::PositionsPlanner;
 
-/// Creates a session with everything registered: settings `serrate.*`, functions, operators on lists,
-/// file formats, files by path in FROM, extension types.
+/// Creates a session with everything registered: settings `serrate.*`, functions, operators on lists, file
+/// formats, file paths as tables in FROM, extension types.
 ///
-/// It uses the DuckDB dialect, which has lambdas (`lambda v: v + 1`, `v -> v + 1`), `[1, 2]`, `FROM t`
-/// for all columns and `//` for integer division. It also accepts `FROM unnest(..)`, which that dialect
-/// lacks, but not over a list column of another table in FROM; unnest such a column in SELECT.
+/// It uses the DuckDB dialect, which has lambdas (`lambda v: v + 1`, `v -> v + 1`), `[1, 2]`, `FROM t` for
+/// all columns and `//` for integer division. It also accepts `FROM unnest(..)`, which that dialect lacks,
+/// but not over a list column of another table in FROM; use `unnest` in SELECT for such a column.
 ///
-/// Run statements with [`sql`](crate::sql::sql). DataFusion's `ctx.sql` uses the whole session, but does
-/// not rewrite the text and the syntax tree of a statement, and returns other answers in a few cases that
-/// [`sql`](crate::sql::sql) lists.
+/// Run statements with [`sql`](crate::sql::sql). DataFusion's `ctx.sql` also uses this session, but skips
+/// the rewrites of the text and the syntax tree of a statement, and so returns other results in a few cases
+/// that [`sql`](crate::sql::sql) lists.
 pub fn session() -> SessionContext {
     session_with(SessionConfig::new())
 }
 
 /// Creates a session like [`session`] from a configuration (target partitions, batch size, and so on).
 ///
-/// It overrides these settings of `config`: the dialect, `information_schema`, reading of subfolders,
-/// cached Parquet metadata, conditions within the Parquet reader, and the check of nullability below
-/// aggregations.
+/// It overrides these settings of `config`: the dialect, `information_schema`, reading of subfolders, cached
+/// Parquet metadata, conditions within the Parquet reader, and the check of nullability below aggregations.
 pub fn session_with(config: SessionConfig) -> SessionContext {
     let mut config = config
         .with_information_schema(true)
         .set_bool("datafusion.execution.listing_table_ignore_subdirectory", false)
         .set_bool("datafusion.execution.parquet.skip_metadata", false)
-        // A union keeps the nullability that its inputs had before their subqueries became joins, and the
-        // check refuses an aggregation over it. `unions_of_correlated_counts_are_grouped` in
-        // `tests/sql/set_operations.rs` passes without this setting once it can be removed.
+        // A union keeps the nullability that its inputs had before their subqueries became joins, so this
+        // check refuses an aggregation over it. The setting can be removed once the test
+        // `unions_of_correlated_counts_are_grouped` in `tests/sql/set_operations.rs` passes without it.
         .set_bool("datafusion.execution.skip_physical_aggregate_schema_check", true)
-        // Lists make up most of a file; lists of rows that a condition drops need not be decoded.
+        // Lists make up most of a file, and those of rows that a condition drops need not be decoded.
         .set_bool("datafusion.execution.parquet.pushdown_filters", true);
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
     let builder = SessionStateBuilder::new().with_config(config).with_default_features();
@@ -85,8 +84,7 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
             *factory = Arc::new(FilesTableFactory::new(Arc::clone(factory)));
         }
     }
-    // Only Serrate uses these names, so registration cannot fail. Without a function, a session still
-    // works.
+    // Registration cannot fail, because only Serrate uses these names. A session works without them, too.
     let _ = register_functions(&mut ctx);
     let _ = register_operators(&ctx);
     let _ = register_dok_names(&ctx);
@@ -111,7 +109,7 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
     ctx
 }
 
-/// Reads files by path in FROM, with Serrate's error messages.
+/// Makes file paths in FROM tables, with Serrate's error messages.
 fn with_paths(ctx: SessionContext) -> SessionContext {
     let inner = Arc::clone(ctx.state_ref().read().catalog_list());
     let factory = Arc::new(PathTables { session: DynamicListTableFactory::default() });
@@ -122,12 +120,12 @@ fn with_paths(ctx: SessionContext) -> SessionContext {
     ctx
 }
 
-/// Adds the parts that can be set only while a session is built: settings, planners before DataFusion's
-/// own, optimizer rules, file formats and table factories, the table functions `meds`, `meds_asof` and
-/// `vocab`, extension types.
+/// Adds the parts that must be set while a session is built: settings, planners before DataFusion's own,
+/// optimizer rules, file formats and table factories, the table functions `meds`, `meds_asof` and `vocab`,
+/// extension types.
 ///
-/// Listings of folders omit names that begin with `.` or `_`. For this, it wraps the object stores of the
-/// builder's runtime, and adds a runtime if there is none.
+/// Listings of folders omit names that begin with `.` or `_`. For this, the function wraps the object
+/// stores of the builder's runtime, and adds a runtime if there is none.
 ///
 /// Call it before or after `with_default_features`; then call [`register_functions`] on the finished
 /// session. Unlike [`session`], it does not replace functions of DataFusion: aggregates of floats (`sum`,
@@ -139,7 +137,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
         config.options_mut().extensions.insert(SerrateOptions::default());
     }
     let runtime = builder.runtime_env().get_or_insert_default();
-    // A runtime that cannot be rebuilt is left unchanged.
+    // If the runtime cannot be rebuilt, it stays unchanged.
     if let Ok(visible) = with_visible_files(runtime) {
         *runtime = visible;
     }
@@ -165,7 +163,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     }
     let formats = builder.file_formats().get_or_insert_default();
     formats.extend(file_formats());
-    // The first factory of a name wins, whenever the default ones are added.
+    // The first factory of a name takes precedence, whenever DataFusion's default factories are added.
     let mut stock = |extension: &str| {
         let at = formats.iter().position(|f| f.get_ext().eq_ignore_ascii_case(extension));
         at.map(|at| formats.remove(at))
@@ -206,10 +204,10 @@ fn file_formats() -> Vec<Arc<dyn FileFormatFactory>> {
 
 const DOK: &str = "DOK";
 
-/// Other extensions of files with one JSON record per line.
+/// File name extensions besides `json` for one JSON record per line.
 const JSON_LINES: [&str; 2] = ["ndjson", "jsonl"];
 
-/// Wraps the session's factories for Parquet, CSV, JSON and Arrow, or DataFusion's, to replace COPY.
+/// Wraps the session's formats for Parquet, CSV, JSON and Arrow (or DataFusion's) to replace COPY.
 fn wrap_formats(stock: [Option<Arc<dyn FileFormatFactory>>; 4]) -> Vec<Arc<dyn FileFormatFactory>> {
     let [parquet, csv, json, arrow] = stock;
     let parquet = match parquet {
@@ -234,11 +232,11 @@ fn wrap_formats(stock: [Option<Arc<dyn FileFormatFactory>>; 4]) -> Vec<Arc<dyn F
 /// are enabled), CREATE EXTERNAL TABLE and COPY, and the table functions `meds` and `meds_asof`.
 ///
 /// Parquet, CSV, JSON and Arrow are unchanged except for COPY to one local file, and for JSON files that
-/// contain one list. Files `.ndjson` and `.jsonl` are JSON, too. Source order under LIMIT, and batches
-/// sized by leaves, require the rules that [`configure`] adds.
+/// contain one list. `.ndjson` and `.jsonl` files are JSON, too. Source order under LIMIT, and batches
+/// limited by leaves (innermost list elements), require the rules that [`configure`] adds.
 ///
 /// # Errors
-/// When a format of that name is already registered.
+/// If a format of that name is already registered.
 pub fn register_formats(ctx: &SessionContext) -> Result<()> {
     let state = ctx.state_ref();
     let mut state = state.write();

@@ -1,8 +1,8 @@
-//! Describes the parts of a physical plan that can run in another process.
+//! Converts nodes of a physical plan to and from plain values, so that they can run in another process.
 //!
-//! [`to_portable`] describes a node or source of Serrate by plain values, or says why it stays in the
-//! process of the session. [`from_portable`] makes the node again. Neither knows an engine or a byte
-//! format; `crate::cluster::codec` has these.
+//! [`to_portable`] describes a node or source of Serrate by plain values, or returns why it must run in the
+//! session. [`from_portable`] creates the node from the description. `crate::cluster::codec` has the byte
+//! format.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -37,8 +37,8 @@ use crate::sql::sources::parquet::ListsSource;
 
 pub(crate) use crate::sql::sources::meds::MedsScan;
 
-/// Nodes and sources that travel. A test compares this list and [`STAYS`] with the implementations in
-/// the sources.
+/// Names of the nodes and sources that can run in another process. A test compares this list and [`STAYS`]
+/// with the `impl` blocks in `src/sql`.
 #[cfg(test)]
 const TRAVELS: [&str; 11] = [
     "BatchSizeExec",
@@ -54,31 +54,44 @@ const TRAVELS: [&str; 11] = [
     "YieldingExec",
 ];
 
-/// Nodes and sources that stay in the process of the session, with the reason.
+/// Nodes and sources that must run in the session, with the reason that users read.
 pub(crate) const STAYS: [(&str, &str); 12] = [
-    ("AsOfSource", "meds_asof() holds its labels in memory"),
-    ("BarrierExec", "a node of the optimizer is left in the plan"),
-    ("DokSource", "a table STORED AS DOK is in the memory of the session"),
-    ("ExplodeExec", "ragged_explode() and ragged_axes() are not sent"),
-    ("FixedSource", "a table in memory is not sent under LIMIT or COPY; write it to a file"),
-    ("NestExec", "ragged_nest() needs all rows in one place"),
-    ("OpaqueJoinExec", "a node of the optimizer is left in the plan"),
-    ("OpaqueLimitExec", "a node of the optimizer is left in the plan"),
-    ("OrderedSinkExec", "files are written by the session"),
-    ("RowFilterSource", "a source of the optimizer is left in the plan"),
-    ("SortedExec", "the order of rows is made by the session"),
-    ("TableSource", "a ragged table in memory is not sent; write it to a file"),
+    ("AsOfSource", "meds_asof() keeps its labels in the memory of the session"),
+    ("BarrierExec", "internal error: the plan still contains a node that only the optimizer uses"),
+    ("DokSource", "a table STORED AS DOK is kept in the memory of the session"),
+    ("ExplodeExec", "ragged_explode() and ragged_axes() do not run on workers"),
+    (
+        "FixedSource",
+        "a table in memory does not run on workers under LIMIT or COPY; write it to a file",
+    ),
+    ("NestExec", "ragged_nest() needs all rows in one process"),
+    (
+        "OpaqueJoinExec",
+        "internal error: the plan still contains a node that only the optimizer uses",
+    ),
+    (
+        "OpaqueLimitExec",
+        "internal error: the plan still contains a node that only the optimizer uses",
+    ),
+    ("OrderedSinkExec", "the session itself writes files"),
+    (
+        "RowFilterSource",
+        "internal error: the plan still contains a source that only the optimizer uses",
+    ),
+    ("SortedExec", "the session itself sorts the rows"),
+    ("TableSource", "a ragged table in memory does not run on workers; write it to a file"),
 ];
 
-/// A node or source by values.
+/// A node or source described by plain values.
 #[derive(Debug)]
 pub(crate) enum Portable {
     BatchSize {
         rows: usize,
     },
     DeepStack,
-    /// A scan of files: a scan of DataFusion's Parquet source with the same files, columns and
-    /// conditions, which DataFusion can encode whatever the format is, and what makes Serrate's of it.
+    /// A scan of files. The carrier is a scan of DataFusion's Parquet source with the same files, columns
+    /// and conditions, because DataFusion can encode this source whatever the format of the files. The
+    /// other fields convert it back to the original source.
     Files {
         carrier: Arc<dyn ExecutionPlan>,
         reader: Reader,
@@ -94,26 +107,25 @@ pub(crate) enum Portable {
     Yielding,
 }
 
-/// The reader of the files of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// Serrate's reader of `.nrt`.
     Nrt,
-    /// DataFusion's Parquet reader, with the file's name in its errors.
+    /// DataFusion's Parquet reader, with file names in its errors.
     Parquet,
-    /// The same, with lists from Serrate's decoder in batches of so many leaves.
-    Lists { leaves: usize },
+    /// DataFusion's Parquet reader with Serrate's list decoder, in batches of about `leaves` leaves.
+    Lists {
+        leaves: usize,
+    },
 }
 
-/// Returns the reason why a node stays in the process of the session.
 pub(crate) fn reason_of(name: &str) -> String {
     match STAYS.iter().find(|(known, _)| *known == name) {
         Some((_, reason)) => (*reason).to_owned(),
-        None => format!("{name} is not sent to workers"),
+        None => format!("{name} does not run on workers"),
     }
 }
 
-/// Describes a node or source of Serrate by values, or returns the reason why it does not travel.
+/// Describes a node or source by plain values, or returns the reason why it must run in the session.
 pub(crate) fn to_portable(node: &Arc<dyn ExecutionPlan>) -> std::result::Result<Portable, String> {
     if let Some(scan) = node.downcast_ref::<DataSourceExec>() {
         return source_to_portable(scan.data_source());
@@ -149,7 +161,6 @@ fn source_to_portable(source: &Arc<dyn DataSource>) -> std::result::Result<Porta
     Err(reason_of(source_name(source)))
 }
 
-/// Returns the name of a source's type.
 fn source_name(source: &Arc<dyn DataSource>) -> &'static str {
     use crate::sql::order::FixedSource;
     use crate::sql::sources::asof::AsOfSource;
@@ -181,22 +192,22 @@ fn files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, St
                 carrier = carrier.with_predicate(filter);
             }
             let Some(projection) = nrt.projection() else {
-                return Err("a scan without columns is not sent".into());
+                return Err("a scan without columns does not run on workers".into());
             };
             let carrier = carrier.try_pushdown_projection(projection);
             let Ok(Some(carrier)) = carrier else {
-                return Err("the columns of a scan cannot be described".into());
+                return Err("the columns of a scan cannot be encoded for workers".into());
             };
             (carrier, Reader::Nrt)
         } else if let Some(lists) = source.downcast_ref::<ListsSource>() {
             if lists.has_windows() {
-                return Err("OFFSET skips rows within a file, which is done by the session".into());
+                return Err("the session itself skips the rows of OFFSET within a file".into());
             }
             (Arc::new(lists.stock().clone()), Reader::Lists { leaves: lists.leaves() })
         } else if source.is::<ParquetSource>() {
             (Arc::clone(source), Reader::Parquet)
         } else {
-            return Err(format!("files of type {} are read by the session", source.file_type()));
+            return Err(format!("the session itself reads files of type {}", source.file_type()));
         };
     if let Some(parquet) = stock.downcast_ref::<ParquetSource>()
         && is_reordered(parquet)
@@ -212,27 +223,30 @@ fn files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, St
     })
 }
 
-/// Returns the reason why the files of a scan do not travel: DataFusion's encoding would lose a part.
+/// Returns the reason why a scan must run in the session: DataFusion's encoding would lose something.
 fn check_files(files: &FileScanConfig) -> std::result::Result<(), String> {
     if files.object_store_url != ObjectStoreUrl::local_filesystem() {
-        return Err(format!("{} is no local file system", files.object_store_url));
+        return Err(format!(
+            "{} is not a local file system, and workers read only local files",
+            files.object_store_url
+        ));
     }
     if !files.file_source().table_schema().virtual_columns().is_empty() {
-        return Err("the scan returns the numbers of rows".into());
+        return Err("the scan returns row numbers, which workers do not support".into());
     }
     if files.expr_adapter_factory.is_some() {
-        return Err("the scan adapts its expressions to each file".into());
+        return Err("workers cannot adapt the expressions of a scan to each file".into());
     }
     if files.limit.is_some_and(|limit| u32::try_from(limit).is_err()) {
-        return Err("the LIMIT of the scan is too large to be encoded".into());
+        return Err("the LIMIT of the scan does not fit 32 bits".into());
     }
     if files.file_groups.iter().flat_map(FileGroup::iter).any(|file| !file.extensions.is_empty()) {
-        return Err("OFFSET skips rows within a file, which is done by the session".into());
+        return Err("the session itself skips the rows of OFFSET within a file".into());
     }
     Ok(())
 }
 
-/// Whether a scan reorders row groups, which only its display shows.
+/// Whether a scan reorders row groups. Only its display output contains this.
 fn is_reordered(source: &ParquetSource) -> bool {
     struct Shown<'a>(&'a ParquetSource);
     impl std::fmt::Display for Shown<'_> {
@@ -244,11 +258,10 @@ fn is_reordered(source: &ParquetSource) -> bool {
     shown.contains("sort_order_for_reorder=") || shown.contains("reverse_row_groups=true")
 }
 
-/// Makes a node of its description and its inputs.
+/// Creates a node from its description and its inputs.
 ///
 /// # Errors
-/// When the number of inputs or a value is invalid, or a folder is not as it was when the query was
-/// planned.
+/// If the number of inputs or a value is invalid, or a folder has changed since the query was planned.
 pub(crate) fn from_portable(
     portable: Portable,
     inputs: &[Arc<dyn ExecutionPlan>],
@@ -265,11 +278,14 @@ pub(crate) fn from_portable(
         }
         node => {
             let [input] = inputs else {
-                return plan_err!("a node of the plan has {} inputs, not 1", inputs.len());
+                return plan_err!(
+                    "a node of the received plan has {} inputs instead of 1; use the same build of Serrate for the session and its workers",
+                    inputs.len()
+                );
             };
             let input = Arc::clone(input);
             Ok(match node {
-                Portable::BatchSize { rows: 0 } => return plan_err!("batches of 0 rows"),
+                Portable::BatchSize { rows: 0 } => return plan_err!("the batch size is 0 rows"),
                 Portable::BatchSize { rows } => Arc::new(BatchSizeExec::new(input, rows)),
                 Portable::DeepStack => Arc::new(DeepStackExec::new(input)),
                 Portable::Keyless => Arc::new(KeylessExec::new(input)),
@@ -278,7 +294,9 @@ pub(crate) fn from_portable(
                 Portable::Unordered => Arc::new(UnorderedExec::new(input)),
                 Portable::Yielding => Arc::new(YieldingExec::new(input)),
                 Portable::Files { .. } | Portable::Meds(_) => {
-                    return plan_err!("a scan of the plan has an input");
+                    return plan_err!(
+                        "a scan of the received plan has 1 input instead of 0; use the same build of Serrate for the session and its workers"
+                    );
                 }
             })
         }
@@ -288,7 +306,10 @@ pub(crate) fn from_portable(
 fn no_input(inputs: &[Arc<dyn ExecutionPlan>]) -> Result<()> {
     match inputs {
         [] => Ok(()),
-        _ => plan_err!("a scan of the plan has {} inputs", inputs.len()),
+        _ => plan_err!(
+            "a scan of the received plan has {} inputs instead of 0; use the same build of Serrate for the session and its workers",
+            inputs.len()
+        ),
     }
 }
 
@@ -298,17 +319,17 @@ fn files_from_portable(
     preserve_order: bool,
     options: &SerrateOptions,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let wrong = || internal_datafusion_err!("a scan of files was not encoded as one");
+    let wrong = || internal_datafusion_err!("a received scan of files is not encoded as Parquet");
     let scan = carrier.downcast_ref::<DataSourceExec>().ok_or_else(wrong)?;
     let files = scan.data_source().downcast_ref::<FileScanConfig>().ok_or_else(wrong)?;
     let stock = files.file_source().downcast_ref::<ParquetSource>().ok_or_else(wrong)?;
     let source: Arc<dyn FileSource> = match reader {
         Reader::Nrt => nrt_source(stock, options)?,
         Reader::Parquet => Arc::new(GuardedSource::new(Arc::new(stock.clone()))),
-        Reader::Lists { leaves: 0 } => return plan_err!("batches of 0 leaves"),
+        Reader::Lists { leaves: 0 } => return plan_err!("the batch size is 0 leaves"),
         Reader::Lists { leaves } => match ListsSource::new(stock.clone(), leaves, Vec::new()) {
             Some(lists) => Arc::new(GuardedSource::new(Arc::new(lists))),
-            None => return plan_err!("a scan of lists has no list column"),
+            None => return plan_err!("a received scan for lists has no list column"),
         },
     };
     let mut files = files.clone();
@@ -317,7 +338,7 @@ fn files_from_portable(
     Ok(DataSourceExec::from_data_source(files))
 }
 
-/// Returns a scan of `.nrt` with the columns and conditions of a Parquet scan.
+/// Creates a scan of `.nrt` files with the columns and conditions of a Parquet scan.
 fn nrt_source(carrier: &ParquetSource, options: &SerrateOptions) -> Result<Arc<dyn FileSource>> {
     let source = NrtSource::new(carrier.table_schema().clone(), options.clone());
     let mut source: Arc<dyn FileSource> = Arc::new(source);
@@ -332,34 +353,37 @@ fn nrt_source(carrier: &ParquetSource, options: &SerrateOptions) -> Result<Arc<d
                 .all(|f| matches!(f, datafusion::physical_plan::filter_pushdown::PushedDown::Yes));
         source = match answer.updated_node {
             Some(source) if all => source,
-            _ => return plan_err!("a scan cannot evaluate its conditions"),
+            _ => return plan_err!("the scan of .nrt files cannot evaluate its conditions"),
         };
     }
     let Some(projection) = carrier.projection() else {
-        return plan_err!("a scan has no columns");
+        return plan_err!(
+            "a received scan of .nrt files has no columns; use the same build of Serrate for the session and its workers"
+        );
     };
     match source.try_pushdown_projection(projection)? {
         Some(source) => Ok(source),
-        None => plan_err!("a scan cannot return its columns"),
+        None => plan_err!(
+            "a received scan of .nrt files cannot return its columns; use the same build of Serrate for the session and its workers"
+        ),
     }
 }
 
-/// Functions that rules put into plans and that statements cannot name. Sessions do not have them.
+/// Returns the functions that rules insert into plans. Statements cannot name them; sessions lack them.
 pub(crate) fn hidden_functions() -> Vec<Arc<ScalarUDF>> {
     let mut functions = held_functions().to_vec();
     functions.push(Arc::new(float_key_function()));
     functions
 }
 
-/// How a scan can be divided among processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Division {
     pub(crate) partitions: usize,
-    /// Bytes of the files to read, or `None` if they are not known.
+    /// Bytes of the files to read, or `None` if unknown.
     pub(crate) bytes: Option<u64>,
 }
 
-/// Returns how a scan can be divided, `None` if it has nothing to divide, or the reason why it is not.
+/// Returns how to divide a scan among processes, `None` if nothing can be divided, or why it must not be.
 pub(crate) fn division_of(
     leaf: &Arc<dyn ExecutionPlan>,
 ) -> std::result::Result<Option<Division>, String> {
@@ -373,12 +397,12 @@ pub(crate) fn division_of(
         return Ok(None);
     }
     if !matches!(leaf.output_partitioning(), Partitioning::UnknownPartitioning(_)) {
-        return Err("the files are divided by the values of a column".into());
+        return Err("the files are partitioned by the values of a column".into());
     }
     let bytes = match to_portable(leaf)? {
         Portable::Meds(scan) if !scan.shared_subjects && scan.has_checks => {
             return Err(
-                "meds() checks that no subject is in two shards, for which one process reads all; SET serrate.meds_shared_subjects = true"
+                "meds() reads all shards in one process to check that no subject is in two shards; SET serrate.meds_shared_subjects = true to skip the check"
                     .into(),
             );
         }
@@ -391,10 +415,10 @@ pub(crate) fn division_of(
     Ok(Some(Division { partitions, bytes }))
 }
 
-/// Returns a scan of some partitions of a scan, followed by empty ones up to `count`.
+/// Returns a scan of the partitions in `range`, followed by empty partitions up to `count`.
 ///
 /// # Errors
-/// When the source cannot be divided; see [`division_of`].
+/// If the source cannot be divided; see [`division_of`].
 pub(crate) fn take_partitions(
     leaf: &Arc<dyn ExecutionPlan>,
     range: Range<usize>,
@@ -410,7 +434,7 @@ pub(crate) fn take_partitions(
     if let Some(meds) = source.and_then(|s| s.downcast_ref::<MedsSource>()) {
         return Ok(DataSourceExec::from_data_source(meds.take_partitions(range, count)));
     }
-    exec_err!("{} cannot be divided", leaf.name())
+    exec_err!("internal error: {} cannot be divided among processes", leaf.name())
 }
 
 /// Returns the local files and folders that a scan reads, or `None` if it reads none.

@@ -70,12 +70,12 @@ fn deep_statements_are_planned_or_refused() {
 async fn what_is_too_deep_is_said_with_its_size() {
     let ctx = serrate::sql::session();
     for (statement, named) in [
-        (format!("SELECT 1{}", "::int".repeat(20_000)), "20000 operators"),
+        (format!("SELECT 1{}", "::int".repeat(20_000)), "20000 casts"),
         (format!("SELECT {}1{}", "(".repeat(5_000), ")".repeat(5_000)), "parentheses"),
         (format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(3_000)), "3000 joins, unions"),
         (format!("SELECT true{}", " = true".repeat(600)), "600 comparisons"),
-        (format!("SELECT 1{}", "::int".repeat(600)), "600 operators"),
-        (format!("SELECT 1{}", " IS NULL".repeat(600)), "600 operators"),
+        (format!("SELECT 1{}", "::int".repeat(600)), "600 casts"),
+        (format!("SELECT 1{}", " IS NULL".repeat(600)), "600 casts"),
         (
             format!("SELECT DATE '2020-01-01'{}", " + INTERVAL '1 day'".repeat(600)),
             "operators in a row",

@@ -61,7 +61,7 @@ async fn grouping_tells_sets_apart_and_none_is_one_row() {
     let parts: Vec<String> = (0..13).map(|i| format!("(a, a + {i})")).collect();
     let sql = format!("SELECT 1 FROM (VALUES (1)) t(a) GROUP BY CUBE ({})", parts.join(", "));
     let e = serrate::sql::sql(&ctx, &sql).await.unwrap_err().to_string();
-    assert!(e.contains("CUBE of 13 parts has more than 4096 grouping sets"), "{e}");
+    assert!(e.contains("CUBE of 13 columns has more than 4096 grouping sets"), "{e}");
 }
 
 /// When this fails, `sql::statement::grouping` can go.

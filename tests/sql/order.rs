@@ -129,7 +129,7 @@ async fn plans_without_an_order_need_one_or_an_id() {
     ids.sort_unstable();
     assert!(ids.into_iter().eq(0..10));
     let plain = format!("{with_id} OPTIONS (overwrite true, plain true)");
-    assert!(error(&ctx, &plain).await.ends_with("; end it with ORDER BY"));
+    assert!(error(&ctx, &plain).await.ends_with("; end the query with ORDER BY"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -244,9 +244,11 @@ async fn joins_that_end_in_order_by_are_written_in_it() {
             ),
         )
         .await;
-        assert!(e.starts_with("Error during planning: the rows of a .nrt file"), "{e}");
+        assert!(e.starts_with("Error during planning: a .nrt file identifies rows by"), "{e}");
         assert!(
-            e.ends_with("end it with ORDER BY, or keep an id column `subject_id` in it"),
+            e.ends_with(
+                "end the query with ORDER BY, or keep the id column `subject_id` in its result"
+            ),
             "{e}"
         );
     }

@@ -116,7 +116,7 @@ async fn similar_to_is_about_the_whole_text() {
         }
     }
     let column = told(&ctx, "SELECT s SIMILAR TO s FROM (SELECT 'a' AS s)").await;
-    assert!(column.contains("needs a literal pattern"), "{column}");
+    assert!(column.contains("write a string literal"), "{column}");
 }
 
 /// When this test fails, `SimilarPatterns` can be removed.

@@ -334,7 +334,7 @@ async fn timestamps_are_microseconds_of_any_year() {
         ("DATE '2999-01-01' + INTERVAL '1 day'", "2999-01-02"),
     ];
     assert_eq!(wrong(&ctx, "(SELECT 1)", &expected).await, "");
-    assert!(refusal(&ctx, "SELECT to_timestamp(1e30)").await.contains("out of range"));
+    assert!(refusal(&ctx, "SELECT to_timestamp(1e30)").await.contains("outside the range"));
     assert!(refusal(&ctx, "SELECT 5.5::TIMESTAMP").await.contains("to_timestamp"));
     run(&ctx, "CREATE TABLE w (t TIMESTAMP)").await.unwrap();
     run(&ctx, "INSERT INTO w VALUES (TIMESTAMP '2999-01-01'), (now()), ('1600-01-01')")
@@ -610,11 +610,11 @@ async fn series_of_timestamps_are_of_all_years() {
     for (sql, words) in [
         (
             "SELECT range(TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02', INTERVAL '0 days')",
-            "does not always move in the same direction",
+            "is zero or changes its direction",
         ),
         (
             "SELECT value FROM range(TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02', INTERVAL '1 month -30 days')",
-            "does not always move in the same direction",
+            "is zero or changes its direction",
         ),
         (
             "SELECT range(TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02', INTERVAL '100 nanoseconds')",

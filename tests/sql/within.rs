@@ -22,13 +22,13 @@ async fn arguments_are_named_and_left_out() {
         assert_eq!(found(&ctx, sql).await, expected, "{sql}");
     }
     for (sql, expected) in [
-        ("SELECT ragged_window([1], [1], how => 'sum')", "the argument at is not given"),
+        ("SELECT ragged_window([1], [1], how => 'sum')", "the required argument at is missing"),
         (
             "SELECT ragged_sum([1], axes => 1)",
-            "no argument for axes => 1; its arguments are x, axis",
+            "does not accept the argument axes => 1; its arguments are x, axis",
         ),
-        ("SELECT ragged_sum(x => [1], -1)", "come before"),
-        ("SELECT ragged_sum([1], x => [1])", "given twice: x =>"),
+        ("SELECT ragged_sum(x => [1], -1)", "write unnamed arguments first"),
+        ("SELECT ragged_sum([1], x => [1])", "x => [1] is given twice"),
     ] {
         let e = refusal(&ctx, sql).await;
         assert!(e.contains(expected), "{sql}: {e}");

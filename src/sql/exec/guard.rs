@@ -1,7 +1,7 @@
 //! Adds file names to errors of readers, and converts panics of readers to errors.
 //!
-//! The readers of DataFusion and Arrow trust many numbers in a file, and panic if one is invalid.
-//! Such a panic ends the statement that reads the file, not the process.
+//! The readers of DataFusion and Arrow do not check many lengths, offsets and types in a file, and panic if
+//! one is invalid. Such a panic ends the statement that reads the file, not the process.
 
 use std::any::Any;
 use std::fmt;
@@ -46,13 +46,13 @@ fn damaged_error(file: &Location, panic: &(dyn Any + Send)) -> DataFusionError {
     )
 }
 
-/// Adds the file name to an error of the file's reader. Errors of conditions, for example, are unchanged.
+/// Adds the file name to an error of a file reader. Leaves other errors (a cast in a filter, say) unchanged.
 fn add_file_name(file: &Location, error: DataFusionError) -> DataFusionError {
     let of_reader = match error.find_root() {
         DataFusionError::ParquetError(_)
         | DataFusionError::ObjectStore(_)
         | DataFusionError::IoError(_) => true,
-        // These are errors of computations on valid values.
+        // These are errors of expressions, not of the reader.
         DataFusionError::ArrowError(e, _) => !matches!(
             e.as_ref(),
             ArrowError::ComputeError(_)
@@ -79,7 +79,7 @@ fn contain_panic<T>(file: &Location, read: impl FnOnce() -> Result<T>) -> Result
 
 /// Runs a future that reads a file, and converts its panic to an error.
 ///
-/// State that a panic leaves inconsistent is not used again, because the caller abandons the file.
+/// A panic may leave state inconsistent, but the caller abandons the file and does not use it again.
 pub(in crate::sql) async fn guarded<T>(
     file: &Location,
     read: impl Future<Output = Result<T>>,
@@ -90,14 +90,14 @@ pub(in crate::sql) async fn guarded<T>(
     }
 }
 
-/// Infers the common schema of some files. Errors and panics name the file.
+/// Infers the common schema of files. Panics become errors, and errors name the file.
 pub(in crate::sql) async fn infer_guarded(
     format: &dyn FileFormat,
     state: &dyn Session,
     store: &Arc<dyn ObjectStore>,
     objects: &[ObjectMeta],
 ) -> Result<SchemaRef> {
-    // Errors of files whose schemas are inferred concurrently do not name the file.
+    // DataFusion's error does not name the file, so after an error each file is read alone.
     let all = AssertUnwindSafe(format.infer_schema(state, store, objects)).catch_unwind().await;
     if let Ok(Ok(schema)) = all {
         return Ok(schema);
@@ -110,7 +110,7 @@ pub(in crate::sql) async fn infer_guarded(
             text => exec_datafusion_err!("{}: {text}", shown_location(&object.location)),
         })?;
     }
-    // Each file is valid by itself, so their schemas differ.
+    // Each file is readable alone, so the error is that their schemas do not match.
     match all {
         Ok(schema) => schema,
         Err(panic) => {
@@ -159,7 +159,7 @@ impl PhysicalOptimizerRule for NamedFiles {
     }
 }
 
-/// A file source whose readers return errors and panics as errors that name the file.
+/// Wraps a file source so that panics of its readers become errors and all their errors name the file.
 #[derive(Clone)]
 pub(in crate::sql) struct GuardedSource {
     inner: Arc<dyn FileSource>,

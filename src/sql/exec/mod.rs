@@ -6,8 +6,8 @@ pub(in crate::sql) mod spool;
 pub(in crate::sql) mod stack;
 pub(in crate::sql) mod yielding;
 
-/// Implements methods of `ExecutionPlan` for a node with one input, no expressions, and no benefit from
-/// more partitions. The type has a method `with_input(&self, Arc<dyn ExecutionPlan>) -> Self`.
+/// Implements the `ExecutionPlan` methods that nodes with one input and no expressions share. The type must
+/// have a method `with_input(&self, Arc<dyn ExecutionPlan>) -> Self`.
 macro_rules! one_input {
     () => {
         fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
@@ -58,8 +58,7 @@ macro_rules! one_input {
 
 pub(crate) use one_input;
 
-/// Implements [`one_input`] and the rest of what a node that returns the rows of its input has in
-/// common: its name, the properties of the input, the order of the rows.
+/// Implements [`one_input`], name, properties and row order for a node that returns its input unchanged.
 macro_rules! pass_through {
     ($name:literal) => {
         fn name(&self) -> &str {
@@ -80,7 +79,7 @@ macro_rules! pass_through {
 
 pub(in crate::sql) use pass_through;
 
-/// Implements the statistics of a node that returns the rows of its input.
+/// Implements the statistics methods for a node that returns its input unchanged.
 macro_rules! same_statistics {
     () => {
         fn child_stats_requests(

@@ -1,5 +1,3 @@
-//! [`PacedExec`]: splits batches into pieces that the node above processes quickly.
-
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,15 +13,16 @@ use futures::Stream;
 
 use crate::sql::exec::pass_through;
 
-/// Pieces become smaller if the node above takes longer than this for one piece.
+/// Pieces of batches become smaller if the node above takes longer than this for one piece.
 const LONG: Duration = Duration::from_millis(20);
-/// Pieces become larger if the node above takes less than this for one piece.
+/// Pieces of batches become larger if the node above takes less than this for one piece.
 const SHORT: Duration = Duration::from_millis(2);
 /// Maximum number of rows of a piece. It bounds the cost of a piece whose rows match many more rows of
 /// the other join side than the rows of the previous piece did.
 const MOST: usize = 2048;
 
-/// Returns its input in pieces that the node above processes quickly, and yields between pieces.
+/// Splits its input into pieces that the node above processes within about [`LONG`], and yields to Tokio
+/// between pieces at least that often.
 #[derive(Debug)]
 pub(in crate::sql) struct PacedExec {
     input: Arc<dyn ExecutionPlan>,
@@ -62,11 +61,9 @@ struct Paced {
     input: SendableRecordBatchStream,
     /// The rows of the last batch that are not returned yet.
     rest: Option<RecordBatch>,
-    /// Number of rows of the next piece.
     size: usize,
     /// When the last piece was returned.
     given: Option<Instant>,
-    /// When the stream last yielded to the runtime.
     yielded: Instant,
 }
 
@@ -75,7 +72,6 @@ impl Paced {
         Self { input, rest: None, size: 1, given: None, yielded: Instant::now() }
     }
 
-    /// Returns the number of rows of the next piece, given how long the last piece took.
     fn next_size(size: usize, took: Duration) -> usize {
         if took < SHORT {
             return size.saturating_mul(4).min(MOST);

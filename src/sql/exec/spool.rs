@@ -1,5 +1,3 @@
-//! [`Spool`]: buffers rows until all of them have arrived.
-
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
@@ -10,8 +8,8 @@ use arrow::array::{Array, RecordBatch};
 use datafusion::error::Result;
 use serrate_core::internal::Lease;
 
-/// Buffers batches in memory. Beyond a number of bytes, it moves all of them to a temporary file, which
-/// is then memory-mapped, so that the operating system decides which pages stay in memory.
+/// Buffers record batches in memory. Above a limit in bytes, it moves all of them to a temporary file,
+/// which is memory-mapped at the end, so that the operating system decides which pages stay in memory.
 pub(in crate::sql) struct Spool {
     folder: PathBuf,
     limit: usize,
@@ -28,12 +26,12 @@ struct Spilled {
 /// The batches of a [`Spool`] in order of arrival.
 pub(in crate::sql) struct Kept {
     pub(in crate::sql) batches: Vec<RecordBatch>,
-    /// Removes the file when it is dropped.
+    /// Deletes the temporary file on drop.
     _file: Option<Lease>,
 }
 
 impl Spool {
-    /// Creates a spool that holds at most `limit` bytes in memory, and its file in `folder`.
+    /// Creates a spool that holds at most `limit` bytes in memory and spills to a file in `folder`.
     pub(in crate::sql) fn new(folder: impl Into<PathBuf>, limit: usize) -> Self {
         Self { folder: folder.into(), limit, held: Vec::new(), bytes: 0, file: None }
     }
@@ -83,7 +81,7 @@ impl Spool {
     }
 }
 
-/// Returns the number of bytes of its buffers that a batch uses.
+/// Returns the bytes that a batch uses of its buffers, which other slices may share.
 fn own_bytes(batch: &RecordBatch) -> Result<usize> {
     batch.columns().iter().try_fold(0usize, |sum, column| {
         Ok(sum.saturating_add(column.to_data().get_slice_memory_size()?))

@@ -28,13 +28,13 @@ use futures::stream::StreamExt;
 use crate::sql::exec::{pass_through, same_statistics};
 use crate::sql::statement::depth::{deep, run_deep};
 
-/// Maximum depth of expressions that use the current stack: kilobytes per level in a debug build.
+/// Expressions up to this depth use the current stack. A level takes kilobytes of stack in a debug build.
 const SHALLOW: usize = 64;
 
 /// Creates physical plans on a stack that is large enough for deep expressions.
 #[derive(Debug)]
 pub(in crate::sql) struct DeepPlanner {
-    /// The planner that the session had before.
+    /// The planner that the session had before, or `None` for DataFusion's default planner.
     pub(in crate::sql) inner: Option<Arc<dyn QueryPlanner + Send + Sync>>,
 }
 

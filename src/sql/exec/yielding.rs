@@ -1,5 +1,3 @@
-//! [`YieldingJoins`]: makes joins cancellable.
-
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -30,11 +28,11 @@ use crate::sql::exec::{one_input, same_statistics};
 
 /// Physical optimizer rule: makes joins yield to the runtime regularly, so that a query can be cancelled.
 ///
-/// DataFusion's leaf nodes yield after a number of batches. But a join makes thousands of batches from
-/// one, and an operator above it, such as an aggregation, consumes them without a pause, so the query
-/// blocks a worker of the runtime for minutes. A join also blocks if its filter drops all pairs of a
-/// batch, or if it returns each row once and so returns nothing before it has seen all pairs of the
-/// batch. [`PacedExec`] below the join makes its input batches small.
+/// DataFusion's leaf nodes yield after a number of batches. But a join makes thousands of batches from one,
+/// and an operator above it, such as an aggregation, consumes them without a pause, so the query blocks a
+/// worker of the runtime for minutes. A join also blocks if its filter drops all pairs of a batch, or if it
+/// returns nothing before it has seen all pairs of the batch (a semi join, for example). [`PacedExec`]
+/// below the join makes its input batches small.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct YieldingJoins;
 
@@ -80,9 +78,8 @@ impl PhysicalOptimizerRule for YieldingJoins {
 
 /// Consumes one unit of the task's Tokio budget per batch, and yields when the budget is used up.
 ///
-/// `CooperativeExec` consumes the unit before it polls its input. If the budget has 128 units, 128 nested
-/// such nodes consume all of them before any input is polled, every time. This node consumes the unit
-/// when a batch is available.
+/// `CooperativeExec` consumes the unit before it polls its input, so 128 nested such nodes consume a budget
+/// of 128 units before any input is polled, every time. This node consumes it when a batch is available.
 #[derive(Debug)]
 pub(in crate::sql) struct YieldingExec {
     input: Arc<dyn ExecutionPlan>,

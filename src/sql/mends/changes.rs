@@ -1,5 +1,3 @@
-//! [`PlainChanges`]: DELETE and UPDATE keep all of their conditions.
-
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -19,12 +17,12 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_plan::ExecutionPlan;
 
-/// Analyzer rule: gives a table the conditions and new values of DELETE and UPDATE as written, and
-/// refuses statements whose rows depend on more than the table itself.
+/// Analyzer rule: passes the conditions and new values of DELETE and UPDATE to the table as the statement
+/// has them, and rejects statements whose conditions read more than the table itself.
 ///
-/// DataFusion optimizes such a statement like a query and reads the conditions from the optimized plan.
-/// By then, `WHERE i IN (SELECT ..)` has become a join and `WHERE false` an empty relation, so either
-/// would change every row.
+/// DataFusion optimizes such a statement like a query and reads the conditions from the optimized plan. By
+/// then, `WHERE i IN (SELECT ..)` has become a join and `WHERE false` an empty relation, so either
+/// statement would change every row.
 #[derive(Debug)]
 pub(crate) struct PlainChanges;
 
@@ -88,7 +86,7 @@ fn capture_change(change: DmlStatement) -> Result<DmlStatement> {
     })?;
     if let Some(what) = refused {
         return plan_err!(
-            "{verb} with {what} is not supported, because DataFusion would lose its condition and change every row; create a new table of the rows to keep with CREATE TABLE .. AS SELECT instead"
+            "{verb} with {what} is not supported, because DataFusion would lose its condition and change every row; use CREATE TABLE .. AS SELECT to create a new table with the rows to keep"
         );
     }
     let provider = source_as_provider(&change.target)?;
@@ -113,7 +111,7 @@ fn capture_change(change: DmlStatement) -> Result<DmlStatement> {
     Ok(DmlStatement { target, ..change })
 }
 
-/// Removes the qualifiers of columns. A table knows its columns by unqualified names.
+/// Removes the table qualifiers of columns, because a table provider expects unqualified names.
 pub(in crate::sql) fn unqualified(expr: Expr) -> Result<Expr> {
     let expr = expr.transform(|e| match e {
         Expr::Column(column) if column.relation.is_some() => {
@@ -124,7 +122,7 @@ pub(in crate::sql) fn unqualified(expr: Expr) -> Result<Expr> {
     Ok(expr.data)
 }
 
-/// Simplifies an expression like the optimizer: folds constants, evaluates `now()`, binds named arguments.
+/// Simplifies an expression as the optimizer does: folds constants, evaluates `now()`, binds named arguments.
 pub(in crate::sql) fn simplify_expr(
     state: &dyn Session,
     expr: Expr,
@@ -138,7 +136,7 @@ pub(in crate::sql) fn simplify_expr(
     ExprSimplifier::new(context).simplify(expr)
 }
 
-/// The target of DELETE or UPDATE, with the conditions and new values of the statement.
+/// Wraps the target table of DELETE or UPDATE, with the conditions and new values of the statement.
 struct Captured {
     inner: Arc<dyn TableProvider>,
     filters: Vec<Expr>,
@@ -163,7 +161,6 @@ impl Captured {
     }
 }
 
-/// Whether a condition is a NULL literal of any type.
 fn is_null(expr: &Expr) -> bool {
     matches!(expr, Expr::Literal(value, _) if value.is_null())
 }

@@ -1,5 +1,3 @@
-//! [`ComputedLists`]: IN over values that depend on the row.
-
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
@@ -10,9 +8,9 @@ use datafusion::optimizer::AnalyzerRule;
 
 /// Analyzer rule, after type coercion: rewrites `x IN (a, CASE ..)` to `x = a OR x = CASE ..`.
 ///
-/// DataFusion detects constant list elements by evaluating them over zero rows. Over zero rows, `CASE
-/// WHEN p THEN 5 END` and `coalesce(x, 5)` are 5, so it builds a set that contains 5 for every row.
-/// Remove once `stock_lists_with_case_are_still_wrong` in `tests/sql/conditions.rs` fails.
+/// DataFusion detects constant list elements by evaluating them over zero rows. Over zero rows, `CASE WHEN p
+/// THEN 5 END` and `coalesce(x, 5)` are 5, so it builds a set that contains 5 for every row. Obsolete once
+/// the test `stock_lists_with_case_are_still_wrong` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct ComputedLists;
 
@@ -34,7 +32,7 @@ impl AnalyzerRule for ComputedLists {
 }
 
 fn compared_one_by_one(e: Expr) -> Transformed<Expr> {
-    // Any expression over columns counts: the optimizer turns functions such as coalesce into CASE later.
+    // Any expression over columns counts, because the optimizer later rewrites `coalesce` and others to CASE.
     let is_computed = |e: &Expr| {
         !matches!(e, Expr::Column(_)) && (!e.column_refs().is_empty() || e.contains_outer())
     };

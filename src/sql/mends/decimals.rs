@@ -1,5 +1,3 @@
-//! [`StableDecimals`]: stable types for decimals combined with floats, and for `round` of decimals.
-
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
@@ -19,14 +17,14 @@ const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
 
 /// Analyzer rule, before DataFusion's type coercion.
 ///
-/// * Compares a float with a decimal as doubles. DataFusion 55 converts the float to a decimal, which
-///   fails for NaN, infinity and 1e30, and rounds other values. Remove once
-///   `stock_floats_become_decimals` in `tests/sql/decimals.rs` fails.
-/// * Fixes the type of `round(x, 1)`. For a DECIMAL(12, 2), DataFusion returns a DECIMAL(12, 1) if the 1
-///   is a literal, and a DECIMAL(13, 2) otherwise. Type coercion casts the 1 to an INT and the optimizer
-///   folds the cast, so the column changes its type twice and filters on files see two types. The rule
-///   makes a literal an INT at once, and casts the result of any other expression to its planned type.
-///   Remove once `stock_round_changes_type` fails.
+/// * Compares a float with a decimal as doubles. DataFusion 55 converts the float to a decimal, which fails
+///   for NaN, infinity and 1e30, and rounds other values. Obsolete once the test
+///   `stock_floats_become_decimals` fails.
+/// * Fixes the type of `round(x, 1)`. For a DECIMAL(12, 2), DataFusion returns a DECIMAL(12, 1) if the 1 is a
+///   literal, and a DECIMAL(13, 2) otherwise. Type coercion casts the 1 to an INT and the optimizer folds the
+///   cast, so the type of the column changes twice between rules. The rule makes a literal an INT at once,
+///   and casts the result of any other expression to its planned type. Obsolete once the test
+///   `stock_round_changes_type` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct StableDecimals;
 
@@ -47,7 +45,8 @@ impl AnalyzerRule for StableDecimals {
                 let changed = expr.transform_up(|expr| rewrite_expr(expr, &schema))?;
                 Ok(changed.update_data(|expr| name.restore(expr)))
             })?;
-            // Nodes above a changed one have the types of its schema.
+            // Nodes copy the types of their inputs, so the schemas above a changed node must be computed
+            // again.
             changed.map_data(LogicalPlan::recompute_schema)
         })?;
         match plan.transformed {
@@ -64,7 +63,6 @@ impl AnalyzerRule for StableDecimals {
     }
 }
 
-/// Whether a node has an expression over decimals that the rule may change.
 fn may_change(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_expressions(|expr| {
@@ -126,9 +124,9 @@ fn rewrite_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> 
     Ok(Transformed::new_transformed(expr, changed))
 }
 
-/// Casts compared expressions to doubles if they are decimals and floats. Returns whether it did.
+/// Casts compared expressions to doubles if some are decimals and some floats. Returns whether it did.
 fn as_doubles(parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
-    // Expressions without a type in this schema are parameters of lambdas.
+    // An expression without a type in this schema is a lambda parameter.
     let types: Vec<DataType> = parts.iter().filter_map(|part| part.get_type(schema).ok()).collect();
     let numbers = types.iter().all(|t| t.is_numeric() || t.is_null());
     if types.len() != parts.len()
@@ -146,7 +144,7 @@ fn as_doubles(parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     true
 }
 
-/// Like [`as_doubles`], for a value and the column of a subquery.
+/// Does the same as [`as_doubles`] for a value and the column of the subquery that it is compared with.
 fn query_as_doubles(value: &mut Expr, query: &mut Subquery, schema: &DFSchema) -> Result<bool> {
     let rows = query.subquery.schema();
     let (Ok(of_value), [field]) = (value.get_type(schema), &rows.fields()[..]) else {
@@ -172,7 +170,7 @@ fn query_as_doubles(value: &mut Expr, query: &mut Subquery, schema: &DFSchema) -
     Ok(true)
 }
 
-/// Gives `round(x, n)` a type that does not depend on rewrites of `n`.
+/// Gives `round(x, n)` a type that does not change when the optimizer rewrites `n`.
 fn keep_type(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let Expr::ScalarFunction(ScalarFunction { args, .. }) = &mut expr else {
         return Ok(Transformed::no(expr));

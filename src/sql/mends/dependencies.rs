@@ -1,15 +1,15 @@
 //! Removes functional dependencies that do not hold above `unnest`.
 //!
-//! A query grouped by `k` has one row per `k`, which DataFusion records in the schema. Above it,
-//! DataFusion drops DISTINCT, ORDER BY and GROUP BY of further columns as redundant, and turns a join by
-//! `k` into a semi join. `Unnest` of DataFusion 55 passes on the dependencies of its input, although it
-//! turns one row into many. The upstream fix, <https://github.com/apache/datafusion/pull/24787>, is not
-//! released yet; once it is, `stock_unnest_still_keeps_dependencies` in `tests/sql/unnest.rs` fails, and
-//! this file can be removed.
+//! A query grouped by `k` has one row per `k`, which DataFusion records as a functional dependency in the
+//! schema. Above it, DataFusion drops DISTINCT, ORDER BY and GROUP BY of further columns as redundant, and
+//! turns a join by `k` into a semi join. `Unnest` of DataFusion 55 inherits the dependencies of its input,
+//! although it turns one row into many. The upstream fix,
+//! <https://github.com/apache/datafusion/pull/24787>, is not released yet; once it is,
+//! `stock_unnest_still_keeps_dependencies` in `tests/sql/unnest.rs` fails, and this file can be removed.
 //!
-//! DataFusion derives dependencies again whenever it rewrites a plan, so they cannot be removed from a
-//! schema. But a projection drops the dependencies of columns that it computes. A projection below
-//! `Unnest` therefore computes every column with a function that returns its argument.
+//! DataFusion derives dependencies again whenever it rewrites a plan, so removing them from a schema does
+//! not help. But a projection drops the dependencies of columns that it computes. So this file inserts a
+//! projection below `Unnest` that computes every column with a function that returns its argument.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -30,7 +30,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-/// Returns its argument. The optimizer does not look into it.
+/// A function that returns its argument and is opaque to the optimizer.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ComputedColumn {
     signature: Signature,
@@ -67,12 +67,12 @@ impl ScalarUDFImpl for ComputedColumn {
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match (args.args.pop(), args.args.is_empty()) {
             (Some(column), true) => Ok(column),
-            _ => internal_err!("{} takes 1 argument; none or several given", self.name()),
+            _ => internal_err!("{} takes 1 argument; 0 or more than 1 given", self.name()),
         }
     }
 }
 
-/// Analyzer rule: puts the projection below every `Unnest` whose input may have dependencies.
+/// Analyzer rule: inserts the projection below every `Unnest` whose input may have functional dependencies.
 #[derive(Debug)]
 pub(in crate::sql) struct UnnestDependencies;
 
@@ -86,13 +86,13 @@ impl AnalyzerRule for UnnestDependencies {
     }
 }
 
-/// Applies [`UnnestDependencies`] to relations in FROM during planning, because the planner adds columns
-/// to a GROUP BY from the functional dependencies of its input.
+/// Applies [`UnnestDependencies`] to each relation in FROM during planning, because the planner adds
+/// columns to GROUP BY according to the functional dependencies of its input.
 #[derive(Debug)]
 pub(in crate::sql) struct UnnestDependenciesPlanner;
 
 thread_local! {
-    /// Set while the planner plans a relation, to detect that it is called again for the same one.
+    /// Set while the planner plans a relation, so that the recursive call for it returns at once.
     static PLANNED_HERE: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -107,14 +107,14 @@ impl RelationPlanner for UnnestDependenciesPlanner {
         }
         PLANNED_HERE.set(true);
         let plan = context.plan(relation);
-        // Another planner may have planned the relation, so that this one did not reset the flag.
+        // The flag is still set if another planner has planned the relation.
         PLANNED_HERE.set(false);
         let plan = drop_unnest_dependencies(plan?)?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))
     }
 }
 
-/// Returns a plan in which no `Unnest` passes on dependencies of its input, before or after optimization.
+/// Returns a plan in which no `Unnest` inherits functional dependencies, before or after optimization.
 fn drop_unnest_dependencies(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = plan.transform_up_with_subqueries(|node| match node {
         LogicalPlan::Unnest(unnest) if needs_barrier(&unnest)? => {
@@ -131,8 +131,8 @@ fn drop_unnest_dependencies(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(plan.data)
 }
 
-/// Whether the input of an `Unnest` has dependencies, or may get some when the optimizer turns DISTINCT,
-/// subqueries and other nodes into aggregates.
+/// Whether the input of an `Unnest` has functional dependencies, or may get some when the optimizer turns
+/// DISTINCT, subqueries and other nodes into aggregates.
 fn needs_barrier(unnest: &Unnest) -> Result<bool> {
     if is_barrier(&unnest.input) {
         return Ok(false);

@@ -1,5 +1,3 @@
-//! [`DistinctAggregates`]: `sum(DISTINCT x)` grouped by a column and a cast of it.
-
 use std::sync::Arc;
 
 use datafusion::common::tree_node::Transformed;
@@ -9,18 +7,17 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use crate::sql::rules::LogicalRule;
 
-/// `single_distinct_aggregation_to_group_by` for aggregates that it can rewrite.
+/// Applies DataFusion's `single_distinct_aggregation_to_group_by` only where it succeeds.
 ///
-/// The rule of DataFusion 55 names the keys of its inner GROUP BY like those of the outer one. A column
-/// and a cast of it have one name there, and the query fails. Remove once
-/// `stock_distinct_sums_by_a_cast_still_fail` in `tests/sql/grouping.rs` fails.
+/// The rule of DataFusion 55 gives the keys of its inner GROUP BY the names of the outer keys. A column and a
+/// cast of it get the same name there, and the query fails. Obsolete once the test
+/// `stock_distinct_sums_by_a_cast_still_fail` fails.
 #[derive(Debug)]
 pub(in crate::sql) struct DistinctAggregates {
     stock: LogicalRule,
 }
 
 impl DistinctAggregates {
-    /// Wraps `single_distinct_aggregation_to_group_by`; returns any other rule unchanged.
     pub(in crate::sql) fn around(rule: LogicalRule) -> LogicalRule {
         match rule.name() {
             "single_distinct_aggregation_to_group_by" => Arc::new(Self { stock: rule }),
@@ -44,7 +41,7 @@ impl OptimizerRule for DistinctAggregates {
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
         let LogicalPlan::Aggregate(aggregate) = &plan else { return Ok(Transformed::no(plan)) };
-        // The aggregate itself gives the same rows.
+        // The unchanged aggregate returns the same rows.
         let kept = LogicalPlan::Aggregate(aggregate.clone());
         Ok(self.stock.rewrite(plan, config).unwrap_or_else(|_| Transformed::no(kept)))
     }

@@ -1,5 +1,3 @@
-//! [`DurationWindows`]: window functions ordered by durations.
-
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::common::config::ConfigOptions;
@@ -13,11 +11,11 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-/// Analyzer rule, before DataFusion's type coercion: orders windows by the integers that store durations.
+/// Analyzer rule, before DataFusion's type coercion: casts durations in the ORDER BY of windows to integers.
 ///
-/// Type coercion refuses `rank() OVER (ORDER BY end - start)`, because the default frame of a window is a
-/// RANGE and DataFusion supports no RANGE over durations, not even without a distance in its bounds.
-/// Remove once `stock_windows_over_durations_still_fail` in `tests/sql/times.rs` fails.
+/// Type coercion rejects `rank() OVER (ORDER BY end - start)`, because the default frame of a window is a
+/// RANGE and DataFusion supports no RANGE over durations, not even without a distance in its bounds. Obsolete
+/// once the test `stock_windows_over_durations_still_fail` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct DurationWindows;
 

@@ -1,5 +1,3 @@
-//! [`EmptyQueries`]: a scalar query without rows is NULL.
-
 use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::datatypes::{DataType, FieldRef};
@@ -15,13 +13,12 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::mends::subqueries::has_one_row;
 
-/// Analyzer rule, after the rules that rewrite queries: declares the value of a scalar query that may
-/// return no row nullable.
+/// Analyzer rule, after subqueries are rewritten: makes a scalar subquery that may return no row nullable.
 ///
-/// DataFusion 55 declares it nullable only if the column of the query is. `(SELECT 1 FROM t WHERE false)
+/// DataFusion 55 declares it nullable only if the column of the subquery is. `(SELECT 1 FROM t WHERE false)
 /// IS NULL` then becomes false, and the value is a NULL in a non-nullable column, which is an error.
-/// Correlated queries are unaffected: they become joins, whose columns are nullable. Remove once
-/// `stock_queries_without_rows_are_still_values` in `tests/sql/query_values.rs` fails.
+/// Correlated subqueries are unaffected: they become joins, whose columns are nullable. Obsolete once the
+/// test `stock_queries_without_rows_are_still_values` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct EmptyQueries;
 
@@ -40,7 +37,7 @@ impl AnalyzerRule for EmptyQueries {
         }
         let changed = plan.transform_up_with_subqueries(|node| {
             let node = node.map_expressions(|e| e.transform_up(as_nullable))?;
-            // Nodes above a changed one copy its schema.
+            // Nodes copy the nullability of their inputs, so schemas above a changed node are computed again.
             node.map_data(LogicalPlan::recompute_schema)
         })?;
         Ok(changed.data)
@@ -51,7 +48,7 @@ impl AnalyzerRule for EmptyQueries {
     }
 }
 
-/// Whether an expression is a scalar query that DataFusion wrongly declares non-nullable.
+/// Whether an expression is a scalar subquery that DataFusion wrongly declares non-nullable.
 fn is_changed(e: &Expr) -> bool {
     let Expr::ScalarSubquery(query) = e else { return false };
     query.outer_ref_columns.is_empty()
@@ -73,7 +70,7 @@ fn as_nullable(e: Expr) -> Result<Transformed<Expr>> {
     Ok(Transformed::yes(Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), ..query })))
 }
 
-/// Returns its argument as a nullable value. It is volatile, so that no rule evaluates it over a constant.
+/// The function `nullable(x)` returns its argument as nullable. It is volatile, so that no rule folds it.
 static NULLABLE: LazyLock<ScalarUDF> = LazyLock::new(|| {
     ScalarUDF::new_from_impl(Nullable { signature: Signature::any(1, Volatility::Volatile) })
 });
@@ -97,11 +94,17 @@ impl ScalarUDFImpl for Nullable {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let field = args.arg_fields.first().ok_or_else(|| internal_datafusion_err!("no value"))?;
+        let field = args
+            .arg_fields
+            .first()
+            .ok_or_else(|| internal_datafusion_err!("nullable takes 1 argument; 0 given"))?;
         Ok(Arc::new(field.as_ref().clone().with_nullable(true)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        args.args.into_iter().next().ok_or_else(|| internal_datafusion_err!("no value"))
+        args.args
+            .into_iter()
+            .next()
+            .ok_or_else(|| internal_datafusion_err!("nullable takes 1 argument; 0 given"))
     }
 }

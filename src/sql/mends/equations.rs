@@ -1,5 +1,3 @@
-//! [`PlainEquations`]: `v = abs(v)` does not make DataFusion replace `v` with `abs(v)`.
-
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -15,10 +13,10 @@ use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 
 /// Physical optimizer rule, before all of DataFusion's: rewrites `abs(v) = v` to `NOT (abs(v) <> v)`.
 ///
-/// DataFusion 55 takes both sides for equivalent and replaces `v` with `abs(v)` in the sort keys above
-/// such a condition, even within `abs(v)`. It then finds neither key in the order of the rows, and
+/// DataFusion 55 assumes that both sides are interchangeable and replaces `v` with `abs(v)` in the sort keys
+/// above such a condition, even within `abs(v)`. It then finds neither key in the order of the rows, and
 /// windows partitioned by `v` fail. Conditions between columns, or with constants, are left unchanged.
-/// Remove once `stock_windows_over_equations_still_fail` in `tests/sql/order.rs` fails.
+/// Obsolete once the test `stock_windows_over_equations_still_fail` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct PlainEquations;
 
@@ -57,7 +55,7 @@ impl PhysicalOptimizerRule for PlainEquations {
     }
 }
 
-/// Returns `NOT (a <> b)` for an equation of a column and an expression.
+/// Returns `NOT (a <> b)` for `a = b`, unless both operands are columns or literals.
 fn negate_inequality(condition: &Arc<dyn PhysicalExpr>) -> Option<Arc<dyn PhysicalExpr>> {
     let equation = condition.downcast_ref::<BinaryExpr>()?;
     let is_plain = |e: &Arc<dyn PhysicalExpr>| {

@@ -1,4 +1,4 @@
-//! [`FloatKeys`]: comparisons treat 0.0 and -0.0 as equal, and all NaN as equal.
+//! [`FloatKeys`]: makes comparisons treat 0.0 and -0.0 as equal, and all NaN as equal.
 
 use std::sync::Arc;
 
@@ -27,14 +27,14 @@ const ORDERING: [&str; 5] =
 
 /// Logical optimizer rule: compares, sorts, groups and joins floats by their [`float_key`].
 ///
-/// DataFusion compares floats in the total order of IEEE 754 and hashes their bits. Three faults follow:
+/// DataFusion compares floats in the total order of IEEE 754 and hashes their bits. Three bugs follow:
 ///
 /// * A NaN with a negative sign (the result of 0.0 / 0.0 on most processors) is less than all numbers and
-///   not equal to a NaN without it.
-/// * -0.0 sorts before 0.0, and is a separate partition and list element.
-/// * The filter that a hash join pushes into the scan of the other side drops rows that the join matches.
+///   not equal to a NaN with a positive sign.
+/// * -0.0 sorts before 0.0, and window partitions and list comparisons distinguish them.
+/// * A hash join pushes a filter on its keys into the scan of its other side, and loses matching rows.
 ///
-/// Remove once `stock_comparisons_tell_zeros_and_nan_apart` of the SQL tests fails.
+/// Obsolete once the test `stock_comparisons_tell_zeros_and_nan_apart` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct FloatKeys;
 
@@ -94,7 +94,6 @@ impl OptimizerRule for FloatKeys {
 /// Logical optimizer rule, before constants are folded: compares constant floats by their [`float_key`].
 ///
 /// By the time [`FloatKeys`] runs, comparisons of constants are folded: `0.0 IN (-0.0)` is already false.
-/// Remove once `stock_comparisons_tell_zeros_and_nan_apart` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct ConstantFloatKeys;
 
@@ -156,7 +155,6 @@ fn is_constant_comparison(expr: &Expr) -> bool {
     is_comparison(expr) && !expr.exists(|e| Ok(is_row_based(e))).unwrap_or(true)
 }
 
-/// Whether a node compares values of any type.
 fn has_comparison(plan: &LogicalPlan) -> Result<bool> {
     if matches!(plan, LogicalPlan::Join(_) | LogicalPlan::Sort(_) | LogicalPlan::Aggregate(_)) {
         return Ok(true);
@@ -185,13 +183,13 @@ fn is_comparison_operator(op: Operator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-/// Wraps the compared parts of an expression in [`float_key`]. Returns whether anything changed.
+/// Wraps the compared operands of an expression in [`float_key`]. Returns whether anything changed.
 fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let parts: Vec<&mut Expr> = match expr {
         Expr::BinaryExpr(binary) if is_comparison_operator(binary.op) => {
             use Operator::{Eq, IsDistinctFrom, IsNotDistinctFrom, NotEq};
             let is_equality = matches!(binary.op, Eq | NotEq | IsDistinctFrom | IsNotDistinctFrom);
-            // No NaN equals a number, and a comparison with a literal treats both zeros as equal.
+            // No NaN equals a number, and DataFusion's comparison with a literal treats both zeros as equal.
             if is_equality && (is_number(&binary.left) || is_number(&binary.right)) {
                 return Ok(false);
             }
@@ -235,7 +233,7 @@ fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     Ok(changed)
 }
 
-/// Whether an expression is a float literal other than NaN.
+/// Whether an expression is a float literal, not NaN.
 fn is_number(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(ScalarValue::Float16(Some(x)), _) => !x.is_nan(),
@@ -245,7 +243,7 @@ fn is_number(expr: &Expr) -> bool {
     }
 }
 
-/// Groups by [`float_key`], under the names of the original groups.
+/// Wraps float group keys in [`float_key`] and keeps their column names.
 fn key_groups(mut aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     let schema = Arc::clone(aggregate.input.schema());
     let add_named_key = |group: &mut Expr| -> Result<bool> {
@@ -280,7 +278,7 @@ fn key_groups(mut aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Aggregate(keyed)))
 }
 
-/// Wraps a float expression in [`float_key`] unless it is canonical already. Returns whether it did.
+/// Wraps a float expression in [`float_key`] unless it is already canonical. Returns whether it did.
 fn add_key(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let inner = match &*expr {
         Expr::Alias(alias) => &*alias.expr,
@@ -295,7 +293,7 @@ fn add_key(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
         Expr::Cast(cast) => cast.expr.get_type(schema).is_ok_and(|t| t.is_integer()),
         _ => false,
     };
-    // Expressions without a type in this schema are parameters of lambdas or columns of outer queries.
+    // An expression without a type in this schema is a lambda parameter or a column of an outer query.
     if is_key || !inner.get_type(schema).is_ok_and(|t| holds_float(&t)) {
         return Ok(false);
     }

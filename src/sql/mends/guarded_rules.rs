@@ -1,4 +1,4 @@
-//! [`GuardedRule`]: keeps physical rules of DataFusion from resolving columns wrongly.
+//! [`GuardedRule`]: keeps physical rules of DataFusion from confusing columns of the same name.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -31,7 +31,7 @@ use crate::sql::exec::pass_through;
 use crate::sql::mends::row_filters::{guard_row_filters, release_row_filters};
 use crate::sql::rules::PhysicalRule;
 
-/// A physical rule of DataFusion that moves nothing into nodes where columns would be resolved wrongly.
+/// Wraps a physical rule of DataFusion so that it moves nothing through nodes where it would confuse columns.
 ///
 /// While the rule runs, a [`BarrierExec`] above each such node stops filters and projections from above.
 /// The node's own filters and projections, and all others below the barrier, move as usual.
@@ -55,17 +55,17 @@ impl GuardedRule {
     /// `stock_filter_pushdown_is_still_wrong` in `tests/sql/joins.rs` fails once it is. It also passes
     /// conditions on lists to scans of Parquet that omit them ([`guard_row_filters`]).
     ///
-    /// `FilterPushdown(Post)` passes dynamic filters to scans below expressions that can fail. Such
-    /// filters depend on other rows and on timing, so whether a query over Parquet fails would depend on
-    /// the rows that a join or TopK has seen. It also gives the scan below `min(f(a)), max(b)` a filter
-    /// for `max(b)` alone, and the scan below `max(x)` of floats one that drops row groups whose
-    /// statistics omit NaN ([`filters_too_much`]).
+    /// `FilterPushdown(Post)` passes dynamic filters to scans below expressions that can fail. Such filters
+    /// depend on other rows and on timing, so whether a query over Parquet fails would depend on the rows
+    /// that a join or TopK has seen. It also gives the scan below `min(f(a)), max(b)` a filter for `max(b)`
+    /// alone. The filter that it gives the scan below `max(x)` of floats drops row groups whose statistics
+    /// omit NaN ([`filters_too_much`]).
     ///
-    /// `ProjectionPushdown` has two faults. It moves a projection below a `FilterExec` that itself
-    /// projects, as if both had the same columns. Remove once `stock_projections_of_filters_still_fail`
-    /// in `tests/sql/joins.rs` fails. It also moves parts of the condition of a nested-loop join below
-    /// the join, where they are evaluated for rows without a partner, and out of the bodies of lambdas,
-    /// where they cannot be evaluated. Remove once `stock_parts_of_join_conditions_still_move` fails.
+    /// `ProjectionPushdown` has two bugs. It moves a projection below a `FilterExec` that itself projects, as
+    /// if both had the same columns. Obsolete once the test `stock_projections_of_filters_still_fail` fails.
+    /// It also moves subexpressions of the condition of a nested-loop join below the join, where they are
+    /// evaluated for rows without a match, and out of lambda bodies, where they cannot be evaluated. Obsolete
+    /// once the test `stock_parts_of_join_conditions_still_move` fails.
     pub(in crate::sql) fn guard(rule: PhysicalRule) -> PhysicalRule {
         let resolves_rightly = match rule.name() {
             "FilterPushdown" => resolves_filters_rightly,
@@ -137,7 +137,7 @@ impl PhysicalOptimizerRule for GuardedRule {
     }
 }
 
-/// Whether a projection above a node refers to the same columns after it is moved below the node.
+/// Whether a projection refers to the same columns above a node and, after a pushdown, below it.
 fn takes_projections_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     node.downcast_ref::<FilterExec>().is_none_or(|filter| filter.projection().is_none())
 }
@@ -148,7 +148,7 @@ fn has_fallible_condition(node: &Arc<dyn ExecutionPlan>) -> bool {
         .is_some_and(|filter| !physical_cannot_fail(filter.expression(), filter.schema()))
 }
 
-/// Whether a filter on a node refers to the same columns when the node passes it to its children by name.
+/// Whether a filter on a node refers to the same columns after the node passes it to its children by name.
 fn resolves_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     let children = node.children();
     if has_repeated_name(&node.schema())
@@ -157,7 +157,7 @@ fn resolves_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
         return false;
     }
     if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
-        // A key is a column of the output, but another column of the input may have its name.
+        // A group key is a column of the output, but another column of the input may have its name.
         return aggregate.group_expr().expr().iter().all(|(key, name)| is_column(key, name));
     }
     if node.is::<UnionExec>() {
@@ -171,7 +171,7 @@ fn resolves_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     true
 }
 
-/// Whether dynamic filters cannot change which rows a node evaluates an expression that can fail for.
+/// Whether dynamic filters on a node do not change for which rows it evaluates a fallible expression.
 fn takes_dynamic_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     let whole = if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
         let schema = projection.input().schema();
@@ -191,12 +191,12 @@ fn takes_dynamic_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     whole && resolves_filters_rightly(node)
 }
 
-/// Whether an aggregate passes a dynamic filter to its input that drops rows which it needs.
+/// Whether an aggregate gives its input a dynamic filter that drops rows which it needs.
 ///
-/// DataFusion 55 builds the filter of `min` and `max` from those calls whose argument is a column, and
-/// ignores the other calls. Its pruning by statistics, in which Parquet omits NaN, drops the NaN that
-/// is the greatest float. `stock_dynamic_filters_of_extremes_still_drop_rows` in
-/// `tests/sql/dynamic_filters.rs` fails once the first fault is fixed upstream.
+/// DataFusion 55 builds the filter of `min` and `max` from the calls whose argument is a column, and
+/// ignores the other calls. Parquet statistics omit NaN, the greatest float, so pruning by them drops NaN.
+/// `stock_dynamic_filters_of_extremes_still_drop_rows` in `tests/sql/dynamic_filters.rs` fails once the
+/// first bug is fixed upstream.
 fn filters_too_much(node: &Arc<dyn ExecutionPlan>) -> bool {
     let Some(aggregate) = node.downcast_ref::<AggregateExec>() else { return false };
     let schema = aggregate.input().schema();
@@ -210,8 +210,8 @@ fn filters_too_much(node: &Arc<dyn ExecutionPlan>) -> bool {
         })
 }
 
-/// Whether filters on the keys of a semi join, which DataFusion passes to both sides by name, find the
-/// key of the other side under the same name.
+/// Whether filters on the keys of a semi join reach only its keys. DataFusion passes them to both sides by
+/// name, and another column may have the name of a key.
 fn maps_keys_by_name(join: &HashJoinExec) -> bool {
     let other = match join.join_type() {
         JoinType::LeftSemi => join.right().schema(),
@@ -242,7 +242,7 @@ fn have_equal_names(a: &Schema, b: &Schema) -> bool {
         && a.fields().iter().zip(b.fields()).all(|(a, b)| a.name() == b.name())
 }
 
-/// Accepts no filters or projections from above. Present only while a [`GuardedRule`] runs.
+/// Stops filters and projections from above. Present only while a [`GuardedRule`] runs.
 #[derive(Debug)]
 struct BarrierExec {
     input: Arc<dyn ExecutionPlan>,
@@ -261,8 +261,7 @@ impl DisplayAs for BarrierExec {
 }
 
 impl ExecutionPlan for BarrierExec {
-    // The properties are those of the input in the same allocation, so that nodes above keep their
-    // knowledge of it.
+    // The properties are the same `Arc` as the input's, so that nodes above keep what they derived from it.
     pass_through!("BarrierExec");
 
     fn execute(
@@ -274,7 +273,7 @@ impl ExecutionPlan for BarrierExec {
     }
 }
 
-/// Hides a join from the rule, but accepts projections. Present only while a [`GuardedRule`] runs.
+/// Hides a join from the rule, but lets projections through. Present only while a [`GuardedRule`] runs.
 #[derive(Debug)]
 struct OpaqueJoinExec {
     join: Arc<dyn ExecutionPlan>,

@@ -1,4 +1,4 @@
-//! Lambdas: refuses what their bodies cannot contain, and gives their parameters unique indices.
+//! Rejects lambda bodies that DataFusion cannot evaluate, and gives lambda parameters unique indices.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -24,11 +24,11 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use crate::sql::statement::predicates::make_array;
 
-/// Rewrites the bodies of lambdas in a statement to a form that DataFusion can plan, or refuses them:
+/// Rewrites the lambda bodies of a statement to a form that DataFusion can plan, or returns an error:
 ///
-/// * `[v, w]` becomes `make_array(v, w)`, because DataFusion plans the elements of an array literal
-///   without the parameters in scope.
-/// * Aggregates, window functions and `IN (SELECT ..)` are refused, because a lambda works on one value.
+/// * `[v, w]` becomes `make_array(v, w)`, because DataFusion plans the elements of an array literal without
+///   the parameters in scope.
+/// * Aggregates, window functions and `IN (SELECT ..)` are errors: a lambda is evaluated per list element.
 pub(in crate::sql) fn prepare<S: VisitMut>(state: &SessionState, statement: &mut S) -> Result<()> {
     let mut bodies = Bodies { state, within: 0, around: Vec::new() };
     match statement.visit(&mut bodies) {
@@ -41,7 +41,7 @@ struct Bodies<'a> {
     state: &'a SessionState,
     /// Number of lambdas that enclose the current position in the query.
     within: usize,
-    /// The values of `within` for the outer queries.
+    /// The values of `within` in the enclosing queries, innermost last.
     around: Vec<usize>,
 }
 
@@ -64,7 +64,7 @@ impl VisitorMut for Bodies<'_> {
             Expr::Function(call) if self.within > 0 => return self.of_values(call),
             Expr::InSubquery { .. } | Expr::Exists { .. } if self.within > 0 => {
                 return ControlFlow::Break(plan_datafusion_err!(
-                    "{expr} within a lambda is not supported, because a query cannot run for each value; ragged_isin(x, (SELECT array_agg(key) FROM ..)) returns the mask of the values that it contains"
+                    "{expr} within a lambda is not supported, because a subquery cannot run for each list element; use ragged_isin(x, (SELECT array_agg(key) FROM ..)) outside the lambda for the mask of the elements that the subquery returns"
                 ));
             }
             _ => {}
@@ -85,7 +85,7 @@ impl VisitorMut for Bodies<'_> {
 }
 
 impl Bodies<'_> {
-    /// Refuses aggregates and window functions.
+    /// Returns an error for an aggregate or a window function.
     fn of_values(&self, call: &Function) -> ControlFlow<DataFusionError> {
         let name = match call.name.0.as_slice() {
             [name] => name.as_ident().map(|name| name.value.to_lowercase()),
@@ -94,7 +94,7 @@ impl Bodies<'_> {
         let name = name.unwrap_or_default();
         if call.over.is_some() {
             return ControlFlow::Break(plan_datafusion_err!(
-                "{name}(..) OVER (..) within a lambda is not supported, because a window function works across rows and a lambda on one value; compute it in a subquery in FROM and use its column in the lambda"
+                "{name}(..) OVER (..) within a lambda is not supported, because a window function works across rows and a lambda on one list element; compute it in a subquery in FROM and use its column in the lambda"
             ));
         }
         let of_one = self.state.scalar_functions().contains_key(&name)
@@ -102,9 +102,9 @@ impl Bodies<'_> {
         if !of_one && self.state.aggregate_functions().contains_key(&name) {
             let ours = crate::functions::for_lists(&name);
             let ours = ours
-                .map_or_else(String::new, |f| format!(" (for the values of a list, use {f}(x))"));
+                .map_or_else(String::new, |f| format!(" (for the elements of a list, use {f}(x))"));
             return ControlFlow::Break(plan_datafusion_err!(
-                "{name}(..) within a lambda is not supported, because an aggregate works across rows and a lambda on one value{ours}; compute it in a subquery in FROM and use its column in the lambda"
+                "{name}(..) within a lambda is not supported, because an aggregate works across rows and a lambda on one list element{ours}; compute it in a subquery in FROM and use its column in the lambda"
             ));
         }
         ControlFlow::Continue(())
@@ -121,15 +121,15 @@ fn is_written_out(expr: &Expr) -> bool {
     }
 }
 
-/// The first index of parameters. No table has as many columns.
+/// First index of lambda parameters after [`LambdaParameters`], higher than the index of any column.
 const PARAMETERS: usize = 1_000_000;
 
-/// Physical optimizer rule, before all others: gives parameters of lambdas indices that no column has.
+/// Physical optimizer rule, before all others: gives lambda parameters indices that no column has.
 ///
 /// DataFusion numbers parameters after the input columns. If an expression moves to an input with more
-/// columns, as when a projection is merged with another or pushed into a scan, its columns get new
-/// indices and its parameters do not. A parameter then refers to a column, which is an error, or silently
-/// reads a column with the name of the parameter.
+/// columns, for example because two projections are merged or one is pushed into a scan, its columns get
+/// new indices but its parameters do not. A parameter then refers to a column, which is an error, or
+/// silently reads a column that has the name of the parameter.
 #[derive(Debug, Default)]
 pub(crate) struct LambdaParameters;
 
@@ -189,7 +189,6 @@ impl PhysicalOptimizerRule for LambdaParameters {
     }
 }
 
-/// Renumbers the parameters in the condition of a join, if it has any.
 fn renumber_filter(filter: Option<&JoinFilter>) -> Result<Option<JoinFilter>> {
     let Some(filter) = filter else { return Ok(None) };
     let moved = renumber_parameters(filter.expression())?;
@@ -198,7 +197,7 @@ fn renumber_filter(filter: Option<&JoinFilter>) -> Result<Option<JoinFilter>> {
     }))
 }
 
-/// Adds [`PARAMETERS`] to the indices of parameters, whose order expresses how lambdas nest.
+/// Adds [`PARAMETERS`] to the indices of lambda parameters, and so keeps their order, which encodes nesting.
 fn renumber_parameters(expr: &Arc<dyn PhysicalExpr>) -> Result<Transformed<Arc<dyn PhysicalExpr>>> {
     Arc::clone(expr).transform_up(|e| {
         let moved = match e.downcast_ref::<LambdaVariable>() {

@@ -1,5 +1,3 @@
-//! [`OpaqueLimits`]: no ORDER BY moves below a LIMIT or an OFFSET.
-
 use std::fmt;
 use std::sync::Arc;
 
@@ -17,19 +15,18 @@ use datafusion::physical_plan::{
 
 use crate::sql::rules::PhysicalRule;
 
-/// DataFusion's `EnsureRequirements`, which moves no sort below a limit.
+/// Wraps DataFusion's `EnsureRequirements` so that it moves no sort below a limit.
 ///
-/// The stock rule moves a sort above `GlobalLimitExec` below it: `(SELECT * FROM t LIMIT 3) ORDER BY id`
-/// returns the three smallest rows of the table. If the rows below are already sorted, the sort there
-/// gets the fetch of the limit without its skip, so `(.. ORDER BY id LIMIT 2 OFFSET 1) ORDER BY id`
-/// returns one row. Remove once `stock_sorts_still_move_below_limits` in `tests/sql/limits.rs` fails.
+/// DataFusion moves a sort above `GlobalLimitExec` below it, so that `(SELECT * FROM t LIMIT 3) ORDER BY id`
+/// returns the three smallest rows of the table. If the rows below are already sorted, the sort there gets
+/// the fetch of the limit without its skip, so `(.. ORDER BY id LIMIT 2 OFFSET 1) ORDER BY id` returns one
+/// row. Obsolete once the test `stock_sorts_still_move_below_limits` fails.
 #[derive(Debug)]
 pub(in crate::sql) struct OpaqueLimits {
     stock: PhysicalRule,
 }
 
 impl OpaqueLimits {
-    /// Wraps `EnsureRequirements`; returns any other rule unchanged.
     pub(in crate::sql) fn guard(rule: PhysicalRule) -> PhysicalRule {
         match rule.name() {
             "EnsureRequirements" => Arc::new(Self { stock: rule }),
@@ -72,7 +69,7 @@ impl PhysicalOptimizerRule for OpaqueLimits {
     }
 }
 
-/// A limit that keeps its input's order and reports no fetch. Present only while [`OpaqueLimits`] runs.
+/// Hides a limit: keeps the order of its input and has no fetch. Exists only while [`OpaqueLimits`] runs.
 #[derive(Debug)]
 struct OpaqueLimitExec {
     limit: Arc<dyn ExecutionPlan>,
@@ -102,7 +99,7 @@ impl ExecutionPlan for OpaqueLimitExec {
         orders.map(|order| order.cloned().map(OrderingRequirements::from)).collect()
     }
 
-    /// `false` keeps the rule from passing an order that a parent requires to the input.
+    /// Returns `false`, so that the rule does not push an order that a parent requires down to the input.
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![false]
     }

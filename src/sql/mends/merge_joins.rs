@@ -1,5 +1,3 @@
-//! [`MergeJoinFilters`]: evaluates conditions of sort-merge joins for rows without a partner.
-
 use std::sync::Arc;
 
 use arrow::datatypes::Schema;
@@ -14,8 +12,8 @@ use datafusion::physical_plan::joins::utils::JoinFilter;
 /// Physical optimizer rule: declares the columns in the condition of a sort-merge join nullable.
 ///
 /// If `datafusion.optimizer.prefer_hash_join` is off, an outer join also evaluates its condition for rows
-/// without a partner, whose other columns are NULL. The statement fails if the tables declare those
-/// columns non-nullable. Remove once `stock_merge_joins_still_fail` in `tests/sql/joins.rs` fails.
+/// without a match, with NULL in the columns of the other side. The statement fails if the tables declare
+/// those columns non-nullable. Obsolete once the test `stock_merge_joins_still_fail` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct MergeJoinFilters;
 

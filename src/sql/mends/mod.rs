@@ -1,6 +1,6 @@
-//! Rules and planners that work around faults of DataFusion, one file each. Every file names the
-//! fault and the test `stock_.. still` that fails when the file can be removed; `sql::rules` lists
-//! the rules in order, with upstream issues.
+//! Rules and planners that work around bugs of DataFusion, one file each. Every file describes the bug and
+//! names the test (`stock_.. still_..`) that fails once the file can be removed. `sql::rules` lists the
+//! rules in order, with upstream issues.
 
 pub(in crate::sql) mod changes;
 pub(in crate::sql) mod computed_lists;

@@ -1,5 +1,3 @@
-//! [`MovedKeys`]: projections that move the keys of a GROUP BY.
-
 use std::fmt;
 use std::sync::Arc;
 
@@ -21,12 +19,12 @@ use datafusion::physical_plan::{
 
 use crate::sql::exec::{one_input, same_statistics};
 
-/// Physical rule, before DataFusion's: hides from a projection which columns of its input are unique,
-/// where it moves them.
+/// Physical optimizer rule, before DataFusion's: if a projection moves unique columns to another index, hides
+/// from it that they are unique.
 ///
-/// A projection of DataFusion 55 takes the column at the place of a unique one for unique too: `SELECT
-/// rank() OVER (ORDER BY count(*)) AS r, k FROM t GROUP BY k ORDER BY r, k` is not sorted by `k`. Remove
-/// once `stock_projections_still_move_keys` in `tests/sql/order.rs` fails.
+/// A projection of DataFusion 55 keeps the index of a unique column, even if another column is now at that
+/// index: `SELECT rank() OVER (ORDER BY count(*)) AS r, k FROM t GROUP BY k ORDER BY r, k` is not sorted by
+/// `k`. Obsolete once the test `stock_projections_still_move_keys` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct MovedKeys;
 
@@ -36,7 +34,7 @@ impl PhysicalOptimizerRule for MovedKeys {
         plan: Arc<dyn ExecutionPlan>,
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        // Nothing else depends on unique columns.
+        // Only sorts and windows use the information that columns are unique.
         if !has_order(&plan)? {
             return Ok(plan);
         }
@@ -74,7 +72,7 @@ fn has_order(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     Ok(found)
 }
 
-/// Whether a column of the output has the place of a unique column of the input, but is another one.
+/// Whether a projection changes the index of a unique column of its input.
 fn moves_keys(projection: &ProjectionExec) -> bool {
     let stays = |place: &usize| {
         projection.expr().get(*place).is_some_and(|made| {
@@ -87,7 +85,7 @@ fn moves_keys(projection: &ProjectionExec) -> bool {
     })
 }
 
-/// Returns the rows of its input, without saying which columns are unique.
+/// Returns the rows of its input and hides which columns are unique.
 #[derive(Debug)]
 pub(in crate::sql) struct KeylessExec {
     input: Arc<dyn ExecutionPlan>,

@@ -1,5 +1,3 @@
-//! [`CountedSets`]: EXCEPT ALL and INTERSECT ALL match equal rows one to one.
-
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -14,15 +12,14 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-/// Names of the columns that number equal rows, for the left and the right side.
+/// Names of the columns that number equal rows, for the left and the right input.
 const COPY: [&str; 2] = ["__serrate_left_copy", "__serrate_right_copy"];
 
 /// Analyzer rule: matches each row of EXCEPT ALL and INTERSECT ALL with one row of the other side.
 ///
-/// DataFusion 55 plans them as an anti join and a semi join, in which one row of the right side matches
-/// all equal rows of the left: `{1, 1} EXCEPT ALL {1}` is empty. The rule numbers equal rows on both
-/// sides and adds the number as a join key. Remove once `stock_sets_still_count_nothing` in
-/// `tests/sql/set_operations.rs` fails.
+/// DataFusion 55 plans them as an anti join and a semi join, in which one row of the right side matches all
+/// equal rows of the left: `{1, 1} EXCEPT ALL {1}` is empty. The rule numbers equal rows on both sides and
+/// adds the number as a join key. Obsolete once the test `stock_sets_still_count_nothing` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct CountedSets;
 
@@ -44,8 +41,8 @@ impl AnalyzerRule for CountedSets {
 
 /// Whether a join is EXCEPT ALL or INTERSECT ALL.
 ///
-/// Before the optimizer runs, only set operations join by whole rows with NULL equal to NULL. Without
-/// ALL, the left side is DISTINCT.
+/// Before the optimizer runs, only set operations join by whole rows with NULL equal to NULL. For a set
+/// operation without ALL, the left input is DISTINCT.
 fn compares_rows(join: &Join) -> bool {
     matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
         && join.null_equality == NullEquality::NullEqualsNull
@@ -74,7 +71,6 @@ fn number_copies(join: Join) -> Result<LogicalPlan> {
     LogicalPlanBuilder::from(LogicalPlan::Join(numbered)).project(columns)?.build()
 }
 
-/// Adds a column that numbers the rows with equal keys from 1.
 fn number_rows(plan: &LogicalPlan, keys: Vec<Expr>, name: &str) -> Result<LogicalPlan> {
     let number =
         WindowFunction::new(WindowFunctionDefinition::WindowUDF(row_number_udwf()), vec![]);

@@ -1,5 +1,3 @@
-//! [`NestedConstants`]: constants that have no order, such as lists of lists.
-
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -13,13 +11,11 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use crate::sql::mends::sorts::has_comparison;
 
-/// Logical rule, after all others: a constant column whose type has no order of scalars becomes the call
-/// of a function.
+/// Logical optimizer rule, after all others: replaces constant columns of lists of lists with function calls.
 ///
-/// DataFusion 55 derives an interval from each constant of a projection, and compares its two equal
-/// bounds. It cannot compare lists of lists, and DISTINCT, PARTITION BY and INTERSECT of such a column
-/// fail with an internal error. `stock_constant_lists_of_lists_still_fail` in `tests/sql/order.rs` fails
-/// once this rule can be removed.
+/// DataFusion 55 derives an interval from each constant of a projection, and compares its two equal bounds.
+/// It cannot compare lists of lists, so DISTINCT, PARTITION BY and INTERSECT of such a column fail. Obsolete
+/// once the test `stock_constant_lists_of_lists_still_fail` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct NestedConstants;
 
@@ -37,7 +33,7 @@ impl OptimizerRule for NestedConstants {
         plan: LogicalPlan,
         _config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
-        // Constants within other expressions stay, because functions may need their value in planning.
+        // Constants within other expressions stay, because functions may need their value at planning.
         let LogicalPlan::Projection(_) = &plan else { return Ok(Transformed::no(plan)) };
         let names = NamePreserver::new_for_projection();
         plan.map_expressions(|e| {
@@ -72,7 +68,7 @@ fn call_constant(value: ScalarValue) -> Expr {
     ScalarUDF::new_from_impl(function).call(Vec::new())
 }
 
-/// `nested_constant()` returns its value.
+/// The function `nested_constant()`, which returns its constant.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct NestedConstant {
     value: ScalarValue,

@@ -1,5 +1,3 @@
-//! [`NestedOrder`]: one order of lists and structs, in which a NULL element is the greatest value.
-
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -21,12 +19,12 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::functions::compare_nested;
 
-/// Analyzer rule, after type coercion: gives comparisons, sorts and extremes of lists and structs one order.
+/// Analyzer rule, after type coercion: gives lists and structs one order in comparisons, sorts and extremes.
 ///
-/// In `<` and `greatest`, DataFusion treats NULL elements as the least value; in sorts, NULLS FIRST and
-/// NULLS LAST place them. Here NULL elements are the greatest value, as in DuckDB and PostgreSQL, and
-/// NULLS FIRST and NULLS LAST apply only to whole values. Remove once
-/// `stock_comparisons_of_lists_have_least_nulls` in `tests/sql/nested_order.rs` fails.
+/// In `<` and `greatest`, DataFusion treats NULL elements as the least value; in sorts, NULLS FIRST and NULLS
+/// LAST determine their place. Here NULL elements are the greatest value, as in DuckDB and PostgreSQL, and
+/// NULLS FIRST and NULLS LAST apply only to whole lists and structs. Obsolete once the test
+/// `stock_comparisons_of_lists_have_least_nulls` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct NestedOrder;
 
@@ -54,7 +52,7 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), changed))
         }
         LogicalPlan::Distinct(Distinct::On(mut on)) => {
-            // The first keys are the ON expressions and must not change.
+            // The first sort keys repeat the ON expressions and must not change.
             let kept = on.on_expr.len();
             let changed = on.sort_expr.as_mut().is_some_and(|by| split_keys(by, &schema, kept));
             Ok(Transformed::new_transformed(LogicalPlan::Distinct(Distinct::On(on)), changed))
@@ -108,8 +106,8 @@ fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     }
 }
 
-/// Splits each nested key into `x IS NULL` and `x` with NULL as the greatest value, if NULLS FIRST or
-/// NULLS LAST would place NULL elements otherwise.
+/// Splits each nested sort key into `x IS NULL` and `x` with NULL as the greatest value, unless the key
+/// already sorts NULL elements as the greatest value.
 fn split_keys(keys: &mut Vec<Sort>, schema: &DFSchema, kept: usize) -> bool {
     let split = |by: &Sort| by.asc == by.nulls_first && is_nested(&by.expr, schema);
     if !keys.iter().skip(kept).any(split) {
@@ -127,14 +125,12 @@ fn split_keys(keys: &mut Vec<Sort>, schema: &DFSchema, kept: usize) -> bool {
     true
 }
 
-/// A function over lists or structs.
+/// A function over lists or structs. Greatest and least ignore NULL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Nested {
     /// Compares two values: -1, 0 or 1, or NULL if a value is NULL.
     Order,
-    /// Returns the greatest value that is not NULL.
     Greatest,
-    /// Returns the least value that is not NULL.
     Least,
 }
 
@@ -169,7 +165,7 @@ impl ScalarUDFImpl for NestedCall {
             (Nested::Order, [_, _]) => Ok(DataType::Int8),
             (Nested::Greatest | Nested::Least, [first, ..]) => Ok(first.clone()),
             _ => plan_err!(
-                "internal error: {} has {} arguments; comparisons take 2, extremes at least 1",
+                "internal error: {} has {} arguments; nested_order takes 2, nested_greatest and nested_least at least 1",
                 self.name(),
                 types.len()
             ),
@@ -192,8 +188,7 @@ impl ScalarUDFImpl for NestedCall {
             (Nested::Least, values) => extreme_of_rows(values, rows, Ordering::Less)?,
             _ => {
                 return exec_err!(
-                    "internal error: {} has {} arguments; comparisons take 2, extremes at \
-             least 1",
+                    "internal error: {} has {} arguments; nested_order takes 2, nested_greatest and nested_least at least 1",
                     self.name(),
                     values.len()
                 );
@@ -206,10 +201,10 @@ impl ScalarUDFImpl for NestedCall {
     }
 }
 
-/// Returns the value of each row that compares as `wanted` with all others and is not NULL.
+/// Returns for each row the greatest or least value that is not NULL, as `wanted` says.
 fn extreme_of_rows(values: &[ArrayRef], rows: usize, wanted: Ordering) -> Result<ArrayRef> {
     let Some(first) = values.first() else {
-        return exec_err!("an extreme needs at least 1 argument; none given");
+        return exec_err!("greatest and least take at least 1 argument; 0 given");
     };
     let mut sources: Vec<&dyn Array> = values.iter().map(|v| v.as_ref()).collect();
     let null = new_null_array(first.data_type(), 1);

@@ -1,5 +1,3 @@
-//! [`QueryValues`]: queries as values in any expression.
-
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -22,24 +20,21 @@ use crate::sql::mends::subqueries::{
     as_value, has_query, is_correlated, query_of, refuse_subquery,
 };
 
-/// Analyzer rule, after type coercion: plans `x IN (query)` and `EXISTS (query)` as values, and
-/// correlated scalar subqueries with any condition.
+/// Analyzer rule, after type coercion: plans `x IN (query)` and `EXISTS (query)` as values, and correlated
+/// scalar subqueries with any condition.
 ///
-/// DataFusion 55 plans IN and EXISTS only as conditions of WHERE, and correlated scalar subqueries
-/// only if their condition is an equality of an inner and an outer column. This rule rewrites the
-/// other cases:
+/// DataFusion 55 plans IN and EXISTS only as conditions of WHERE, and correlated scalar subqueries only if
+/// their condition equates an inner and an outer column. This rule rewrites the other cases:
 ///
-/// * IN and EXISTS outside WHERE, and those of WHERE that are no semi joins ([`is_semi_join`]), become
-///   scalar subqueries that count rows; IN is NULL where SQL requires it;
-/// * subqueries in a join condition are evaluated for the rows of the side whose columns they use;
-/// * subqueries in ORDER BY, GROUP BY, aggregates and window functions, lambdas in window functions,
-///   and sort keys that use constant lists of lists ([`has_unordered_constant`]) are evaluated in a
-///   projection below;
-/// * a correlated scalar subquery with another condition is evaluated once per distinct combination
-///   of the outer columns that it uses, and joined to the outer rows ([`join_values`]).
+/// * IN and EXISTS outside WHERE, and IN and EXISTS in WHERE that cannot become semi joins
+///   ([`is_semi_join`]), become scalar subqueries that count rows. IN is NULL where SQL requires it.
+/// * Subqueries in a join condition are evaluated for the rows of the side whose columns they use.
+/// * Subqueries in ORDER BY, GROUP BY, aggregates and window functions, lambdas in window functions, and sort
+///   keys that use constant lists of lists ([`has_unordered_constant`]) are evaluated in a projection below.
+/// * A correlated scalar subquery with another condition is evaluated once per distinct combination of the
+///   outer columns that it uses, and joined to the outer rows ([`join_values`]).
 ///
-/// `stock_queries_are_no_values` in `tests/sql/query_values.rs` fails once this rule can be
-/// removed.
+/// Obsolete once the test `stock_queries_are_no_values` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct QueryValues;
 
@@ -54,7 +49,7 @@ impl AnalyzerRule for QueryValues {
             return Ok(plan);
         }
         let mut names = Names::default();
-        // Inner queries come first, because outer ones contain copies of them.
+        // Inner subqueries come first, because outer ones contain copies of them.
         let plan = plan.transform_up_with_subqueries(|node| of_node(node, &mut names))?.data;
         refuse_outer_lists(&plan)?;
         Ok(plan)
@@ -65,11 +60,11 @@ impl AnalyzerRule for QueryValues {
     }
 }
 
-/// Whether a node contains queries, lambdas in the keys of a window, or constant lists of lists in
-/// sort keys.
+/// Whether this rule may change a node: it contains subqueries, lambdas in the keys of a window, or
+/// constant lists of lists in sort keys.
 ///
-/// DataFusion's indices of lambda parameters follow those of a node's columns, so that a key of a
-/// window differs from the key of the sort below it, and the plan fails its check.
+/// DataFusion numbers lambda parameters after the columns of a node. So a window key with a lambda differs
+/// from the key of the sort below, and the plan fails its check.
 fn is_done_here(node: &LogicalPlan) -> Result<bool> {
     if has_query(node)? {
         return Ok(true);
@@ -103,13 +98,11 @@ fn keys_of(call: &WindowFunction) -> impl Iterator<Item = &Expr> {
     params.order_by.iter().map(|by| &by.expr).chain(&params.partition_by)
 }
 
-/// Whether an expression contains a constant whose type has no order of scalars, such as a list of
-/// lists.
+/// Whether an expression contains a constant whose type has no scalar comparison, such as a list of lists.
 ///
-/// DataFusion 55 derives an interval from each constant of a sort key. It cannot for these, drops
-/// the order of the key, and refuses the plan in `SanityCheckPlan`.
-/// `stock_sorts_by_constant_lists_still_fail` in `tests/sql/order.rs` fails once this is fixed
-/// upstream.
+/// DataFusion 55 derives an interval from each constant of a sort key. For these types it fails to do so,
+/// drops the order of the key, and refuses the plan in `SanityCheckPlan`. Obsolete once the test
+/// `stock_sorts_by_constant_lists_still_fail` fails.
 fn has_unordered_constant(e: &Expr, schema: &DFSchema) -> bool {
     e.exists(|e| {
         let constant = !e.any_column_refs()
@@ -143,20 +136,19 @@ fn of_node(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPl
     }
 }
 
-/// Refuses `unnest` of lists of an outer query that no rule has rewritten. DataFusion cannot plan it.
+/// Returns an error for `unnest` of a list of an outer query, which DataFusion cannot plan.
 fn refuse_outer_lists(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| match node {
         LogicalPlan::Unnest(unnest) if !outer_columns(&unnest.input)?.is_empty() => plan_err!(
-            "unnest of a list of another table is not supported in this query; write it in SELECT, \
-             as in SELECT id, unnest(x) FROM t, and join the result"
+            "unnest of a list of another table is not supported in this query; unnest it in a subquery, as in (SELECT id, unnest(x) FROM t), and join the subquery"
         ),
         _ => Ok(TreeNodeRecursion::Continue),
     })?;
     Ok(())
 }
 
-/// Refuses a LATERAL query in which DataFusion would omit the rows that GROUPING SETS have over no
-/// rows.
+/// Returns an error for a LATERAL subquery with GROUPING SETS, for which DataFusion would omit the rows
+/// that grouping sets return for empty input.
 fn check_lateral(join: &Join) -> Result<()> {
     let Some(query) = lateral_query(join)? else { return Ok(()) };
     match query.exists(|node| {
@@ -176,7 +168,7 @@ pub(super) fn of_filter(filter: Filter, names: &mut Names) -> Result<Transformed
             let mut value = as_value(condition.clone(), input.schema())?;
             let mut with_value = Arc::clone(&input);
             with_joined(std::slice::from_mut(&mut value), &mut with_value, names)?;
-            // A query that cannot be joined stays a condition.
+            // A subquery that cannot be joined remains a condition.
             if !needs_values(&value)? {
                 (condition, input, joined) = (value, with_value, true);
             }
@@ -194,8 +186,8 @@ pub(super) fn of_filter(filter: Filter, names: &mut Names) -> Result<Transformed
     LogicalPlanBuilder::from(filtered).project(columns)?.build().map(Transformed::yes)
 }
 
-/// Whether a condition contains a correlated query that DataFusion cannot plan as it stands: IN or
-/// EXISTS that is no semi join, or a scalar query whose condition is no equation.
+/// Whether a condition contains a correlated subquery that DataFusion cannot plan unchanged: IN or EXISTS
+/// that cannot become a semi join, or a scalar subquery whose condition is not an equality.
 fn needs_values(condition: &Expr) -> Result<bool> {
     let mut found = false;
     condition.apply(|e| {
@@ -211,9 +203,10 @@ fn needs_values(condition: &Expr) -> Result<bool> {
     Ok(found)
 }
 
-/// A join whose condition has the values of its queries as columns, or those queries in a filter above it.
+/// Returns a join whose condition contains no subqueries. Their values become columns of an input or, for
+/// an inner join, a filter above the join.
 ///
-/// DataFusion plans those alone that its rules move below the join.
+/// DataFusion plans only those subqueries of a join condition that its rules move below the join.
 fn of_join(join: Join, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
     let columns: Vec<Expr> = join.schema.columns().into_iter().map(Expr::Column).collect();
     let sides = [&join.left, &join.right];
@@ -241,7 +234,7 @@ fn of_join(join: Join, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
             }
             None => {
                 return not_impl_err!(
-                    "a subquery in the ON of an outer join names columns of both sides, which is not supported; compute the pairs for which the subquery holds in a WITH query, and join them"
+                    "a subquery in the ON clause of an outer join uses columns of both tables, which is not supported; compute the matching pairs of rows in a WITH query, and join its result"
                 );
             }
         }
@@ -278,7 +271,7 @@ fn of_join(join: Join, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(plan))
 }
 
-/// The columns that an expression and the queries in it name.
+/// Returns the columns that an expression uses, also in its subqueries.
 fn named_columns(e: &Expr) -> Result<Vec<Column>> {
     let mut found: Vec<Column> = e.column_refs().into_iter().cloned().collect();
     e.apply(|e| {
@@ -290,7 +283,7 @@ fn named_columns(e: &Expr) -> Result<Vec<Column>> {
     Ok(found)
 }
 
-/// Rewrites a projection so that DataFusion can plan its queries as values.
+/// Rewrites a projection so that DataFusion can plan the subqueries in its expressions.
 pub(super) fn project_values(
     exprs: Vec<Expr>,
     mut input: Arc<LogicalPlan>,
@@ -303,8 +296,7 @@ pub(super) fn project_values(
     Projection::try_new(exprs, input).map(LogicalPlan::Projection)
 }
 
-/// Joins the values of correlated queries in expressions to their input. Returns whether there were
-/// any.
+/// Joins the values of correlated subqueries in expressions to the input. Returns whether it joined any.
 fn with_joined(
     exprs: &mut [Expr],
     input: &mut Arc<LogicalPlan>,
@@ -331,7 +323,7 @@ fn with_joined(
     Ok(found)
 }
 
-/// Computes the queries and the unordered keys of a node in a projection below it.
+/// Moves the subqueries and the unordered constant keys of a node into a projection below it.
 fn hoist_queries(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
     let with_lambdas = matches!(node, LogicalPlan::Window(_));
     let inputs = node.inputs();
@@ -364,7 +356,7 @@ fn hoist_queries(node: LogicalPlan, names: &mut Names) -> Result<Transformed<Log
                     }
                     Ok(Transformed::new(e, changed, TreeNodeRecursion::Continue))
                 }
-                // A scalar subquery without outer columns is computed only once anyway.
+                // An uncorrelated scalar subquery is computed only once in any place.
                 Expr::ScalarSubquery(query) if !is_correlated(query) => Ok(Transformed::no(e)),
                 Expr::HigherOrderFunction(_) if !with_lambdas => Ok(Transformed::no(e)),
                 Expr::ScalarSubquery(_)

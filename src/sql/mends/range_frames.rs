@@ -1,5 +1,3 @@
-//! [`RangeFrames`]: frames in RANGE that end before the current row.
-
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -12,12 +10,12 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode, WindowExpr};
 
-/// Physical rule: reads whole partitions for frames `RANGE .. AND n PRECEDING`.
+/// Physical optimizer rule: makes windows with a frame `RANGE .. AND n PRECEDING` read whole partitions.
 ///
-/// The streaming window of DataFusion 55 returns a row of such a frame before it has read the next
-/// batch. But NULL minus n is NULL, and infinity minus n is infinity: the frame of such a row ends with
-/// its last peer, which may be in a later batch. Remove once
-/// `stock_range_frames_of_nulls_still_miss_peers` in `tests/sql/exact.rs` fails.
+/// The streaming window of DataFusion 55 returns a row of such a frame before it has read the next batch. But
+/// NULL minus n is NULL, and infinity minus n is infinity: the frame of such a row ends with its last peer,
+/// which may be in a later batch. Obsolete once the test `stock_range_frames_of_nulls_still_miss_peers`
+/// fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct RangeFrames;
 

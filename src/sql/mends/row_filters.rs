@@ -1,5 +1,3 @@
-//! [`RowFilterSource`]: keeps conditions on lists above scans of Parquet that would omit them.
-
 use std::sync::Arc;
 
 use arrow::datatypes::Schema;
@@ -24,19 +22,19 @@ use object_store::ObjectStore;
 
 use crate::array::list_depth;
 
-/// A scan of Parquet files that accepts a condition only if it can evaluate it in every file.
+/// Wraps a Parquet source so that it accepts a condition only if it can evaluate the condition in every file.
 ///
-/// DataFusion 55 accepts a condition on list columns if it contains IS NULL or `array_has` anywhere. It
-/// then replaces columns that statistics know to be constant in a file, and simplifies. What is left may
-/// be a comparison of lists, which the reader cannot evaluate and omits: the query gains rows.
-/// `stock_row_filters_of_lists_still_vanish` in `tests/sql/parquet_lists.rs` fails once this is fixed
-/// upstream. Present only while a [`GuardedRule`](super::guarded_rules::GuardedRule) runs.
+/// DataFusion 55 accepts a condition on list columns if it contains IS NULL or `array_has` anywhere. For each
+/// file, it then replaces columns that are constant according to the statistics, and simplifies the
+/// condition. The result may be a comparison of lists, which the reader cannot evaluate and omits, so the
+/// query returns too many rows. Obsolete once the test `stock_row_filters_of_lists_still_vanish` fails.
+/// Present only while a [`GuardedRule`](super::guarded_rules::GuardedRule) runs.
 #[derive(Clone)]
 struct RowFilterSource {
     stock: ParquetSource,
 }
 
-/// Makes the scans of a plan refuse conditions that they would omit.
+/// Makes the Parquet scans of a plan reject conditions that they would omit.
 pub(in crate::sql) fn guard_row_filters(
     plan: Arc<dyn ExecutionPlan>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
@@ -46,7 +44,6 @@ pub(in crate::sql) fn guard_row_filters(
     })
 }
 
-/// Reverses [`guard_row_filters`].
 pub(in crate::sql) fn release_row_filters(
     plan: Arc<dyn ExecutionPlan>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
@@ -115,7 +112,7 @@ impl FileSource for RowFilterSource {
     ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
         let schema = self.stock.table_schema().table_schema();
         let accepted = filters.iter().map(|e| {
-            // A condition on one column either stays as it is or becomes a constant.
+            // A condition on one column stays unchanged or becomes a constant.
             collect_columns(e).len() <= 1 || stays_evaluable(e, schema)
         });
         let accepted: Vec<bool> = accepted.collect();
@@ -146,8 +143,8 @@ impl FileSource for RowFilterSource {
     }
 }
 
-/// Whether every list column of a condition is an argument of a test that the reader evaluates: the
-/// column then disappears only together with its test.
+/// Whether every list column of a condition is the direct argument of a function that the reader evaluates.
+/// Then a simplification can remove the column only together with the function.
 fn stays_evaluable(e: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
     if let Some(column) = e.downcast_ref::<Column>() {
         return schema

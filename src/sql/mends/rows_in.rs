@@ -1,5 +1,3 @@
-//! [`RowsIn`]: plans `(a, b) IN (SELECT x, y ..)`.
-
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -15,14 +13,14 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-/// Prefix of the names of struct fields that `sql::tuples` writes for the values of a row.
+/// Prefix of the struct field names that `sql::tuples` gives the values of a row in front of IN.
 pub(in crate::sql) const ROW_FIELD: &str = "__serrate_row_";
 
-/// Analyzer rule, before DataFusion's type coercion: rewrites a row in front of IN to EXISTS.
+/// Analyzer rule, before DataFusion's type coercion: rewrites `(a, b) IN (SELECT ..)` to EXISTS.
 ///
-/// DataFusion 55 cannot plan a row in front of IN. `sql::tuples` writes it as a struct with fields
-/// [`ROW_FIELD`]. IN is true if all fields equal the fields of a row of the query, and NULL if there is no
-/// such row but one that could match if it were not for NULL.
+/// DataFusion 55 cannot plan a row in front of IN, so `sql::tuples` rewrites it to a struct with fields
+/// [`ROW_FIELD`]. IN is true if all fields equal those of a row of the subquery. It is NULL if no row is
+/// equal but one could be equal if its NULLs were values.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct RowsIn;
 
@@ -59,7 +57,7 @@ fn of_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     }
     let schema = merge_schema(&node.inputs());
     if let LogicalPlan::Filter(filter) = node {
-        // FALSE and NULL both drop the row, so a conjunct needs no NULL.
+        // A filter drops a row for FALSE and for NULL, so a conjunct needs no distinction between them.
         let conjuncts =
             split_conjunction_owned(filter.predicate).into_iter().map(|e| match row_test(&e) {
                 Some((values, test)) if !test.negated => {
@@ -79,7 +77,7 @@ fn of_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     })
 }
 
-/// Rewrites the tests of rows in an expression to values that are TRUE, FALSE or NULL.
+/// Rewrites each `row IN (SELECT ..)` in an expression to an expression that is TRUE, FALSE or NULL.
 fn value_of(e: Expr, schema: &DFSchema) -> Result<Expr> {
     let done = e.transform_up(|e| {
         let Some((values, test)) = row_test(&e) else { return Ok(Transformed::no(e)) };
@@ -92,13 +90,13 @@ fn value_of(e: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(done.data)
 }
 
-/// Returns the values of the row in front of IN, and the test, if the expression is one.
+/// If an expression is `row IN (SELECT ..)`, returns the values of the row and the IN expression.
 fn row_test(e: &Expr) -> Option<(Vec<Expr>, &InSubquery)> {
     let Expr::InSubquery(test) = e else { return None };
     Some((fields_of(&test.expr)?, test))
 }
 
-/// Returns the values of a struct that `sql::tuples` made of a row.
+/// Returns the values of a row that `sql::tuples` has rewritten to a struct.
 fn fields_of(e: &Expr) -> Option<Vec<Expr>> {
     let Expr::ScalarFunction(call) = e else { return None };
     let Some(Expr::Literal(first, _)) = call.args.first() else { return None };
@@ -107,7 +105,7 @@ fn fields_of(e: &Expr) -> Option<Vec<Expr>> {
     is_row.then(|| call.args.iter().skip(1).step_by(2).cloned().collect())
 }
 
-/// The query of IN, and the condition that its columns equal the values in front of IN.
+/// The subquery of IN, and the condition that its columns equal the values in front of IN.
 struct Rows {
     query: LogicalPlan,
     equal: Expr,
@@ -120,8 +118,7 @@ impl Rows {
         let equal = values.iter().enumerate().map(|(at, value)| {
             if value.contains_outer() {
                 return not_impl_err!(
-                    "(.., {value}, ..) IN (SELECT ..) uses a column of an outer query; add the column to \
-                     the FROM clause of the query that contains IN, and test it there"
+                    "the row in (.., {value}, ..) IN (SELECT ..) uses a column of an outer query, which is not supported; add the column to the FROM clause of the query that contains IN"
                 );
             }
             let outer = value.clone().transform_up(|e| match e {
@@ -135,7 +132,9 @@ impl Rows {
         });
         let equal = conjunction(equal.collect::<Result<Vec<_>>>()?);
         let equal = equal.ok_or_else(|| {
-            plan_datafusion_err!("the row in front of IN has no values; write at least one")
+            plan_datafusion_err!(
+                "the row in front of IN has no values; write at least one value in its parentheses"
+            )
         })?;
         Ok(Self { query, equal })
     }
@@ -145,12 +144,12 @@ impl Rows {
         Ok(exists(Arc::new(rows.build()?)))
     }
 
-    /// Returns a condition for IN being true.
+    /// Returns a condition that is true if IN is true.
     fn is_found(&self) -> Result<Expr> {
         self.rows_where(self.equal.clone())
     }
 
-    /// Returns a condition for IN being true or NULL.
+    /// Returns a condition that is true if IN is true or NULL.
     fn is_open(&self) -> Result<Expr> {
         self.rows_where(Expr::IsNotFalse(Box::new(self.equal.clone())))
     }
@@ -175,8 +174,7 @@ fn with_columns(
         [only] => Expr::Column(only.clone()),
         columns => {
             return Err(plan_datafusion_err!(
-                "a query in IN has {} columns; a row in front of IN needs \
-             one column with the struct of the row",
+                "the subquery of IN returns {} columns; after a row in front of IN it must return one column per value of the row, or one struct",
                 columns.len()
             ));
         }

@@ -1,5 +1,3 @@
-//! [`OrderedScanLimits`]: a LIMIT in a scan takes the first rows of the source.
-
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -12,11 +10,11 @@ use datafusion::physical_plan::ExecutionPlan;
 
 /// Physical optimizer rule, after DataFusion's rules: makes every file scan with a limit read in order.
 ///
-/// A Parquet scan with a limit and without `preserve_order` skips row groups that match a filter
-/// partially if row groups that match fully have enough rows, and so returns later rows. `LimitPushdown`
-/// of DataFusion 55 leaves `preserve_order` unset even if a merge above relies on the order of the scan.
-/// Remove once `stock_limits_drop_row_groups` in `tests/sql/order.rs` fails. In addition, LIMIT here
-/// promises the first rows of the source, which DataFusion does not.
+/// A Parquet scan with a limit and without `preserve_order` skips row groups that match a filter partially if
+/// row groups that match fully have enough rows, and so returns later rows. `LimitPushdown` of DataFusion 55
+/// leaves `preserve_order` unset even if a merge above relies on the order of the scan. Obsolete once the
+/// test `stock_limits_drop_row_groups` fails. Then Serrate still needs a way to return the first rows of the
+/// source for LIMIT, which DataFusion does not guarantee.
 #[derive(Debug)]
 pub(in crate::sql) struct OrderedScanLimits;
 

@@ -1,5 +1,3 @@
-//! [`SimilarPatterns`]: SIMILAR TO with patterns of the SQL standard.
-
 use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -9,11 +7,11 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{BinaryExpr, Expr, Like, LogicalPlan, Operator, lit};
 use datafusion::optimizer::AnalyzerRule;
 
-/// Analyzer rule: makes `x SIMILAR TO pattern` match the whole of `x`, with `%` and `_` as in LIKE.
+/// Analyzer rule: makes `x SIMILAR TO pattern` match the whole string, with `%` and `_` as in LIKE.
 ///
-/// DataFusion 55 searches for the pattern as a regular expression: `'abc' SIMILAR TO 'b'` is true and
-/// `'abc' SIMILAR TO 'a%'` is false. The rule translates a literal pattern to the equivalent regular
-/// expression. Remove once `stock_similar_to_still_searches` in `tests/sql/texts.rs` fails.
+/// DataFusion 55 searches for the pattern as a regular expression: `'abc' SIMILAR TO 'b'` is true and `'abc'
+/// SIMILAR TO 'a%'` is false. The rule translates a literal pattern to the equivalent regular expression.
+/// Obsolete once the test `stock_similar_to_still_searches` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct SimilarPatterns;
 
@@ -46,11 +44,11 @@ fn as_regex(like: Like) -> Result<Expr> {
         Expr::Literal(text, _) if text.is_null() => lit(ScalarValue::Utf8(None)),
         Expr::Literal(text, _) => match text.cast_to(&DataType::Utf8)? {
             ScalarValue::Utf8(Some(text)) => lit(translate_pattern(&text, like.escape_char)?),
-            other => return plan_err!("SIMILAR TO {other} needs a string as its pattern"),
+            other => return plan_err!("the pattern {other} of SIMILAR TO must be a string"),
         },
         other => {
             return plan_err!(
-                "SIMILAR TO {other} needs a literal pattern; regexp_like(x, pattern) accepts regular expressions in columns"
+                "the pattern of SIMILAR TO is the expression {other}; write a string literal, or use regexp_like(x, pattern), which accepts a column of regular expressions"
             );
         }
     };
@@ -68,7 +66,7 @@ fn translate_pattern(pattern: &str, escape: Option<char>) -> Result<String> {
         if c == escape {
             let Some(escaped) = rest.next() else {
                 return Err(plan_datafusion_err!(
-                    "SIMILAR TO '{pattern}' ends in the escape character {escape}, which needs a character after it"
+                    "the pattern of SIMILAR TO '{pattern}' ends in the escape character {escape}; write a character after it"
                 ));
             };
             push_literal(&mut out, escaped);
@@ -78,7 +76,7 @@ fn translate_pattern(pattern: &str, escape: Option<char>) -> Result<String> {
                     within_class = false;
                     out.push(']');
                 }
-                // `[:alpha:]` within a class.
+                // Copies a named class such as `[:alpha:]` within brackets unchanged.
                 '[' if rest.peek() == Some(&':') => {
                     out.push('[');
                     for c in rest.by_ref() {
@@ -107,15 +105,15 @@ fn translate_pattern(pattern: &str, escape: Option<char>) -> Result<String> {
     }
     if within_class {
         return Err(plan_datafusion_err!(
-            "SIMILAR TO '{pattern}' has a [ without a closing ]; write {escape}[ for the character itself"
+            "the pattern of SIMILAR TO '{pattern}' has a [ without a closing ]; write {escape}[ to match a bracket"
         ));
     }
     out.push_str(")$");
     Ok(out)
 }
 
-/// Appends a character so that a regular expression matches it literally. `\<` and `\>` would match word
-/// boundaries, so the two are not escaped.
+/// Appends a character so that the regular expression matches it literally. It does not escape `<` and `>`,
+/// because `\<` and `\>` match word boundaries.
 fn push_literal(out: &mut String, c: char) {
     if r"\.+*?()|[]{}^$#&-~".contains(c) {
         out.push('\\');

@@ -1,10 +1,10 @@
-//! Sorts lists with LIMIT completely.
+//! Makes ORDER BY lists with LIMIT return all rows.
 //!
-//! DataFusion's TopK orders rows by their encoded form, in which NULLS FIRST / LAST and ASC / DESC place
-//! a NULL within a list or struct. But it drops rows of later batches by a comparison with the last of
-//! the best rows so far, in which such a NULL is always the least value. TopK then loses rows that depend
-//! on the batches. `order_by_lists_does_not_depend_on_batches` of the SQL tests passes without this rule
-//! once it can be removed.
+//! DataFusion's TopK orders rows by their encoded form, in which NULLS FIRST / LAST and ASC / DESC
+//! determine the place of a NULL within a list or struct. But it drops rows of later batches by comparing
+//! them with the last of the best rows so far, and this comparison always treats such a NULL as the least
+//! value. So the result depends on the batches. The rule can be removed once the test
+//! `order_by_lists_does_not_depend_on_batches` passes without it.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::limit::LocalLimitExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
-/// Physical optimizer rule: replaces the limit of sorts by lists and structs with a limit above them.
+/// Physical optimizer rule: moves the limit of a sort by lists or structs into a node above the sort.
 #[derive(Debug, Default)]
 pub(crate) struct SortLists;
 

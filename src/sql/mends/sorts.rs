@@ -1,5 +1,4 @@
-//! [`MissingSorts`], [`UnorderedKeys`] and [`LostConstants`]: orders that DataFusion assumes wrongly or
-//! cannot use.
+//! Works around row orders that DataFusion derives wrongly or cannot use.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,16 +23,15 @@ use datafusion::physical_plan::{
 
 use crate::sql::exec::{one_input, same_statistics};
 
-/// Physical optimizer rule, before plans are checked: adds required sorts that are not known to hold.
+/// Physical optimizer rule, before plans are checked: adds sorts that a node requires and its input lacks.
 ///
-/// Below UNION ALL, DataFusion sorts by a column that equals the key in one input and is constant in
-/// another, and then cannot derive an order for the union, so the statement fails in `SanityCheckPlan`.
-/// Remove once `stock_unions_with_a_constant_still_fail` in `tests/sql/order.rs` fails.
+/// Below UNION ALL, DataFusion sorts one input by a column that equals the key, and another by one that is
+/// constant. It then cannot derive an order for the union, so the statement fails in `SanityCheckPlan`.
+/// Obsolete once the test `stock_unions_with_a_constant_still_fail` fails.
 ///
-/// The rule also makes sorts with a limit below a merge sort by all keys of the merge. DataFusion omits
-/// keys that are constant in each input of UNION ALL, and then drops rows of one input that equal the
-/// last rows of another by the remaining keys. Remove once `stock_limits_over_unions_still_drop_rows`
-/// fails.
+/// The rule also makes sorts with a limit below a merge sort by all keys of the merge. DataFusion omits keys
+/// that are constant in each input of UNION ALL, and then drops rows of one input that equal the last rows of
+/// another in the other keys. Obsolete once the test `stock_limits_over_unions_still_drop_rows` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct MissingSorts;
 
@@ -81,7 +79,7 @@ fn with_sorts(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Execut
     }
 }
 
-/// Returns a sort by all keys of a merge, if `node` is a merge and `input` a sort with a limit.
+/// If `node` is a merge and `input` a sort with a limit, returns a sort by all keys of the merge.
 fn sort_by_all_keys(
     node: &Arc<dyn ExecutionPlan>,
     input: &Arc<dyn ExecutionPlan>,
@@ -105,12 +103,12 @@ fn with_inputs(
     node.replace_children(inputs, anew)
 }
 
-/// Physical optimizer rule, before [`MissingSorts`]: hides the order of the input of an aggregation with
-/// keys whose type has no comparison of scalars.
+/// Physical optimizer rule, before [`MissingSorts`]: hides the order of the input from an aggregation whose
+/// group keys have a type without scalar comparison.
 ///
-/// If some keys are ordered, for example constant, an aggregation compares them with the keys of the
-/// previous row, and fails with "Uncomparable values" for lists of lists. Remove once
-/// `stock_distinct_of_constant_lists_still_fails` in `tests/sql/order.rs` fails.
+/// If some keys are ordered, for example constant, the aggregation compares them with the keys of the
+/// previous row as scalars, and fails with "Uncomparable values" for lists of lists. Obsolete once the test
+/// `stock_distinct_of_constant_lists_still_fails` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct UnorderedKeys;
 
@@ -149,14 +147,13 @@ impl PhysicalOptimizerRule for UnorderedKeys {
     }
 }
 
-/// Physical optimizer rule, before all of DataFusion's: forgets constant and equal columns above outer
-/// joins, GROUPING SETS, ROLLUP and CUBE.
+/// Physical optimizer rule, before all of DataFusion's: hides from outer joins, GROUPING SETS, ROLLUP and
+/// CUBE which columns of their input are constant or equal.
 ///
 /// A column that is constant (`WHERE k = 1`) or equal to another below such a node is NULL above it, in
 /// unmatched rows of the join and in grouping sets without the column. DataFusion still treats it as
-/// constant: it drops `ORDER BY k`, and an aggregation that relies on input grouped by `k` returns a
-/// group several times. Remove once `stock_constants_are_still_kept_where_they_are_null` in
-/// `tests/sql/order.rs` fails.
+/// constant: it drops `ORDER BY k`, and an aggregation that relies on input grouped by `k` returns a group
+/// several times. Obsolete once the test `stock_constants_are_still_kept_where_they_are_null` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct LostConstants;
 
@@ -200,7 +197,7 @@ impl PhysicalOptimizerRule for LostConstants {
     }
 }
 
-/// Returns the indices of the inputs whose columns are NULL in rows that the node adds.
+/// Returns the indices of inputs whose columns are NULL in some output rows, such as unmatched rows.
 fn inputs_with_null_rows(node: &Arc<dyn ExecutionPlan>) -> &'static [usize] {
     if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
         return if aggregate.group_expr().is_single() { &[] } else { &[0] };
@@ -226,7 +223,7 @@ fn of_join(join: &JoinType) -> &'static [usize] {
     }
 }
 
-/// Whether two scalars of a type can be compared. Lists can, unless their elements are nested.
+/// Whether DataFusion can compare scalars of a type: lists of lists and structs have no comparison.
 pub(super) fn has_comparison(t: &DataType) -> bool {
     match t {
         DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _) => {
@@ -236,7 +233,7 @@ pub(super) fn has_comparison(t: &DataType) -> bool {
     }
 }
 
-/// Passes its input through, but reports no order and no constants.
+/// Returns the rows of its input and hides their order and constant columns.
 #[derive(Debug)]
 pub(in crate::sql) struct UnorderedExec {
     input: Arc<dyn ExecutionPlan>,

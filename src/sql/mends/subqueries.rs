@@ -1,6 +1,3 @@
-//! [`ThreeValuedIn`]: IN over a query is NULL where SQL requires it, and a nested query keeps its
-//! rows.
-
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -17,33 +14,30 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::mends::correlated::{has_grouping_sets, outer_columns};
 
-/// Name that the column of a subquery after IN receives; no other column has this name.
+/// Name given to the column of a subquery after IN. No other column has this name.
 const VALUE: &str = "__serrate_in";
 
-/// Name of the column that counts the rows of a query after EXISTS.
+/// Name given to the row count of a subquery after EXISTS.
 const COUNT: &str = "__serrate_count";
 const ANSWER: &str = "__serrate_exists";
 
-/// Analyzer rule: rewrites conditions with subqueries to forms that DataFusion decorrelates
-/// correctly.
+/// Analyzer rule: rewrites conditions with subqueries to forms that DataFusion decorrelates correctly.
 ///
-/// DataFusion 55 turns them into joins:
+/// DataFusion 55 converts them to joins:
 ///
-/// * `x NOT IN (query)` becomes a null-aware anti join only if `x` has columns, the query has no
-///   outer columns, and the condition is a conjunct of its own. If `x` is a literal, the query is
-///   correlated, or the condition is within OR, NULL is treated as a value that equals nothing: the
-///   result has rows that it must not have, or lacks rows because the query has a NULL for another
-///   outer row;
-/// * `x IN (query)` under NOT, IS NULL or CASE is never NULL, although it must be for some rows;
-/// * an aggregate without GROUP BY in a correlated query returns no row for an empty group, where
-///   SQL requires one;
-/// * a condition on outer columns is moved above a LIMIT, a window function or the nullable side of
-///   an outer join, which changes the result.
+/// * `x NOT IN (query)` becomes a null-aware anti join only if `x` has columns, the query has no outer
+///   columns, and the condition is a conjunct of its own. If `x` is a literal, the query is correlated, or
+///   the condition is within OR, NULL counts as a value that equals nothing. The result then has too many
+///   rows, or too few because the query has a NULL for another outer row.
+/// * `x IN (query)` under NOT, IS NULL or CASE is never NULL, although it must be for some rows.
+/// * An aggregate without GROUP BY in a correlated query returns no row for an empty group instead of one.
+/// * A condition on outer columns is moved above a LIMIT, a window function or the nullable side of an
+///   outer join, which changes the result.
 ///
-/// `x NOT IN (q)` is true if `q` has no row with `q.y = x`, none with NULL, and no row at all if
-/// `x` is NULL: each of these is a NOT EXISTS, which is an anti join. A query of one row is a
-/// scalar subquery. Queries whose conditions would move wrongly are refused.
-/// `stock_in_is_still_two_valued` in `tests/sql/subqueries.rs` fails once this rule can be removed.
+/// `x NOT IN (q)` is true if `q` has no row with `q.y = x`, no row with NULL, and no row at all if `x` is
+/// NULL. The rule writes each of these three as a NOT EXISTS, which becomes an anti join. It writes a query
+/// of one row as a scalar subquery, and returns an error for queries whose conditions DataFusion would move
+/// wrongly. Obsolete once the test `stock_in_is_still_two_valued` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct ThreeValuedIn;
 
@@ -57,7 +51,7 @@ impl AnalyzerRule for ThreeValuedIn {
         if !found {
             return Ok(plan);
         }
-        // Inner queries come first, because outer ones contain copies of them.
+        // Inner subqueries come first, because outer ones contain copies of them.
         let plan = plan.transform_up_with_subqueries(|node| {
             if !has_query(&node)? {
                 return Ok(Transformed::no(node));
@@ -104,16 +98,14 @@ pub(super) fn query_of(expr: &Expr) -> Option<&Subquery> {
 }
 
 pub(super) fn is_correlated(query: &Subquery) -> bool {
-    // A plan that cannot be walked counts as correlated.
+    // A plan whose traversal fails counts as correlated.
     !query.outer_ref_columns.is_empty()
         || outer_columns(&query.subquery).map_or(true, |columns| !columns.is_empty())
 }
 
-/// Rewrites an expression that is not a condition: IN and EXISTS become values of scalar subqueries
-/// that count.
+/// Rewrites IN and EXISTS in an expression that is not a condition to scalar subqueries that count rows.
 ///
-/// Scalar subqueries are planned without a special kind of join, and DataFusion gives them exactly
-/// one row.
+/// DataFusion plans scalar subqueries without a special kind of join, and returns exactly one value for each.
 pub(super) fn as_value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     let is_test =
         |e: &Expr| matches!(e, Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_));
@@ -148,16 +140,16 @@ pub(super) fn as_value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(counted.data)
 }
 
-/// The values of a condition that its context distinguishes.
+/// Says which of TRUE, FALSE and NULL the context of a condition distinguishes.
 #[derive(Clone, Copy, PartialEq)]
 enum Asked {
-    /// A conjunct of WHERE: FALSE and NULL are the same.
+    /// A conjunct of WHERE, where FALSE and NULL have the same effect.
     TrueAlone,
-    /// FALSE and NULL are the same.
+    /// FALSE and NULL have the same effect.
     True,
-    /// TRUE and NULL are the same.
+    /// TRUE and NULL have the same effect.
     False,
-    /// All three are different.
+    /// All three differ.
     Value,
 }
 
@@ -175,8 +167,7 @@ impl Asked {
     }
 }
 
-/// Rewrites a condition to an equivalent one. `asked` tells which of TRUE, FALSE and NULL its
-/// context distinguishes.
+/// Rewrites a condition to one with the same effect in its context, which `asked` describes.
 fn rewrite_condition(expr: Expr, asked: Asked, schema: &DFSchema) -> Result<Expr> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
@@ -207,7 +198,7 @@ fn rewrite_condition(expr: Expr, asked: Asked, schema: &DFSchema) -> Result<Expr
         }
         other => {
             let rewritten = other.transform_down(|expr| match expr {
-                // An expression that was rewritten contains no further IN to rewrite.
+                // The rewritten expression contains no other IN.
                 Expr::InSubquery(test) => Ok(Transformed::new(
                     rewrite_in(test, Asked::Value, schema)?,
                     true,
@@ -221,8 +212,8 @@ fn rewrite_condition(expr: Expr, asked: Asked, schema: &DFSchema) -> Result<Expr
     }
 }
 
-/// Rewrites `x < ALL (query)` and `x < ANY (query)` as two EXISTS: one for the rows that decide the
-/// answer, one for the rows whose comparison is NULL.
+/// Rewrites `x < ALL (query)` and `x < ANY (query)` to CASE over two EXISTS: one for rows that decide the
+/// result, one for rows whose comparison is NULL.
 fn rewrite_quantified(test: SetComparison, schema: &DFSchema) -> Result<Expr> {
     let SetComparison { expr, subquery, op, quantifier } = test;
     let tested = Tested::new(*expr, &subquery, schema)?;
@@ -238,7 +229,7 @@ fn rewrite_quantified(test: SetComparison, schema: &DFSchema) -> Result<Expr> {
         .otherwise(lit(!answer))
 }
 
-/// Rewrites EXISTS of a query that always has a row.
+/// Replaces EXISTS with a literal if its query always returns a row.
 fn rewrite_exists(test: Exists) -> Expr {
     match has_one_row(&test.subquery.subquery) {
         true => lit(!test.negated),
@@ -260,7 +251,7 @@ fn rewrite_in(test: InSubquery, asked: Asked, schema: &DFSchema) -> Result<Expr>
     let has_columns = !expr.column_refs().is_empty() && !expr.contains_outer();
     let plain = has_columns && !is_correlated(&subquery);
     match (asked, negated) {
-        // A join that finds a row suffices.
+        // FALSE and NULL have the same effect here, so DataFusion's semi join is correct.
         (Asked::TrueAlone | Asked::True, false) => Ok(is_in(false)),
         (Asked::False, true) => Ok(!is_in(false)),
         (Asked::TrueAlone, true) if plain => Ok(is_in(true)),
@@ -275,12 +266,12 @@ fn rewrite_in(test: InSubquery, asked: Asked, schema: &DFSchema) -> Result<Expr>
     }
 }
 
-/// An IN over a query.
+/// The operands of `value IN (query)`, prepared for EXISTS.
 struct Tested {
     value: Expr,
-    /// The tested value in terms of the query.
+    /// The tested value as an expression within the query.
     outer: Expr,
-    /// The query with its column named [`VALUE`].
+    /// The query, with its column renamed to [`VALUE`].
     query: LogicalPlan,
     correlated: bool,
     /// Whether two executions of the query return the same rows.
@@ -293,7 +284,7 @@ impl Tested {
     fn new(value: Expr, query: &Subquery, schema: &DFSchema) -> Result<Self> {
         if value.contains_outer() {
             return not_impl_err!(
-                "{value} NOT IN (SELECT ..) refers to a column of an outer query, which is not supported here; add the column to the FROM of the query with the condition, and test it there"
+                "the value in {value} NOT IN (SELECT ..) uses a column of an outer query, which is not supported; add the column to the FROM clause of the query that contains NOT IN"
             );
         }
         let outer = value.clone().transform_up(|expr| match expr {
@@ -314,7 +305,7 @@ impl Tested {
             [only] => only,
             ref columns => {
                 return Err(plan_datafusion_err!(
-                    "IN needs a query of one column; this query has {}",
+                    "the subquery after IN must return 1 column, but returns {}",
                     columns.len()
                 ));
             }
@@ -336,7 +327,7 @@ impl Tested {
     }
 
     fn rows(&self, condition: Option<Expr>) -> Result<Arc<LogicalPlan>> {
-        // One of the rows that do not depend on the outer query suffices.
+        // If the rows do not depend on the outer query, one of them suffices.
         let alone = !self.correlated && !condition.as_ref().is_some_and(Expr::contains_outer);
         let mut rows = LogicalPlanBuilder::from(self.query.clone());
         if let Some(condition) = condition {
@@ -363,7 +354,7 @@ impl Tested {
             let not_false = Expr::IsNotFalse(Box::new(self.equality()));
             return Ok(not_exists(self.rows(Some(not_false))?));
         }
-        // Equality alone can be planned as a hash join, IS NOT FALSE cannot.
+        // Only the equality can become a hash join; IS NOT FALSE cannot.
         let mut never = not_exists(self.rows(Some(self.equality()))?);
         if self.query_nullable {
             let null = Expr::Column(Column::new_unqualified(VALUE)).is_null();
@@ -377,7 +368,7 @@ impl Tested {
     }
 }
 
-/// Whether a query has exactly one row for every outer row: an aggregate without GROUP BY.
+/// Whether a query returns exactly one row for every outer row, as an aggregate without GROUP BY does.
 pub(super) fn has_one_row(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Projection(node) => has_one_row(&node.input),
@@ -388,15 +379,16 @@ pub(super) fn has_one_row(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// Refuses a query in which DataFusion would move a condition on outer columns to a position where
-/// it has another meaning.
+/// Returns an error for a correlated subquery in which DataFusion would move a condition on outer columns
+/// to a place where its result differs.
 fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
     if !is_correlated(query) {
         return Ok(());
     }
     let scalar = matches!(expr, Expr::ScalarSubquery(_));
     let mut plan = query.subquery.as_ref();
-    // Whether rows exist depends neither on their order, nor on a limit above all conditions.
+    // The result of EXISTS depends neither on columns nor on a LIMIT above all conditions, so skip these
+    // nodes.
     loop {
         plan = match plan {
             LogicalPlan::Projection(node) => &node.input,
@@ -434,11 +426,11 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
 
 pub(super) fn refuse_subquery<T>(what: &str) -> Result<T> {
     not_impl_err!(
-        "a correlated subquery has {what} above a condition on columns of the outer query, which is not supported; join the two in FROM instead, with the columns of both, and aggregate or filter the result"
+        "a correlated subquery with {what} above a condition on columns of the outer query is not supported; join both tables in FROM instead, and aggregate or filter the joined rows"
     )
 }
 
-/// Returns the inputs of a join whose rows are not all in its output unchanged.
+/// Returns the inputs of a join whose rows the join may drop, or extend with NULL.
 fn optional_sides(join: &datafusion::logical_expr::Join) -> impl Iterator<Item = &LogicalPlan> {
     let (left, right) = match join.join_type {
         JoinType::Inner => (false, false),
@@ -454,7 +446,6 @@ fn optional_sides(join: &datafusion::logical_expr::Join) -> impl Iterator<Item =
     left.into_iter().chain(right.then_some(join.right.as_ref()))
 }
 
-/// Whether conditions of plans name columns of the outer query.
 fn names_outer<'a>(plans: impl Iterator<Item = &'a LogicalPlan>) -> Result<bool> {
     let mut found = false;
     for plan in plans {

@@ -1,5 +1,3 @@
-//! [`OneText`]: both sides of LIKE have the same string type.
-
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::common::config::ConfigOptions;
@@ -10,10 +8,10 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 
-/// Analyzer rule, before type coercion: casts the pattern of LIKE to the value type of a dictionary.
+/// Analyzer rule, before type coercion: casts the pattern of LIKE to the value type of a dictionary operand.
 ///
-/// Type coercion leaves the dictionary and casts the pattern to another string type, so `code LIKE
-/// pattern` fails if the pattern is a column of a Parquet file.
+/// Type coercion keeps the dictionary and casts the pattern to another string type, so `code LIKE pattern`
+/// fails if the pattern is a column of a Parquet file.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct OneText;
 
@@ -51,7 +49,7 @@ fn of_one_type(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
         Ok(DataType::Dictionary(_, values)) if is_text(&values) => *values,
         _ => return Transformed::no(Expr::Like(like)),
     };
-    // DataFusion handles a pattern of type Utf8, and unpacks dictionaries of other string types.
+    // DataFusion supports a pattern of type Utf8, and unpacks dictionaries of other string types itself.
     let pattern = like.pattern.get_type(schema);
     if values != DataType::Utf8 || pattern.is_ok_and(|t| t == DataType::Utf8 || t.is_null()) {
         return Transformed::no(Expr::Like(like));

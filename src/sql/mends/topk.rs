@@ -1,5 +1,3 @@
-//! [`WholeFloatGroups`]: GROUP BY .. ORDER BY .. LIMIT over floats reads every group.
-
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -11,11 +9,11 @@ use datafusion::physical_plan::aggregates::AggregateExec;
 
 use serrate_core::internal::holds_float;
 
-/// Physical optimizer rule: removes limits of ORDER BY from aggregates with float keys or values.
+/// Physical optimizer rule: removes the limit of ORDER BY from aggregates with float keys or values.
 ///
-/// DataFusion's `TopKAggregation` keeps the best groups in a heap that drops NaN, so `max(v)` differs
-/// from its value without LIMIT. It panics for a NaN key. Remove once
-/// `stock_topk_of_floats_is_still_wrong` in `tests/sql/float_keys.rs` fails.
+/// DataFusion's `TopKAggregation` keeps the best groups in a heap that drops NaN, so `max(v)` can differ from
+/// its value without LIMIT, and a NaN key panics. Obsolete once the test
+/// `stock_topk_of_floats_is_still_wrong` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct WholeFloatGroups;
 

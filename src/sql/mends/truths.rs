@@ -1,5 +1,3 @@
-//! [`NumberTruths`]: numbers cast to booleans.
-
 use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -11,9 +9,9 @@ use datafusion::optimizer::AnalyzerRule;
 
 /// Analyzer rule: rewrites `CAST(i AS BOOLEAN)` of an integer to `i <> 0`.
 ///
-/// DataFusion 55 derives from `WHERE CAST(i AS BOOLEAN)` that `i` is 1, because true cast to an integer
-/// is 1, and omits `i` from ORDER BY and from windows. Remove once
-/// `stock_truths_of_integers_are_still_one` in `tests/sql/order.rs` fails.
+/// DataFusion 55 derives from `WHERE CAST(i AS BOOLEAN)` that `i` is 1, because true cast to an integer is 1,
+/// and omits `i` from ORDER BY and from windows. Obsolete once the test
+/// `stock_truths_of_integers_are_still_one` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct NumberTruths;
 

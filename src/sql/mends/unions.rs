@@ -1,6 +1,6 @@
-//! Merges consecutive UNIONs into one.
+//! Flattens nested UNIONs.
 //!
-//! The parser nests `a UNION ALL b UNION ALL c` as one union within the next. At each level,
+//! The parser nests `a UNION ALL b UNION ALL c` as one union within another. At each level,
 //! `optimize_unions` of DataFusion 55 moves the inputs of the inner union into the outer one and inspects
 //! all inputs, which takes time quadratic in their number.
 
@@ -13,8 +13,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Distinct, LogicalPlan, Union};
 use datafusion::optimizer::AnalyzerRule;
 
-/// Analyzer rule, after type coercion: replaces a union among the inputs of a union of the same types
-/// with its own inputs. Below DISTINCT, it also replaces the DISTINCT of such a union.
+/// Analyzer rule, after type coercion: replaces a union that is an input of a union of the same types with
+/// its inputs. Below DISTINCT, it does the same with the DISTINCT of a union.
 #[derive(Debug)]
 pub(in crate::sql) struct FlatUnions;
 
@@ -50,7 +50,7 @@ fn is_nested(union: &Union, distinct: bool) -> bool {
     union.inputs.iter().any(|input| inner_union(input, &union.schema, distinct).is_some())
 }
 
-/// Returns an input as a union, if it is one and has the same types.
+/// Returns an input if it is a union with the types of `schema` or, with `distinct`, the DISTINCT of one.
 fn inner_union<'a>(input: &'a LogicalPlan, schema: &DFSchema, distinct: bool) -> Option<&'a Union> {
     match input {
         LogicalPlan::Union(union) if has_types_of(&union.schema, schema) => Some(union),

@@ -1,5 +1,3 @@
-//! [`WindowKeys`]: windows keyed by structs and lists of lists.
-
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -23,13 +21,13 @@ use datafusion::optimizer::AnalyzerRule;
 use crate::sql::mends::sorts::has_comparison;
 use serrate_core::internal::canonical_floats;
 
-/// Analyzer rule, before DataFusion's type coercion: partitions and orders windows by strings in place of
-/// structs and lists of lists.
+/// Analyzer rule, before DataFusion's type coercion: replaces window keys that are structs or lists of
+/// lists with strings that sort equally.
 ///
 /// DataFusion compares the keys of a row with the keys of the previous row as scalars, and fails with
-/// "Uncomparable values" for lists of lists. It does not recognize constant keys of these types as
-/// ordered, and structs have no RANGE frame, which is the default. Remove once
-/// `stock_windows_over_lists_of_lists_still_fail` in `tests/sql/order.rs` fails.
+/// "Uncomparable values" for lists of lists. It does not recognize constant keys of these types as ordered,
+/// and structs have no RANGE frame, which is the default. Obsolete once the test
+/// `stock_windows_over_lists_of_lists_still_fail` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct WindowKeys;
 
@@ -69,7 +67,7 @@ fn key_windows(mut e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     Transformed::new_transformed(e, changed)
 }
 
-/// `text_key(x)`: strings that sort as lists or structs do, with NULL elements as the greatest value.
+/// `text_key(x)`: strings that sort like lists or structs in which NULL elements are the greatest.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct TextKey {
     signature: Signature,
@@ -100,7 +98,7 @@ impl ScalarUDFImpl for TextKey {
     }
 }
 
-/// Returns the bytes of Arrow's row format, which sort like the values, as hexadecimal digits.
+/// Returns the bytes of Arrow's row format, which sort like the original values, as hexadecimal digits.
 fn to_texts(values: &ArrayRef) -> Result<ArrayRef> {
     let order = SortOptions { descending: false, nulls_first: false };
     let field = SortField::new_with_options(values.data_type().clone(), order);

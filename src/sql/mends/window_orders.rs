@@ -1,5 +1,3 @@
-//! [`WindowOrders`]: counts over sliding frames.
-
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -10,14 +8,14 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-/// Analyzer rule: marks the sliding frames of aggregates as dependent on later rows.
+/// Analyzer rule: marks the sliding frames of aggregates as non-causal, that is as dependent on later rows.
 ///
-/// DataFusion 55 takes the results of `count(x)` over a frame such as `ROWS BETWEEN 1 PRECEDING AND
-/// CURRENT ROW` for sorted, although they start anew in each partition and fall with NULL, and omits
-/// ORDER BY and DISTINCT above them. It does not for frames that are not causal. The results are the
-/// same: a streaming window waits for later rows only where a frame can have them. `min`, `max` and `sum`
-/// promise no order ([`crate::functions`]). Remove once `stock_counts_over_frames_still_count_as_sorted`
-/// in `tests/sql/order.rs` fails.
+/// DataFusion 55 assumes that the results of `count(x)` over a causal frame such as `ROWS BETWEEN 1 PRECEDING
+/// AND CURRENT ROW` are sorted, and omits ORDER BY and DISTINCT above them. In fact they restart in each
+/// partition and decrease at NULL. DataFusion makes no such assumption for non-causal frames. The mark does
+/// not change the results: a streaming window waits for later rows only where a frame can have them. `min`,
+/// `max` and `sum` declare no order ([`crate::functions`]). Obsolete once the test
+/// `stock_counts_over_frames_still_count_as_sorted` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct WindowOrders;
 
@@ -47,7 +45,7 @@ fn mark_frame(mut e: Expr) -> Transformed<Expr> {
     if !is_aggregate || !frame.is_causal() || frame.start_bound.is_unbounded() {
         return Transformed::no(e);
     }
-    // The mark of a frame follows from the end with which it is made.
+    // `new_bounds` computes the causal flag from the end bound, so the original end is restored afterwards.
     let later = match frame.units {
         WindowFrameUnits::Rows => WindowFrameBound::Following(ScalarValue::UInt64(Some(1))),
         WindowFrameUnits::Range | WindowFrameUnits::Groups => WindowFrameBound::CurrentRow,

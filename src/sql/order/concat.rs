@@ -1,5 +1,3 @@
-//! [`SourceOrderExec`]: concatenates partitions.
-
 use std::fmt;
 use std::sync::Arc;
 
@@ -20,13 +18,13 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 
 use crate::sql::exec::one_input;
 
-/// Number of batches that a partition buffers before its turn.
+/// Number of batches that each partition prefetches while earlier partitions are returned.
 const AHEAD: usize = 4;
 
 /// Concatenates the partitions of its input, in the order of their index, to a single partition.
 ///
-/// All partitions run concurrently, and each buffers a few batches before its turn. With a limit they run
-/// one after the other, so that no partition is read in vain.
+/// All partitions run concurrently, and each prefetches a few batches. With a limit they run one after the
+/// other, so that no partition is read after the limit is reached.
 #[derive(Debug)]
 pub struct SourceOrderExec {
     input: Arc<dyn ExecutionPlan>,
@@ -137,7 +135,7 @@ impl ExecutionPlan for SourceOrderExec {
         Some(self.metrics.clone_inner())
     }
 
-    /// `false`: the partitions are concatenated here, so a limit below would apply to each of them.
+    /// Returns `false`, because a limit below this node would apply to each partition.
     fn supports_limit_pushdown(&self) -> bool {
         false
     }

@@ -1,5 +1,3 @@
-//! [`FixedSource`]: a source that the optimizer does not repartition.
-
 use std::fmt;
 use std::sync::Arc;
 
@@ -14,7 +12,7 @@ use datafusion::physical_plan::DisplayFormatType;
 use datafusion::physical_plan::execution_plan::SchedulingType;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 
-/// Wraps a source and keeps its partitions.
+/// Wraps a source so that the optimizer does not repartition it.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct FixedSource(pub(super) Arc<dyn DataSource>);
 

@@ -4,7 +4,7 @@
 //! number of partitions, and LIMIT returns the first rows of the source. DataFusion's plans promise
 //! neither: partitions are merged in order of arrival, scans assign files to idle partitions, and
 //! round-robin repartitioning distributes batches. [`in_source_order`] rewrites a plan so that its
-//! partitions, one after another, are the rows in source order, or returns why it cannot.
+//! concatenated partitions are in source order, or names the operator that loses the order in an error.
 
 mod concat;
 mod fixed;
@@ -49,21 +49,19 @@ pub(crate) use self::sink::OrderedSinkExec;
 pub(in crate::sql) use self::sink::ordered_sink;
 use self::sorted::SortedExec;
 
-/// Rewrites a plan so that its partitions, in the order of their index, hold the rows in source order.
+/// Rewrites a plan so that its partitions, concatenated by index, hold the rows in source order.
 ///
-/// It removes round-robin repartitioning, concatenates merged partitions, and makes file scans read their
-/// own files in order. It accepts filters, projections, limits, `unnest`, `UNION ALL` (one input after
-/// the other) and sorted plans.
+/// It removes round-robin repartitioning, concatenates merged partitions, and sorts the files of scans by
+/// name. It accepts filters, projections, limits, `unnest`, `UNION ALL` (one input after the other) and
+/// sorted plans.
 ///
 /// # Errors
-/// When the plan has no order to keep because of a join, an aggregation by keys, a window over partitions
-/// or hash repartitioning. The message names the operator.
+/// If a join, a GROUP BY, a window with keys or hash repartitioning loses the order. The message names it.
 pub fn in_source_order(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     match rewrite_plan(plan)? {
         Ok(plan) => Ok(plan),
         Err(operator) => plan_err!(
-            "the rows of the plan have no order, because it contains {operator}; \
-         add ORDER BY"
+            "the plan returns its rows in no defined order, because it contains {operator}; add ORDER BY"
         ),
     }
 }
@@ -92,8 +90,8 @@ fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
         return Ok(Ok(Arc::clone(plan)));
     }
     if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
-        // Without keys there is one row. Before optimization, the input may have several partitions although
-        // the aggregate requires one.
+        // Without group keys the aggregate returns one row. Before optimization, the input may have several
+        // partitions although the aggregate requires one.
         let one = one || single_input(plan);
         return Ok(if aggregate.group_expr().is_empty() && one {
             Ok(Arc::clone(plan))
@@ -107,7 +105,7 @@ fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
     }
     let children = plan.children();
     let through: Vec<bool> = if children.is_empty() {
-        // The partitions of other sources are assumed to be in order.
+        // Sources other than file scans are assumed to have their partitions in order.
         return Ok(Ok(Arc::clone(plan)));
     } else if plan.is::<UnionExec>() || plan.is::<UnnestExec>() || plan.is::<ExplodeExec>() {
         vec![true; children.len()]
@@ -144,13 +142,13 @@ fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
         .map(Ok)
 }
 
-/// Whether a plan has one input and requires a single partition of it.
+/// Whether a node has one input and requires it in a single partition.
 fn single_input(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let required = plan.input_distribution_requirements().into_per_child();
     matches!(required.as_slice(), [Distribution::SinglePartition])
 }
 
-/// Returns a scan whose partitions, one after another, are the files by name, each from its start.
+/// Returns a scan of the same files, sorted by name and start, in partitions that are consecutive.
 fn ordered_scan(plan: &Arc<dyn ExecutionPlan>, scan: &DataSourceExec) -> Arc<dyn ExecutionPlan> {
     let Some(config) = scan.data_source().downcast_ref::<FileScanConfig>() else {
         return Arc::clone(plan);
@@ -172,7 +170,7 @@ fn ordered_scan(plan: &Arc<dyn ExecutionPlan>, scan: &DataSourceExec) -> Arc<dyn
     DataSourceExec::from_data_source(builder.build())
 }
 
-/// Prevents the repartitioning of tables in memory, in which DataFusion sorts batches by size.
+/// Keeps the optimizer from repartitioning tables in memory, which would sort their batches by size.
 fn fix_memory(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let fixed = plan.transform_down(|node| {
         let source = node.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
@@ -187,7 +185,7 @@ fn fix_memory(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     Ok(fixed.data)
 }
 
-/// Makes the optimizer keep the order of every ORDER BY that reaches the output.
+/// Wraps each ORDER BY that reaches the output in a [`SortedExec`], which makes the optimizer keep its order.
 pub(in crate::sql) fn pin_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let pinned = plan.transform_down(|node| {
         let order = node.downcast_ref::<SortExec>().map(|sort| sort.expr().clone()).or_else(|| {
@@ -208,7 +206,7 @@ pub(in crate::sql) fn pin_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn 
     Ok(pinned.data)
 }
 
-/// Makes the optimizer keep the order of a plan, if it has one.
+/// Wraps a sorted plan in a [`SortedExec`], which makes the optimizer keep its order.
 pub(in crate::sql) fn pinned(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     match plan.output_ordering().cloned() {
         Some(order) => Arc::new(SortedExec::new(plan, order)),
@@ -220,14 +218,14 @@ fn refuse_unordered(format: &str, operator: &str, ids: &[&str]) -> DataFusionErr
     let ids = ids.iter().map(|i| format!("`{i}`")).collect::<Vec<_>>().join(" or ");
     let or_id = match ids.as_str() {
         "" => String::new(),
-        ids => format!(", or keep an id column {ids} in it"),
+        ids => format!(", or keep the id column {ids} in its result"),
     };
     DataFusionError::Plan(format!(
-        "the rows of a {format} file are identified by their position, but this query has no order of rows ({operator}); end it with ORDER BY{or_id}"
+        "a {format} file identifies rows by their position, but this query returns rows in no defined order because of {operator}; end the query with ORDER BY{or_id}"
     ))
 }
 
-/// Physical optimizer rule: source order below LIMIT and below the sinks of Serrate's formats.
+/// Physical optimizer rule: puts rows in source order below LIMIT and below sinks of Serrate's formats.
 #[derive(Debug, Default)]
 pub(crate) struct SourceOrder;
 
@@ -237,7 +235,7 @@ impl PhysicalOptimizerRule for SourceOrder {
         plan: Arc<dyn ExecutionPlan>,
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        // A node above a limit may repartition rows to evaluate a projection in parallel.
+        // Nodes above a limit may repartition rows to evaluate a projection in parallel, and lose the order.
         let plan = match limit_reaches_output(&plan) {
             true => rewrite_plan(&plan)?.unwrap_or(plan),
             false => plan,
@@ -273,7 +271,7 @@ impl PhysicalOptimizerRule for SourceOrder {
     }
 }
 
-/// Whether all rows of a plan come from a limit below it, and a node between them repartitions the rows.
+/// Whether a chain of single inputs leads from the output to a limit through a round-robin repartition.
 fn limit_reaches_output(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let mut node = plan;
     let mut dealt_out = false;
@@ -292,7 +290,7 @@ fn limit_reaches_output(plan: &Arc<dyn ExecutionPlan>) -> bool {
     }
 }
 
-/// Physical optimizer rule, before all others: LIMIT returns the first rows of tables in memory.
+/// Physical optimizer rule, first of all: makes LIMIT return the first rows of tables in memory.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryOrder;
 
@@ -303,7 +301,7 @@ impl PhysicalOptimizerRule for MemoryOrder {
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = plan.transform_down(|node| {
-            // The whole input, which may contain further limits, is rewritten at once.
+            // `fix_memory` changes the whole input, also below further limits, so the traversal skips it.
             if node.is::<GlobalLimitExec>() && rewrite_plan(&node)?.is_ok() {
                 let fixed = fix_memory(node)?;
                 return Ok(Transformed::new(fixed, true, TreeNodeRecursion::Jump));

@@ -1,5 +1,3 @@
-//! [`OffsetIntoScan`]: skips the rows of OFFSET in scans of tables in memory and Parquet files.
-
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -19,9 +17,9 @@ use super::SourceOrderExec;
 use crate::sql::sources::parquet::windowed;
 use crate::sql::sources::table::TableSource;
 
-/// Physical optimizer rule, after rows under limits are in source order: makes LIMIT and OFFSET a range
-/// of rows of the scan, over plain columns of a table in memory or of Parquet files with known numbers of
-/// rows. Row groups outside the range are not read, and row groups at its ends only in part.
+/// Physical optimizer rule, after [`SourceOrder`](super::SourceOrder): replaces LIMIT and OFFSET with a
+/// range of rows of the scan, over plain columns of a table in memory or of Parquet files with known row
+/// counts. Row groups outside the range are not read, and row groups at its ends only in part.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct OffsetIntoScan;
 
@@ -55,8 +53,8 @@ impl PhysicalOptimizerRule for OffsetIntoScan {
     }
 }
 
-/// Returns the plan without the first `skip` rows and with at most `fetch`, if its rows are exactly the
-/// rows of a table in memory or of Parquet files, in order.
+/// Returns the plan without its first `skip` rows and with at most `fetch` rows, or `None` if its rows are
+/// not exactly the rows of a table in memory or of Parquet files, in order.
 fn skip_rows(
     plan: &Arc<dyn ExecutionPlan>,
     skip: usize,
@@ -74,7 +72,7 @@ fn skip_rows(
             window.map(|window| DataSourceExec::from_data_source(window) as Arc<dyn ExecutionPlan>)
         );
     }
-    // The scan limits the rows itself, so no limit remains above it.
+    // The `fetch` of this node includes the rows that OFFSET skips.
     if let Some(order) = plan.downcast_ref::<SourceOrderExec>() {
         let within = order.fetch().map(|given| given.saturating_sub(skip));
         let fetch = [fetch, within].into_iter().flatten().min();

@@ -1,5 +1,3 @@
-//! [`OrderedSinkExec`]: writes rows in source order.
-
 use std::fmt;
 use std::sync::Arc;
 
@@ -28,27 +26,27 @@ use crate::sql::exec::one_input;
 
 /// Writes its input to a sink that keeps the order of rows.
 ///
-/// A sorted merge combines input with ORDER BY. Other input is rewritten to source order by the rule
-/// [`SourceOrder`](super::SourceOrder) or, if that is not installed, at execution. If this is impossible,
-/// the format identifies rows by position, and no column identifies rows, the query is refused.
+/// Input with ORDER BY is merged to one sorted partition. Other input is rewritten to source order by the
+/// rule [`SourceOrder`](super::SourceOrder) or, if the session lacks this rule, at execution. If this is
+/// impossible, the query fails, unless the format needs no order or an id column identifies the rows.
 #[derive(Clone, Debug)]
 pub(crate) struct OrderedSinkExec {
     input: Arc<dyn ExecutionPlan>,
     sink: Arc<dyn DataSink>,
     order: Option<LexRequirement>,
     format: &'static str,
-    /// Names of columns that identify rows in any order. `None` if the format needs no order.
+    /// Id columns, of which one identifies rows in any order. `None` if the format needs no order.
     ids: Option<&'static [&'static str]>,
-    /// Whether the input has the sorts and merges that it needs, so that no rule changes it again.
+    /// Whether the input already has one partition in the right order, so that no rule changes it again.
     settled: bool,
     properties: Arc<PlanProperties>,
 }
 
 /// Returns a plan that writes `input` to `sink`.
 ///
-/// `order` is the order that the query requires. `ids` names the columns that identify rows in any order.
-/// Input without an order and without such a column is refused. If `ids` is `None`, the format needs no
-/// order, and unordered rows are written as they arrive.
+/// `order` is the order that the query requires. Input without an order fails unless it has one of the
+/// columns `ids`. If `ids` is `None`, the format needs no order, and unordered rows are written as they
+/// arrive.
 pub(in crate::sql) fn ordered_sink(
     input: Arc<dyn ExecutionPlan>,
     sink: Arc<dyn DataSink>,
@@ -84,8 +82,8 @@ impl OrderedSinkExec {
         Self { input, sink, order, format, ids, settled: false, properties: Arc::new(properties) }
     }
 
-    /// Replaces the input. A wrapper around the input of a settled plan (for metrics, say) keeps it
-    /// settled.
+    /// Replaces the input. A node whose input is already ordered keeps that state if the new input also has
+    /// one partition, for example a wrapper of the old input that collects metrics.
     fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
         let settled = self.settled && input.output_partitioning().partition_count() == 1;
         Self {
@@ -94,7 +92,7 @@ impl OrderedSinkExec {
         }
     }
 
-    /// Refuses rows without an order if the sink needs one.
+    /// Returns an error if the sink needs an order and the input has none.
     fn check_order(&self) -> Result<()> {
         if self.order.is_some() {
             return Ok(());
@@ -105,7 +103,7 @@ impl OrderedSinkExec {
         }
     }
 
-    /// Refuses rows unless a column identifies them.
+    /// Returns an error if the sink needs an order and the input has no id column.
     fn check_ids(&self, operator: &str) -> Result<()> {
         let Some(ids) = self.ids else { return Ok(()) };
         let schema = self.input.schema();
@@ -124,7 +122,7 @@ impl OrderedSinkExec {
         }
         let partitions = self.input.output_partitioning().partition_count();
         let input = if self.order.is_some() {
-            // A sorted input has a single partition, because the node required it.
+            // Sorted input has a single partition, because the node requires it.
             Arc::clone(&self.input)
         } else {
             match rewrite_plan(&self.input)? {

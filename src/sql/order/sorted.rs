@@ -1,5 +1,3 @@
-//! [`SortedExec`]: an order that the optimizer keeps.
-
 use std::fmt;
 use std::sync::Arc;
 
@@ -14,11 +12,10 @@ use datafusion::physical_plan::{
 
 use crate::sql::exec::one_input;
 
-/// Passes its single sorted partition through.
+/// Requires one partition in an order, and passes it through.
 ///
-/// It marks an ORDER BY of the query in a plan that is not optimized yet. The optimizer may sort
-/// elsewhere (below a join, for example), or not at all if rows arrive sorted, as long as this node gets
-/// the order that it requires.
+/// It marks an ORDER BY of the query in a plan that is not optimized yet. The optimizer may sort elsewhere
+/// (below a join, say) or, if rows arrive sorted, not at all, as long as this node gets its order.
 #[derive(Debug)]
 pub(super) struct SortedExec {
     input: Arc<dyn ExecutionPlan>,

@@ -1,9 +1,9 @@
-//! Batches sized by leaf values.
+//! Limits the number of leaves (innermost list elements) per batch.
 //!
-//! A batch of 8,192 rows of patients can take gigabytes. Scans of `.nrt` split their batches by leaves,
-//! but filters, joins and repartitioning collect rows up to the session's batch size again, and Parquet
-//! is read by rows. The rule lowers the batch size of a plan with lists to about
-//! `serrate.leaf_batch_size` leaves, unless its batches are already split by leaves.
+//! A batch of 8,192 rows of patients can take gigabytes. Scans of `.nrt` limit the leaves of their batches,
+//! but filters, joins and repartitioning collect rows up to the session's batch size again, and Parquet is
+//! read by rows. The rule lowers the batch size of a plan with lists to about `serrate.leaf_batch_size`
+//! leaves, unless its scans already limit the leaves.
 
 use std::fmt;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ use crate::sql::exec::pass_through;
 use crate::sql::order::SourceOrderExec;
 use crate::sql::sources::table::TableSource;
 
-/// Physical optimizer rule: lowers the batch size of the parts of plans that carry nested columns.
+/// Physical optimizer rule: lowers the batch size of the subplans that return lists.
 #[derive(Debug, Default)]
 pub(crate) struct LeafBatches;
 
@@ -58,8 +58,7 @@ impl PhysicalOptimizerRule for LeafBatches {
         if rows >= batch_size {
             return Ok(plan);
         }
-        // Nodes without lists keep the usual batch size; unnested, grouped or reduced rows would
-        // otherwise come in tiny batches.
+        // Nodes without lists keep the usual batch size. Unnested or grouped rows would come in tiny batches.
         raise_batch_size(plan, rows, batch_size)
     }
 
@@ -73,7 +72,7 @@ impl PhysicalOptimizerRule for LeafBatches {
 }
 
 /// Whether all batches of a plan come from scans that limit the leaves per batch themselves. Such a plan
-/// needs no [`BatchSizeExec`], which takes more time than a small query.
+/// needs no [`BatchSizeExec`], whose overhead exceeds the time of a small query.
 fn cuts_by_leaves(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     let mut all = true;
     plan.apply(|node| {
@@ -98,7 +97,7 @@ fn cuts_by_leaves(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     Ok(all)
 }
 
-/// Runs a plan that returns lists in batches of `rows` rows. Inputs without lists keep the usual size.
+/// Lowers the batch size of a plan that returns lists to `rows`. Inputs without lists keep `batch_size`.
 fn lower_batch_size(
     plan: Arc<dyn ExecutionPlan>,
     rows: usize,
@@ -123,8 +122,7 @@ fn lower_batch_size(
     Ok(plan.data)
 }
 
-/// Runs a plan that returns no lists in batches of the usual size, and its parts with lists in smaller
-/// ones.
+/// Lowers the batch size to `rows` in each subplan that returns lists, and keeps `batch_size` elsewhere.
 fn raise_batch_size(
     plan: Arc<dyn ExecutionPlan>,
     rows: usize,
@@ -147,18 +145,18 @@ fn raise_batch_size(
     Ok(plan.data)
 }
 
-/// Whether batches of a plan carry lists, or come from a scan that reads lists.
+/// Whether a plan returns lists, or is a scan that reads lists.
 fn gives_lists(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let reads = match plan.downcast_ref::<DataSourceExec>() {
         Some(scan) => leaves_per_row(scan).is_ok_and(|leaves| leaves.is_some()),
         None => false,
     };
-    // A partial sum has few words, so tiny batches of groups would cost more than they save.
+    // A list column with this metadata is the state of a partial sum and has few elements, so smaller
+    // batches of groups would cost more than they save.
     let is_long = |f: &Field| is_list(f.data_type()) && !f.metadata().contains_key(SUM_STATE);
     reads || plan.schema().fields().iter().any(|f| is_long(f))
 }
 
-/// Returns the number of rows that hold `leaves` leaves at `per_row` leaves each, at least 1.
 fn rows_per_batch(leaves: usize, per_row: f64) -> usize {
     #[expect(
         clippy::cast_possible_truncation,
@@ -187,7 +185,7 @@ pub(in crate::sql) fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64
         let statistics = config.statistics();
         let estimate = largest_column(schema, &read, &statistics)
             .or_else(|| on_disk(schema, &read, config, *statistics.num_rows.get_value()?));
-        // Without a count of values, their compressed size says little about their number.
+        // The byte size of compressed Parquet values says little about their number.
         let known = |i: &usize| {
             let column = statistics.column_statistics.get(*i);
             column.is_some_and(|c| c.byte_size.get_value().is_some())
@@ -210,10 +208,10 @@ pub(in crate::sql) fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64
     Ok(largest_column(&schema, &all, statistics.as_ref()))
 }
 
-/// Assumed minimum number of leaves per row of lists in a Parquet file.
+/// Minimum estimate of leaves per row for a list column of a Parquet file without value counts.
 const PACKED_PER_ROW: f64 = 256.0;
 
-/// Assumed number of leaves per row if a source of lists has no size information (a MEDS folder).
+/// Assumed number of leaves per row if the source has lists and no statistics (a MEDS folder).
 const UNKNOWN_PER_ROW: f64 = 1024.0;
 
 fn is_list(data_type: &DataType) -> bool {
@@ -223,14 +221,14 @@ fn is_list(data_type: &DataType) -> bool {
 /// Assumed number of bytes per leaf in a compressed file.
 const LEAF_ON_DISK: f64 = 2.0;
 
-/// Estimates leaves per row from the size of the files, divided equally among the list columns.
+/// Estimates the leaves per row from the size of the files, divided equally among the list columns.
 fn on_disk(schema: &Schema, read: &[usize], config: &FileScanConfig, rows: usize) -> Option<f64> {
     let is = |i: &usize| schema.fields().get(*i).is_some_and(|f| is_list(f.data_type()));
     if rows == 0 || !read.iter().any(is) {
         return None;
     }
     let lists = (0..schema.fields().len()).filter(is).count();
-    // Counts the size of a file that is divided into ranges once, with its first range.
+    // A file that is divided into byte ranges is counted once, with its first range.
     let first = |f: &&PartitionedFile| f.range.as_ref().is_none_or(|r| r.start == 0);
     let files = config.file_groups.iter().flat_map(FileGroup::iter).filter(first);
     let bytes: u64 = files.map(|f| f.object_meta.size).sum();

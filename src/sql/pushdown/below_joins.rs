@@ -1,5 +1,3 @@
-//! [`BelowJoins`]: reduces lists before they are joined.
-
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -15,16 +13,15 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use crate::array::list_depth;
 use crate::functions::{cannot_fail, facts_of, is_fixed_slice, is_ours};
 
-/// Prefix of the names of columns that this rule creates.
 const PREFIX: &str = "__serrate_below_join";
 
-/// Logical optimizer rule: moves Serrate's functions, `x[a:b]` and `x[a]` over one side below a join.
+/// Logical optimizer rule: moves Serrate's functions, `x[a:b]` and `x[a]` over one input below a join.
 ///
-/// A join copies the lists of each row that it returns, once per match. The result of a function on them
-/// is usually small: a sum, a count, the last ten events. Below the join, it is computed once per row of
-/// its side, and the lists are not copied at all. The function stays above the join in these cases: an
-/// outer join adds rows of NULL, the function needs columns of both sides, it may fail on a value of a
-/// row that has no match, or the lists themselves are also needed.
+/// A join copies the lists of each row that it returns, once per match. The result of a function on lists
+/// is usually small: a sum, a count, the last ten events. Below the join, the function runs once per row of
+/// that input, and the lists are not copied at all. A function stays above the join if an outer join adds
+/// rows of NULL, if it needs columns of both inputs, if it may fail on a value of a row that has no match,
+/// or if the query also returns the lists themselves.
 #[derive(Debug, Default)]
 pub(crate) struct BelowJoins;
 
@@ -49,7 +46,7 @@ impl OptimizerRule for BelowJoins {
         else {
             return Ok(Transformed::no(plan));
         };
-        // The projection only passes columns of the join.
+        // The projection between the plan and the join only selects columns.
         let between = between.map(|projection| projection.expr.clone());
         let sides = [
             keeps_all_rows(join.join_type, true).then(|| Arc::clone(join.left.schema())),
@@ -119,7 +116,7 @@ fn join_below(input: &LogicalPlan) -> Option<(&Join, Option<&Projection>)> {
     }
 }
 
-/// Whether all rows that a join returns contain a row of a side.
+/// Whether every row that a join returns contains a row of the left or right input.
 fn keeps_all_rows(join: JoinType, left: bool) -> bool {
     match join {
         JoinType::Inner => true,
@@ -129,7 +126,7 @@ fn keeps_all_rows(join: JoinType, left: bool) -> bool {
     }
 }
 
-/// Returns the side that has all columns, including lists, that a call needs.
+/// Returns the join input (0 or 1) to which a call can move, or `None` if it must stay above the join.
 fn side_of(
     e: &Expr,
     sides: &[Option<Arc<DFSchema>>; 2],
@@ -154,11 +151,11 @@ fn side_of(
             Err(_) => false,
         });
         if here && lists {
-            // Below the join, rows without a match are computed, too.
+            // Below the join, the function also runs for rows without a match.
             if !cannot_fail(e, schema.as_ref())? {
                 return Ok(None);
             }
-            // A mask is as large as its input, so only calls that shrink it are pushed down.
+            // An elementwise result is as large as its input, so only calls that shrink a list move.
             let small = match e.get_type(schema.as_ref()) {
                 Ok(t) => {
                     list_depth(&t) == 0 || facts_of(&call.func).shrinks || is_fixed_slice(call)
@@ -171,7 +168,7 @@ fn side_of(
     Ok(None)
 }
 
-/// Returns the columns that a plan reads as they are.
+/// Returns the columns that a plan outputs as they are, without a function around them.
 fn bare_lists(plan: &LogicalPlan) -> HashSet<Column> {
     plan.expressions()
         .into_iter()

@@ -1,5 +1,3 @@
-//! [`ContainsPushdown`]: rewrites tests of list membership to forms that the Parquet reader supports.
-
 use std::sync::Arc;
 
 use arrow::array::Array;
@@ -25,12 +23,12 @@ use crate::array::{leaf_type, list_depth};
 /// `ragged_any(x == v)` to `array_has(x, v)` and `ragged_any(ragged_isin(x, [..]))` to `array_has_any(x,
 /// [..])` if they are equivalent.
 ///
-/// These are the only predicates on lists that the Parquet reader supports. With
+/// These two functions are the only predicates on lists that the Parquet reader supports. With
 /// `datafusion.execution.parquet.pushdown_filters`, which Serrate's session sets, the reader then decodes
-/// the other columns only for matching rows. Without the setting nothing changes, because functions of
-/// Serrate test flat values at once. The forms are equivalent for one-level lists of integers, strings,
-/// booleans and dates, because a condition drops a row whether it is false or NULL. For floats, they
-/// treat zeros and NaN differently.
+/// the other columns only for matching rows. Without the setting, nothing changes, because Serrate's
+/// functions test all flat values at once. The functions are equivalent for one-level lists of integers,
+/// strings, booleans and dates, because a condition drops a row whether it is false or NULL. They compare
+/// zeros and NaN differently, so conditions on floats stay.
 #[derive(Debug, Default)]
 pub(crate) struct ContainsPushdown;
 
@@ -120,7 +118,7 @@ fn as_known(
     Ok(Some(Arc::new(known)))
 }
 
-/// Returns the type of the values of one-level lists, if both forms compare such values equally.
+/// Returns the element type of a one-level list column if both functions compare such elements equally.
 fn comparable_leaf(list: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<DataType> {
     let column = list.downcast_ref::<Column>()?;
     let data_type = schema.fields().get(column.index())?.data_type();
@@ -131,9 +129,9 @@ fn comparable_leaf(list: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Data
     (list_depth(data_type) == 1 && plain).then(|| leaf.clone())
 }
 
-/// Casts a literal to a type, unless it is NULL or the type cannot represent it.
+/// Casts a literal to a type, or returns `None` if the result is NULL or differs from the literal.
 fn cast_literal(value: &ScalarValue, to: &DataType) -> Option<ScalarValue> {
-    // Integers and floats compare as floats, in which several integers from 2^53 on are equal.
+    // An integer and a float are compared as floats, and several integers from 2^53 on equal the same float.
     if to.is_integer() && value.data_type().is_floating() {
         let wide = value.cast_to(&DataType::Float64).ok()?;
         if !matches!(wide, ScalarValue::Float64(Some(x)) if x.abs() < 2f64.powi(53)) {
@@ -141,7 +139,7 @@ fn cast_literal(value: &ScalarValue, to: &DataType) -> Option<ScalarValue> {
         }
     }
     let there = value.cast_to(to).ok().filter(|v| !v.is_null())?;
-    // A cast back reveals a loss, such as of 12.5 to an integer or 300 to a byte.
+    // A cast back reveals a loss, for example of 12.5 cast to an integer.
     (there.cast_to(&value.data_type()).ok()? == *value).then_some(there)
 }
 

@@ -1,5 +1,3 @@
-//! [`FlatFilters`]: filters lists without their inner lists if only reductions over whole rows read them.
-
 use std::sync::Arc;
 
 use datafusion::common::Column;
@@ -12,10 +10,10 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use crate::functions::{facts_of, scalar};
 
 /// Logical optimizer rule: rewrites `ragged_filter(x, mask)` to `ragged_compress(x, mask)` if only
-/// reductions over whole rows read it, in the same expression or in the plan above.
+/// reductions over whole rows use the result, in the same expression or in the plan above.
 ///
-/// A filter writes an offset for every list, which a reduction over the row ignores. If few of many
-/// values are selected, the offsets are most of the work.
+/// `ragged_filter` writes an offset for every inner list, which a reduction over the row ignores. If the
+/// mask selects few elements, most of the time goes into these offsets.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct FlatFilters;
 
@@ -71,7 +69,7 @@ fn as_compress(e: &Expr) -> Option<Expr> {
     }
 }
 
-/// Rewrites filters in a projection, renamed or not, if the plan above only reduces them.
+/// Rewrites the `ragged_filter` calls in the projection below a plan if the plan only reduces their results.
 fn flatten_below(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if !matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_)) {
         return Ok(Transformed::no(plan));
@@ -117,7 +115,7 @@ fn flatten_below(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     plan.with_new_exprs(above, vec![input]).map(Transformed::yes)
 }
 
-/// Whether expressions read a column, and only in reductions of it.
+/// Whether expressions use a column, and only as the argument of reductions.
 fn only_reduced(expressions: &[Expr], column: &Column) -> Result<bool> {
     let (mut reductions, mut others) = (false, false);
     for expression in expressions {

@@ -1,5 +1,3 @@
-//! [`LengthsBelow`]: computes functions that read only the lengths of lists in the scan.
-
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -25,16 +23,15 @@ use crate::functions::{Reads, never_fails, reads_of_lists};
 use crate::sql::sources::listing::FilesTable;
 use crate::sql::sources::table::{RaggedTableProvider, TableSource};
 
-/// Prefix of the names of columns that this rule creates.
 const PREFIX: &str = "__serrate_lengths";
 
-/// Logical optimizer rule, the last of each pass: over a scan of `.nrt`, of Parquet or of a table in
-/// memory, moves calls such as `ragged_count(code)` from aggregates, conditions and sorts to a projection
-/// directly above the scan, if nothing else needs the column that they read.
+/// Logical optimizer rule, the last of each pass: moves calls that need only list lengths, such as
+/// `ragged_count(code)`, from aggregates, conditions and sorts to a projection directly above the scan. It
+/// applies to scans of `.nrt`, Parquet and tables in memory if nothing else needs the column.
 ///
-/// DataFusion pushes into a scan only the expressions of a projection directly above it. If only lengths
-/// of a column are needed, a scan of `.nrt` reads bounds and no values, a scan of Parquet decodes levels
-/// and no values, and a table in memory need not split its rows into batches by leaves.
+/// DataFusion pushes into a scan only the expressions of a projection directly above it. If only the
+/// lengths of a column are needed, a scan of `.nrt` reads list bounds and no values, a scan of Parquet
+/// decodes repetition levels and no values, and a table in memory need not limit the leaves of its batches.
 #[derive(Debug, Default)]
 pub(crate) struct LengthsBelow;
 
@@ -62,7 +59,7 @@ impl OptimizerRule for LengthsBelow {
         let Some(base) = scan_below(&plan, &config.options()) else {
             return Ok(Transformed::no(plan));
         };
-        // This rule created the projection directly above the scan.
+        // This rule has already created the projection directly above the scan.
         let direct = matches!(plan, LogicalPlan::Projection(_))
             && plan.inputs().first().is_some_and(|input| std::ptr::eq(*input, base));
         let columns = looked_at(&plan, base)?;
@@ -76,9 +73,9 @@ impl OptimizerRule for LengthsBelow {
     }
 }
 
-/// Physical optimizer rule, directly after conditions are pushed into scans: pushes the projection of
-/// [`LengthsBelow`] into the scan, before a repartitioning is inserted between them. A table in memory
-/// returns few batches if no values are read.
+/// Physical optimizer rule, directly after conditions are pushed into scans: pushes the projection that
+/// [`LengthsBelow`] creates into the scan, before a repartitioning is inserted between them. A table in
+/// memory returns fewer and larger batches if no values are read.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct LengthsIntoScan;
 
@@ -104,7 +101,7 @@ impl PhysicalOptimizerRule for LengthsIntoScan {
                 }
                 if projection.expr().iter().any(|e| moves_leaves(&e.expr)) {
                     let scan = DataSourceExec::from_data_source(table.of_lengths(true)?);
-                    // A function that does not accept leaves without values gets the original leaves.
+                    // If a function does not accept lists without values, the scan keeps the values.
                     let over = replan_projection(projection, scan, config).ok();
                     if let Some(over) = over.filter(|over| over.schema() == node.schema()) {
                         return Ok(Transformed::yes(over));
@@ -136,12 +133,12 @@ impl PhysicalOptimizerRule for LengthsIntoScan {
     }
 }
 
-/// Whether an expression rearranges leaves before it reads lengths.
+/// Whether an expression calls a function that changes list structure before it reads lengths.
 fn moves_leaves(e: &Arc<dyn PhysicalExpr>) -> bool {
     e.exists(|e| Ok(reads_of(e) == Reads::Structure)).unwrap_or(false)
 }
 
-/// Plans the same projection over other column types.
+/// Rebuilds a projection over a scan that returns other column types.
 fn replan_projection(
     projection: &ProjectionExec,
     scan: Arc<DataSourceExec>,
@@ -168,8 +165,8 @@ fn replan_projection(
     Ok(Arc::new(ProjectionExec::try_new(expressions, scan)?))
 }
 
-/// Returns the list columns of `schema` whose values no expression reads. If NaN is read as NULL, a count
-/// of floats reads their values.
+/// Returns the list columns of `schema` whose values no expression reads. With `nan_is_null`, counting the
+/// elements of a float column reads its values.
 pub(in crate::sql) fn lengths_only<'a>(
     expressions: impl IntoIterator<Item = &'a ProjectionExpr>,
     schema: &Schema,
@@ -199,8 +196,7 @@ pub(in crate::sql) fn lengths_only<'a>(
     names.map(|f| f.name().clone()).filter(|name| !looked_at.contains(name)).collect()
 }
 
-/// Returns the function and the column if an expression is a call that reads the lengths of a
-/// column, as in [`of_lengths`].
+/// Returns the column of which an expression reads only lengths, as in [`of_lengths`], and which lengths.
 pub(in crate::sql) fn measured(e: &Arc<dyn PhysicalExpr>) -> Option<(Reads, &PhysicalColumn)> {
     let what = reads_of(e);
     if !what.is_length() {
@@ -213,8 +209,8 @@ pub(in crate::sql) fn measured(e: &Arc<dyn PhysicalExpr>) -> Option<(Reads, &Phy
     list.downcast_ref::<PhysicalColumn>().map(|column| (what, column))
 }
 
-/// Returns what an expression reads of lists if it calls a function and all arguments but the first
-/// are literals; values otherwise.
+/// Returns what a function call reads of the lists in its first argument. All other arguments must be
+/// literals. Otherwise returns [`Reads::Values`].
 fn reads_of(e: &Arc<dyn PhysicalExpr>) -> Reads {
     let Some(call) = e.downcast_ref::<ScalarFunctionExpr>() else { return Reads::Values };
     let [_, rest @ ..] = call.args() else { return Reads::Values };
@@ -228,7 +224,7 @@ fn reads_lengths(e: &Expr) -> bool {
     e.exists(|e| Ok(of_lengths(e).is_some())).unwrap_or(false)
 }
 
-/// Whether a condition or a sort between a plan and its scan contains such a call.
+/// Whether a condition or a sort between a plan and its scan contains an expression for which `has` is true.
 fn has_call_below(plan: &LogicalPlan, has: fn(&Expr) -> bool) -> bool {
     match plan.inputs()[..] {
         [input] if passes_rows(input) => {
@@ -248,9 +244,9 @@ fn of_lengths(e: &Expr) -> Option<&Column> {
     }
 }
 
-/// Returns the first argument of a call that reads what `is` says, if all others are literals. A call
-/// that can fail stays where it is, because the scan also evaluates it for rows that a condition
-/// drops.
+/// Returns the first argument of a call if `is` accepts what the call reads of it and all other arguments
+/// are literals. Returns `None` for a call that can fail, because the scan would also evaluate it for rows
+/// that a condition drops.
 fn list_of(e: &Expr, is: impl Fn(Reads) -> bool) -> Option<&Expr> {
     let Expr::ScalarFunction(call) = e else { return None };
     let [list, rest @ ..] = call.args.as_slice() else { return None };
@@ -258,13 +254,13 @@ fn list_of(e: &Expr, is: impl Fn(Reads) -> bool) -> Option<&Expr> {
     (is(reads_of_lists(&call.func)) && written && never_fails(call)).then_some(list)
 }
 
-/// Whether a plan returns rows of its input with columns of its input.
+/// Whether each output row of a plan is a row of its input, with columns of the input.
 fn passes_rows(plan: &LogicalPlan) -> bool {
     matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Sort(_) | LogicalPlan::Limit(_))
         || projected_columns(plan).is_some()
 }
 
-/// Returns the columns of a projection that computes nothing.
+/// Returns the columns of a projection that only selects columns.
 fn projected_columns(plan: &LogicalPlan) -> Option<Vec<&Column>> {
     let LogicalPlan::Projection(projection) = plan else { return None };
     let columns = projection.expr.iter().map(|e| match e {
@@ -288,7 +284,7 @@ fn scan_below<'a>(plan: &'a LogicalPlan, options: &ConfigOptions) -> Option<&'a 
     }
 }
 
-/// Whether a scan is faster if the values of a column are not read.
+/// Whether a scan can avoid reading the values of a column if only its lengths are needed.
 fn gains_from_lengths(scan: &TableScan, options: &ConfigOptions) -> bool {
     let files = |files: &FilesTable| files.has_lengths(options);
     source_as_provider(&scan.source).is_ok_and(|table| {
@@ -296,13 +292,13 @@ fn gains_from_lengths(scan: &TableScan, options: &ConfigOptions) -> bool {
     })
 }
 
-/// Returns the list columns of the scan of which only lengths are read.
+/// Returns the list columns of the scan of which the plan reads only lengths.
 fn looked_at(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> {
     let mut lengths: HashSet<Column> = HashSet::new();
     let mut values: HashSet<Column> = HashSet::new();
     let mut node = plan;
     while !std::ptr::eq(node, base) {
-        // A projection that computes nothing reads nothing itself; the nodes above read its columns.
+        // A projection that only selects columns does not read their values itself; nodes above it may.
         let passed_on = !std::ptr::eq(node, plan) && projected_columns(node).is_some();
         for expression in node.expressions().into_iter().filter(|_| !passed_on) {
             expression.apply(|e| {
@@ -329,7 +325,7 @@ fn looked_at(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> 
     Ok(lengths.into_iter().filter(|c| !values.contains(c) && is_list(c)).collect())
 }
 
-/// Replaces the calls of a plan with columns of a new projection above the scan.
+/// Replaces the calls in a plan with columns of a new projection above the scan.
 fn replace_calls(
     plan: LogicalPlan,
     base: &LogicalPlan,

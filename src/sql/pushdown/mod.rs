@@ -1,4 +1,4 @@
-//! Rules that speed up queries and change no answer. Each has a setting `serrate.rule.NAME`.
+//! Rules that speed up queries without changing results. Each has a setting `serrate.rule.NAME`.
 
 pub(in crate::sql) mod batches;
 pub(in crate::sql) mod below_joins;

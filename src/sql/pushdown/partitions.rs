@@ -1,5 +1,3 @@
-//! [`LeafPartitions`]: distributes files of few rows and many leaves among all threads.
-
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -13,10 +11,10 @@ use datafusion::physical_plan::ExecutionPlan;
 use crate::config::SerrateOptions;
 use crate::sql::pushdown::batches::leaves_per_row;
 
-/// Physical optimizer rule, before partitions are planned: divides scans of `.nrt` and Parquet with at
-/// least two batches of leaves among the partitions, as DataFusion divides scans of many rows.
+/// Physical optimizer rule, before partitions are planned: divides a scan of `.nrt` or Parquet files among
+/// the partitions if it has at least two batches of leaves (innermost list elements).
 ///
-/// DataFusion considers a file of a thousand patients small, however long their lists are.
+/// DataFusion considers a file of a thousand rows small, however long their lists are.
 /// `datafusion.optimizer.repartition_file_scans` and `repartition_file_min_size` apply here, too.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct LeafPartitions;

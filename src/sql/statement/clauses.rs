@@ -1,8 +1,8 @@
-//! Refuses clauses that the parser accepts and DataFusion's planner ignores, and suggests an alternative.
+//! Rejects clauses that the parser accepts and DataFusion's planner ignores, and suggests an alternative.
 //!
-//! The planner skips parts of some syntax trees (`..` in patterns). Such a part has no effect: a sample
-//! of a table is the whole table, and `upper(x) FILTER (WHERE false)` is `upper(x)`. Clauses that the
-//! planner itself refuses are not repeated here.
+//! The planner ignores parts of some syntax trees (`..` in its patterns), so that they have no effect: a
+//! sample of a table is the whole table, and `upper(x) FILTER (WHERE false)` is `upper(x)`. Clauses that
+//! the planner itself rejects are not repeated here.
 
 use std::ops::ControlFlow;
 
@@ -34,7 +34,7 @@ pub(in crate::sql) fn check(state: &SessionState, statement: &Statement) -> Resu
         Statement::CreateExternalTable(table) => {
             if table.unbounded {
                 return plan_err!(
-                    "CREATE UNBOUNDED EXTERNAL TABLE is not supported, because a table of files ends with the last file; remove UNBOUNDED"
+                    "CREATE UNBOUNDED EXTERNAL TABLE is not supported, because a table over files has a last row; remove UNBOUNDED"
                 );
             }
             return check_columns(&table.columns, &table.constraints);
@@ -75,11 +75,11 @@ impl Visitor for Clauses<'_> {
             Expr::Function(call) => check_call(self.state, call),
             Expr::Collate { collation, .. } => Err(refuse(
                 &format!("COLLATE {collation}"),
-                "strings compare by code point; lower(x) compares without regard to case",
+                "strings compare by code point; use lower(x) to ignore case",
             )),
             Expr::Trim { trim_characters: Some(characters), .. } if characters.len() > 1 => {
                 plan_err!(
-                    "TRIM needs its characters as one string, but there are {}; trim(x, 'ab') removes both characters",
+                    "TRIM takes its characters as one string, but {} strings are given; use trim(x, 'ab') to remove both characters",
                     characters.len()
                 )
             }
@@ -95,7 +95,6 @@ fn as_flow(done: Result<()>) -> ControlFlow<DataFusionError> {
     }
 }
 
-/// Returns the error for an unsupported `clause`, with a suggestion.
 fn refuse(clause: &str, instead: &str) -> DataFusionError {
     plan_datafusion_err!("{clause} is not supported: {instead}")
 }
@@ -112,7 +111,7 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
             if *secure || params.is_some() {
                 return Err(refuse(
                     "SECURE, ALGORITHM, DEFINER or SQL SECURITY in CREATE VIEW",
-                    "Serrate has no users, and plans a view where it is used",
+                    "Serrate has no users, and plans a view where it is used; remove the clause",
                 ));
             }
             Ok(())
@@ -129,7 +128,7 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
             match other.into_iter().find(|(_, said)| *said) {
                 Some((clause, _)) => Err(refuse(
                     &format!("DROP {object_type} .. {clause}"),
-                    "DROP does not check which objects depend on this one; remove the word",
+                    "DROP does not check which objects depend on the dropped one; remove the word",
                 )),
                 None => Ok(()),
             }
@@ -157,7 +156,7 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
     }
 }
 
-/// Refuses everything in CREATE SCHEMA and CREATE DATABASE except the name.
+/// Returns an error if CREATE SCHEMA or CREATE DATABASE contains more than a name.
 fn named_only(
     statement: &SqlStatement,
     what: &str,
@@ -173,7 +172,7 @@ fn named_only(
         None if written == plain => return Ok(()),
         None => written.strip_prefix(&plain).unwrap_or(&written).trim().to_owned(),
     };
-    Err(refuse(&format!("{rest} in CREATE {what}"), "it takes only a name"))
+    Err(refuse(&format!("{rest} in CREATE {what}"), "write only the name"))
 }
 
 fn check_query(query: &Query) -> Result<()> {
@@ -191,8 +190,7 @@ fn check_query(query: &Query) -> Result<()> {
     if let Some(lock) = locks.first() {
         return Err(refuse(
             &lock.to_string(),
-            "a statement reads its tables as they are when it begins, and locks no rows; remove the \
-             clause",
+            "a statement reads its tables as they are when it begins, without locks; remove the clause",
         ));
     }
     if let Some(clause) = for_clause {
@@ -225,7 +223,7 @@ fn check_query(query: &Query) -> Result<()> {
         }
     }
     if settings.is_some() {
-        return Err(refuse("SETTINGS of a query", "write SET name = value before it"));
+        return Err(refuse("SETTINGS of a query", "run SET name = value before the query"));
     }
     if let Some(clause) = format_clause {
         return Err(refuse(
@@ -238,12 +236,12 @@ fn check_query(query: &Query) -> Result<()> {
         if *materialized == Some(CteAsMaterialized::Materialized) {
             return Err(refuse(
                 &format!("{} AS MATERIALIZED", alias.name),
-                "a CTE is planned where it is used; CREATE TABLE .. AS SELECT stores its rows",
+                "a CTE is planned where it is used; use CREATE TABLE .. AS SELECT to store its rows",
             ));
         }
         if let Some(from) = from {
             return Err(refuse(
-                &format!("FROM {from} after the query {} of WITH", alias.name),
+                &format!("FROM {from} after the WITH query {}", alias.name),
                 "remove it",
             ));
         }
@@ -255,7 +253,7 @@ fn check_query(query: &Query) -> Result<()> {
     {
         return Err(refuse(
             "ORDER BY ALL of UNION, INTERSECT, EXCEPT or VALUES",
-            "write ORDER BY 1, 2, .. with the numbers of the columns",
+            "write ORDER BY 1, 2, .. with the positions of the columns",
         ));
     }
     if !matches!(body.as_ref(), SetExpr::Select(_)) {
@@ -270,7 +268,7 @@ fn check_query(query: &Query) -> Result<()> {
             if ordered {
                 return Err(refuse(
                     "ASC or DESC within |> AGGREGATE",
-                    "write |> ORDER BY after it",
+                    "write |> ORDER BY after |> AGGREGATE",
                 ));
             }
         }
@@ -294,7 +292,7 @@ fn check_into(body: &SetExpr) -> Result<()> {
 
 fn check_select(select: &Select) -> Result<()> {
     if !select.optimizer_hints.is_empty() {
-        return Err(refuse("an optimizer hint", "SET changes settings; remove the hint"));
+        return Err(refuse("an optimizer hint", "remove the hint, and change settings with SET"));
     }
     if let Some(modifiers) = &select.select_modifiers
         && modifiers.is_any_set()
@@ -304,7 +302,7 @@ fn check_select(select: &Select) -> Result<()> {
     if select.exclude.is_some() {
         return Err(refuse(
             "EXCLUDE after the columns of SELECT",
-            "write it after the star: SELECT * EXCLUDE (a), b",
+            "write EXCLUDE after the star, as in SELECT * EXCLUDE (a), b",
         ));
     }
     if select.prewhere.is_some() {
@@ -332,7 +330,7 @@ fn check_select(select: &Select) -> Result<()> {
             continue;
         };
         if let Some(alias) = &options.opt_alias {
-            return Err(refuse(&format!("AS {alias} after a star"), "name columns one by one"));
+            return Err(refuse(&format!("AS {alias} after a star"), "list the columns by name"));
         }
     }
     select.from.iter().try_for_each(check_joins)
@@ -345,7 +343,7 @@ fn check_joins(from: &TableWithJoins) -> Result<()> {
     }
 }
 
-/// Refuses clauses of a table in FROM that have no effect.
+/// Returns an error for clauses of a table in FROM that the planner ignores.
 pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
     let (alias, sample, ordinality) = match factor {
         TableFactor::Table {
@@ -366,19 +364,19 @@ pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
             if let Some(version) = version {
                 return Err(refuse(
                     &version.to_string(),
-                    "tables have only their current version; remove it",
+                    "tables have only their current version; remove the clause",
                 ));
             }
             if !partitions.is_empty() && !is_marked(partitions) {
                 return Err(refuse("PARTITION (..) on a table", "write a condition in WHERE"));
             }
             if json_path.is_some() {
-                return Err(refuse("a JSON path on a table", "write it in SELECT"));
+                return Err(refuse("a JSON path on a table", "write the path in SELECT"));
             }
             if args.as_ref().is_some_and(|args| args.settings.is_some()) {
                 return Err(refuse(
                     "SETTINGS of a table function",
-                    "write SET name = value before",
+                    "run SET name = value before the query",
                 ));
             }
             (alias, sample.as_ref(), *with_ordinality)
@@ -411,7 +409,7 @@ pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
         TableFactor::MatchRecognize { .. } => {
             return Err(refuse(
                 "MATCH_RECOGNIZE",
-                "window functions such as lag(x) read other rows",
+                "use window functions such as lag(x) to read other rows",
             ));
         }
         _ => return Ok(()),
@@ -422,26 +420,26 @@ pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
     {
         return Err(refuse(
             sample.to_string().trim(),
-            "WHERE random() < 0.01 selects each row with that probability, LIMIT the first rows",
+            "use WHERE random() < 0.01 to select each row with that probability, or LIMIT to select the first rows",
         ));
     }
     if ordinality {
         return Err(refuse(
             "WITH ORDINALITY",
-            "row_number() OVER () numbers rows, and positions => true those of ragged_explode",
+            "use row_number() OVER () to number rows, or positions => true in ragged_explode",
         ));
     }
     check_alias(alias.as_ref())
 }
 
-/// Refuses column types in `AS t (a INT, b TEXT)`, of which the planner uses only the names.
+/// Returns an error for column types in `AS t (a INT, b TEXT)`, of which the planner uses only the names.
 fn check_alias(alias: Option<&TableAlias>) -> Result<()> {
     let Some(alias) = alias else { return Ok(()) };
     for column in &alias.columns {
         if let Some(data_type) = &column.data_type {
             return Err(refuse(
                 &format!("the type {data_type} of {} after AS {}", column.name, alias.name),
-                "write only names there, and CAST in SELECT",
+                "write only column names there, and use CAST in SELECT",
             ));
         }
     }
@@ -451,7 +449,7 @@ fn check_alias(alias: Option<&TableAlias>) -> Result<()> {
     }
 }
 
-/// Refuses DuckDB's USING SAMPLE after the FROM clause, which the parser does not accept.
+/// Returns an error for DuckDB's USING SAMPLE after the FROM clause, which the parser does not accept.
 pub(in crate::sql) fn using_sample(text: &str) -> Option<DataFusionError> {
     let words: Vec<&str> = text.split_whitespace().collect();
     words
@@ -460,12 +458,12 @@ pub(in crate::sql) fn using_sample(text: &str) -> Option<DataFusionError> {
         .then(|| {
             refuse(
                 "USING SAMPLE",
-                "WHERE random() < 0.01 selects each row with that probability, LIMIT the first rows",
+                "use WHERE random() < 0.01 to select each row with that probability, or LIMIT to select the first rows",
             )
         })
 }
 
-/// Refuses clauses in calls of scalar functions that the planner ignores.
+/// Returns an error for clauses in calls of scalar functions that the planner ignores.
 fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     let name = match call.name.0.as_slice() {
         [part] => match part.as_ident() {
@@ -484,8 +482,7 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     if matches!(call.args, FunctionArguments::Subquery(_)) {
         return Err(refuse(
             &format!("{name}(SELECT ..)"),
-            "a query as an argument needs its own parentheses, f((SELECT ..)); for a list of its rows, \
-             write (SELECT array_agg(a) FROM ..)",
+            "a subquery as an argument needs its own parentheses, as in f((SELECT ..)); for a list of its rows, write (SELECT array_agg(a) FROM ..)",
         ));
     }
     if let Some(WindowType::NamedWindow(window)) = &call.over {
@@ -519,10 +516,10 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
             &format!("{name}(..) FILTER (WHERE ..)"),
             match kind {
                 Kind::Ragged | Kind::List => {
-                    "FILTER applies to aggregates and to reductions of lists such as ragged_mean; ragged_filter(x, mask) keeps the values for which a mask is true"
+                    "FILTER applies to aggregates and to reductions of lists such as ragged_mean; use ragged_filter(x, mask) to keep the values for which a mask is true"
                 }
                 Kind::Single => {
-                    "FILTER applies to aggregates and to reductions of lists such as ragged_mean; CASE WHEN condition THEN .. END returns the value where a condition holds"
+                    "FILTER applies to aggregates and to reductions of lists such as ragged_mean; use CASE WHEN condition THEN .. END to return the value if a condition is true"
                 }
             },
         ));
@@ -532,11 +529,11 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
             &format!("{name}(..) OVER (..)"),
             &match kind {
                 Kind::Ragged => format!(
-                    "{name} works on the list of one row, and OVER applies to aggregates and window functions, as in sum({name}(x)) OVER (..)"
+                    "{name} works on the list of one row; use OVER with an aggregate or a window function, as in sum({name}(x)) OVER (..)"
                 ),
                 _ => {
                     format!(
-                        "{name} works on one row, and OVER applies to aggregates and window functions"
+                        "{name} works on one row; use OVER with an aggregate or a window function"
                     )
                 }
             },
@@ -545,13 +542,13 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     if !call.within_group.is_empty() {
         return Err(refuse(
             &format!("{name}(..) WITHIN GROUP (ORDER BY ..)"),
-            "it applies to aggregates such as percentile_cont; ragged_quantile(x, 0.5) returns the quantile of a list",
+            "WITHIN GROUP applies to aggregates such as percentile_cont; use ragged_quantile(x, 0.5) for the quantile of a list",
         ));
     }
     let nulls = || {
         refuse(
             &format!("{name}(..) IGNORE NULLS or RESPECT NULLS"),
-            "it applies to aggregates and window functions; ragged_filter(x, ragged_not(ragged_is_null(x))) returns a list without NULL",
+            "they apply to aggregates and window functions; use ragged_filter(x, ragged_not(ragged_is_null(x))) to remove NULL from a list",
         )
     };
     if call.null_treatment.is_some() {
@@ -562,10 +559,10 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
         return Err(refuse(
             &format!("{name}(DISTINCT ..)"),
             &match kind {
-                Kind::Ragged => format!("{name}(ragged_unique(x)) works on the different values"),
-                Kind::List => format!("{name}(array_distinct(x)) works on the different values"),
+                Kind::Ragged => format!("use {name}(ragged_unique(x)) for distinct values"),
+                Kind::List => format!("use {name}(array_distinct(x)) for distinct values"),
                 Kind::Single => {
-                    format!("{name} works on one row; SELECT DISTINCT removes equal rows")
+                    format!("{name} works on one row; use SELECT DISTINCT to remove equal rows")
                 }
             },
         ));
@@ -577,10 +574,10 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
                     &format!("{name}(.. ORDER BY ..)"),
                     &match kind {
                         Kind::Ragged => {
-                            format!("{name}(ragged_sort(x)) works on the sorted values")
+                            format!("use {name}(ragged_sort(x)) for the sorted values of a list")
                         }
                         Kind::List => {
-                            format!("{name}(array_sort(x)) works on the sorted values")
+                            format!("use {name}(array_sort(x)) for the sorted values of a list")
                         }
                         Kind::Single => {
                             format!(
@@ -591,14 +588,14 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
                 ));
             }
             FunctionArgumentClause::IgnoreOrRespectNulls(_) => return Err(nulls()),
-            // The planner refuses other clauses.
+            // The planner itself rejects other clauses.
             _ => {}
         }
     }
     Ok(())
 }
 
-/// The kind of values that a function works on, by the prefix of its name.
+/// Type that a function takes, by the prefix of its name: a ragged list, a one-level list or a scalar.
 #[derive(Clone, Copy)]
 enum Kind {
     Ragged,

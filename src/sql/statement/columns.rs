@@ -1,12 +1,10 @@
-//! Checks of column definitions in CREATE TABLE.
-
 use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
     ColumnDef, ColumnOption, ConstraintCharacteristics, TableConstraint,
 };
 
-/// Refuses options and constraints of columns that DataFusion parses but does not store.
+/// Returns an error for column options and constraints that DataFusion parses but does not store.
 ///
 /// DataFusion plans GROUP BY by keys without checking them, so rows that violate a key lead to wrong
 /// groups. A key is therefore accepted only if the statement declares it NOT ENFORCED.
@@ -18,13 +16,13 @@ pub(in crate::sql) fn check_columns(
         for option in &column.options {
             match &option.option {
                 ColumnOption::Null | ColumnOption::NotNull | ColumnOption::Default(_) => {}
-                // The planner refuses these two.
+                // The planner itself rejects these two.
                 ColumnOption::ForeignKey(_) | ColumnOption::Check(_) => {}
                 ColumnOption::PrimaryKey(key) => check_promise("PRIMARY KEY", key.characteristics)?,
                 ColumnOption::Unique(key) => check_promise("UNIQUE", key.characteristics)?,
                 other => {
                     return plan_err!(
-                        "{other} of the column {} is not supported; a column has a type, NOT NULL and DEFAULT",
+                        "{other} of the column {} is not supported; write only a type, NOT NULL and DEFAULT",
                         column.name
                     );
                 }
@@ -35,7 +33,7 @@ pub(in crate::sql) fn check_columns(
         match constraint {
             TableConstraint::PrimaryKey(key) => check_promise("PRIMARY KEY", key.characteristics)?,
             TableConstraint::Unique(key) => check_promise("UNIQUE", key.characteristics)?,
-            // The planner refuses other constraints.
+            // The planner itself rejects other constraints.
             _ => {}
         }
     }
@@ -50,8 +48,7 @@ fn check_promise(key: &str, said: Option<ConstraintCharacteristics>) -> Result<(
             initially: None,
         }) => Ok(()),
         _ => plan_err!(
-            "{key} is not supported, because insertions do not check rows; remove it, or write {key} NOT \
-             ENFORCED to promise that rows satisfy it"
+            "{key} is not supported, because INSERT does not check it; remove it, or write {key} NOT ENFORCED if all rows satisfy it"
         ),
     }
 }

@@ -1,5 +1,5 @@
-//! Limits the depth of statements: refuses texts that would overflow the stack before they are parsed,
-//! and turns long chains of AND, OR and `||` into balanced trees.
+//! Limits the depth of statements: rejects texts that would overflow the stack before they are parsed, and
+//! balances long chains of AND, OR and `||`.
 
 use datafusion::common::plan_err;
 use datafusion::error::Result;
@@ -8,18 +8,18 @@ use datafusion::logical_expr::sqlparser::dialect::Dialect;
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, Tokenizer};
 
-/// Maximum number of consecutive operators. The parser nests a chain without recursion, but the planner
-/// and the destructor of an expression recurse once per operator. A chain of arithmetic operators becomes
-/// one function call.
+/// Maximum number of consecutive operators. The parser builds a chain without recursion, but the planner and
+/// the destructor of an expression recurse once per operator. Serrate plans a chain of arithmetic operators
+/// as one function call.
 const OPERATORS: usize = 2_500;
 
-/// Maximum number of consecutive casts, subscripts and predicates, each nested in the next.
+/// Maximum number of consecutive casts, subscripts and predicates, each of which is an operand of the next.
 ///
 /// The optimizer copies and compares expressions recursively on its caller's stack. In a debug build, 300
 /// levels fill the default thread stack of 2 MiB.
 const NESTED: usize = 128;
 
-/// Maximum number of consecutive AND, OR and `||`, which are balanced before they are planned.
+/// Maximum number of consecutive AND, OR and `||`. They are balanced before they are planned.
 const BALANCED: usize = 50_000;
 
 /// Maximum number of consecutive UNION, JOIN and `|>`.
@@ -29,7 +29,7 @@ const RELATIONS: usize = 1_000;
 /// time is quadratic in their number.
 const COMPARISONS: usize = 200;
 
-/// Numbers of consecutive operators on one level of parentheses.
+/// Counts of consecutive operators on one level of parentheses.
 #[derive(Clone, Copy, Default)]
 struct Level {
     operators: usize,
@@ -42,19 +42,19 @@ struct Level {
     relations: usize,
 }
 
-/// Refuses a text that is too deep for planners, or that nests more parentheses and CASE than the parser
-/// accepts (`datafusion.sql_parser.recursion_limit`). The parser parses each such level twice, which
-/// takes exponential time.
+/// Returns an error for a text that is too deep for planners, or that nests more parentheses and CASE than
+/// the parser accepts (`datafusion.sql_parser.recursion_limit`). The parser parses each nesting level
+/// twice, so its time is exponential in the depth.
 pub(in crate::sql) fn check_depth(
     text: &str,
     dialect: &dyn Dialect,
     most_nested: usize,
 ) -> Result<()> {
-    // Every level takes at least two characters, so a short text cannot be too deep.
+    // Every level takes at least two characters, so a short text is not too deep.
     if text.len() < DEEP {
         return Ok(());
     }
-    // The parser reports invalid SQL.
+    // The parser reports invalid SQL later.
     let Ok(tokens) = Tokenizer::new(dialect, text).tokenize() else { return Ok(()) };
     let mut levels = vec![Level::default()];
     let mut most = Level::default();
@@ -122,7 +122,7 @@ pub(in crate::sql) fn check_depth(
                 Keyword::END => cases = cases.saturating_sub(1),
                 Keyword::AND | Keyword::OR => {
                     level.balanced += 1;
-                    // AND, OR and the like separate siblings, so counts start again.
+                    // The operands of AND and OR are siblings, so the counts of their operators start again.
                     level.operators = 0;
                     level.comparisons = 0;
                     level.tight = 0;
@@ -168,37 +168,37 @@ pub(in crate::sql) fn check_depth(
             most.operators,
             OPERATORS,
             "operators in a row",
-            "add the values as a list, as in ragged_sum([a, b, ..])",
+            "use a function on a list instead, as in ragged_sum([a, b, ..])",
         ),
         (
             most.tight,
             NESTED,
-            "operators in a row that are no arithmetic",
-            "name parts of it in WITH, or write AND between them",
+            "casts, subscripts and predicates in a row",
+            "compute parts of the expression in WITH, or separate them with AND",
         ),
         (
             most.balanced,
             BALANCED,
             "AND, OR or || in a row",
-            "write x IN (..), or join a table of the values",
+            "use x IN (..), or join a table of the values",
         ),
         (
             most.relations,
             RELATIONS,
             "joins, unions or |> in a row",
-            "store intermediate results in tables",
+            "store intermediate results with CREATE TABLE .. AS SELECT",
         ),
         (
             most.comparisons,
             COMPARISONS,
             "comparisons in a row",
-            "write AND between them, or x IN (..)",
+            "separate them with AND, or use x IN (..)",
         ),
         (
             nested.saturating_sub(1),
             most_nested,
             "nested parentheses or CASE",
-            "move parts of it into CTEs",
+            "move parts of the statement into WITH queries",
         ),
     ] {
         if found > limit {
@@ -210,10 +210,10 @@ pub(in crate::sql) fn check_depth(
     Ok(())
 }
 
-/// Length in bytes below which a text cannot be too deep.
+/// Length in bytes below which [`check_depth`] accepts a text without tokenizing it.
 const DEEP: usize = 256;
 
-/// Size of the new stack for planning if less than half of it remains. Unused stack takes no memory.
+/// Size of the new stack for planning, used if less than half of it remains. Unused stack takes no memory.
 const STACK: usize = 64 << 20;
 
 /// Runs `work` on a stack for [`OPERATORS`] levels of an expression or [`BALANCED`] of a syntax tree.
@@ -229,10 +229,10 @@ pub(in crate::sql) async fn run_deep<F: Future>(work: F) -> F::Output {
 
 const SHORT: usize = 64;
 
-/// Balances a long chain of one of the associative operators AND, OR and `||`.
+/// Balances a long chain of AND, OR or `||`.
 ///
 /// The parser returns `((a OR b) OR c) OR d`, in which planners visit the whole left side at every
-/// operator. Operands keep their order.
+/// operator. The operators are associative, so balancing keeps the order of the operands.
 pub(in crate::sql) fn balance(expr: &mut Expr) {
     let Expr::BinaryOp { op, .. } = expr else { return };
     let op = match op {
@@ -268,7 +268,7 @@ pub(in crate::sql) fn balance(expr: &mut Expr) {
         }
     }
     operands.reverse();
-    // Combines neighbours until one expression is left.
+    // Combines neighbours until one expression remains.
     while operands.len() > 1 {
         let mut pairs = Vec::with_capacity(operands.len().div_ceil(2));
         let mut all = operands.into_iter();

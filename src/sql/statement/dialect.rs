@@ -14,16 +14,16 @@ pub(in crate::sql) fn parser_dialect(named: Named) -> Option<Box<dyn Dialect>> {
     }
 }
 
-/// DuckDB's dialect in which `||` binds looser than arithmetic and tighter than comparison, as in DuckDB
-/// and PostgreSQL: `[1] || 2 + 3` is `[1, 5]`. The parser gives it the precedence of `*`. Remove once
-/// `the_parser_still_joins_before_it_adds` fails.
+/// DuckDB's dialect, in which the operator `||` binds looser than arithmetic and tighter than comparison, as
+/// in DuckDB and PostgreSQL: `[1] || 2 + 3` is `[1, 5]`. The parser's DuckDB dialect gives it the precedence
+/// of `*`. Obsolete once the test `the_parser_still_joins_before_it_adds` fails.
 #[derive(Debug)]
 struct SqlDialect(DuckDbDialect);
 
-/// Between `|` (21) and `+` (30) in the precedence values of the parser.
+/// The precedence of `||`, between `|` (21) and `+` (30) in the numbers of the parser.
 const CONCATENATION: u8 = 25;
 
-/// Delegates methods without arguments to the dialect of the parser.
+/// Delegates methods without arguments to the parser's DuckDB dialect.
 macro_rules! as_duckdb {
     ($($method:ident),* $(,)?) => {
         $(fn $method(&self) -> bool {
@@ -33,7 +33,7 @@ macro_rules! as_duckdb {
 }
 
 impl Dialect for SqlDialect {
-    /// The parser recognizes DuckDB by this type.
+    /// The parser recognizes the DuckDB dialect by this type.
     fn dialect(&self) -> TypeId {
         TypeId::of::<DuckDbDialect>()
     }
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(last_operator(&DuckDbDialect, "a || b + c"), "+");
     }
 
-    /// Fails if a newer `DuckDbDialect` overrides a method that is missing here.
+    /// Fails if a newer `DuckDbDialect` overrides a method that [`SqlDialect`] does not delegate.
     #[test]
     fn the_dialect_is_that_of_the_parser_but_for_precedence() {
         let ours = parser_dialect(Named::DuckDB).unwrap();

@@ -1,4 +1,4 @@
-//! Rewrites internal errors of DataFusion as errors of the statement.
+//! Rewrites internal errors of DataFusion to errors about the statement.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
 
-/// Prefix and suffix that DataFusion adds to the message of an internal error.
+/// Prefix of DataFusion's internal errors, and suffix with its request for a bug report.
 const INTERNAL: &str = "Internal error: ";
 const BLAME: &str = "This issue was likely caused by a bug in DataFusion's code. Please help us to resolve this by filing a bug report in our issue tracker: https://github.com/apache/datafusion/issues";
 
-/// Converts an error at planning to an error in the statement.
+/// Converts an internal error that DataFusion reports at planning to an error about the statement.
 ///
-/// DataFusion reports an internal error with a request for a bug report if types do not match (BETWEEN of
-/// a number and a boolean, `median` of a struct), and repeats both within other messages.
+/// If types do not match (BETWEEN of a number and a boolean, `median` of a struct), DataFusion reports an
+/// internal error with a request for a bug report, and repeats this text within other messages.
 pub(crate) fn of_statement(e: DataFusionError) -> DataFusionError {
     use DataFusionError as E;
     match e {
@@ -38,8 +38,7 @@ pub(crate) fn of_statement(e: DataFusionError) -> DataFusionError {
     }
 }
 
-/// Returns a clearer message if DataFusion's says that it cannot plan EXISTS or IN with a subquery as a
-/// value.
+/// Returns a clearer message if DataFusion cannot plan EXISTS or IN with a subquery as a value.
 fn as_value(message: &str) -> Option<&'static str> {
     let of = message.strip_prefix("Physical plan does not support logical expression ")?;
     if of.starts_with("Exists(") {
@@ -52,7 +51,6 @@ fn as_value(message: &str) -> Option<&'static str> {
     )
 }
 
-/// Removes the prefix and suffix of internal errors from a message.
 fn strip_blame(message: &str) -> String {
     let text = message.replace(INTERNAL, "").replace(BLAME, "");
     let lines = text.lines().map(|line| line.trim_start_matches(". ").trim_end());

@@ -1,4 +1,4 @@
-//! Rewrites forms of queries that the parser does not accept to forms that it does.
+//! Rewrites query syntax that the parser does not accept to equivalent syntax that it accepts.
 
 use std::borrow::Cow;
 
@@ -13,11 +13,10 @@ use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Token
 
 /// Rewrites `FROM t WHERE x` to `FROM t SELECT * WHERE x`, and removes [NOT] MATERIALIZED from WITH.
 ///
-/// A query without volatile functions has the same rows wherever it is evaluated.
+/// MATERIALIZED does not change the rows of a query without volatile functions.
 ///
 /// # Errors
-/// When AS MATERIALIZED is used with a volatile function, because the query is evaluated again for each
-/// use.
+/// If AS MATERIALIZED is used with a volatile function, because DataFusion runs the query at each use.
 pub(in crate::sql) fn known_forms<'a>(
     state: &SessionState,
     text: &'a str,
@@ -30,7 +29,7 @@ pub(in crate::sql) fn known_forms<'a>(
     {
         return Ok(Cow::Borrowed(text));
     }
-    // The parser reports invalid SQL.
+    // The parser reports invalid SQL later.
     let Ok(tokens) = Tokenizer::new(dialect, text).tokenize_with_location() else {
         return Ok(Cow::Borrowed(text));
     };
@@ -46,7 +45,7 @@ pub(in crate::sql) fn known_forms<'a>(
     Ok(Cow::Owned(apply_edits(text, &edits)))
 }
 
-/// A change of a text at a line and column, counted from 1.
+/// An insertion into a text, or a replacement with blanks, at a line and column counted from 1.
 struct Edit {
     at: (u64, u64),
     /// Number of characters that are replaced with blanks.
@@ -83,11 +82,10 @@ fn place(token: &TokenWithSpan) -> (u64, u64) {
     (token.span.start.line, token.span.start.column)
 }
 
-/// Progress of the scan within a query on one level of parentheses.
+/// Progress of the scan within a query, on one level of parentheses.
 #[derive(Clone, Copy, PartialEq)]
 enum Read {
     Nothing,
-    /// FROM at the beginning of a query.
     From,
     /// SELECT, or a query that needs none.
     Select,
@@ -133,13 +131,12 @@ fn add_selects(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
     }
 }
 
-/// Whether FROM at an index is the first word of a query.
 fn begins_query(tokens: &[&TokenWithSpan], at: usize) -> bool {
     let Some(before) = at.checked_sub(1).and_then(|before| tokens.get(before)) else {
         return true;
     };
     match &before.token {
-        // `)` may end the CTEs of WITH, which a query follows.
+        // `)` may end the CTEs of WITH, and the main query follows.
         Token::LParen | Token::RParen | Token::SemiColon => true,
         _ => matches!(
             keyword(before),
@@ -158,7 +155,6 @@ fn begins_query(tokens: &[&TokenWithSpan], at: usize) -> bool {
     }
 }
 
-/// Whether SELECT comes later in the same query.
 fn has_select(tokens: &[&TokenWithSpan]) -> bool {
     let mut depth = 0usize;
     for token in tokens {
@@ -204,9 +200,7 @@ fn drop_materialized(
             {
                 if let Some(name) = volatile_function(state, tokens) {
                     return plan_err!(
-                        "AS MATERIALIZED is not supported with {name}(), because a CTE is evaluated at \
-                         each use and {name}() returns another value each time; store its rows with \
-                         CREATE TABLE .. AS SELECT"
+                        "AS MATERIALIZED is not supported with {name}(), because a CTE is evaluated at each use and {name}() returns another value each time; store the rows with CREATE TABLE .. AS SELECT instead"
                     );
                 }
                 edits.push(blank_materialized(materialized));
@@ -232,7 +226,7 @@ fn volatile_function(state: &SessionState, tokens: &[&TokenWithSpan]) -> Option<
     })
 }
 
-/// Plans `a SEMI JOIN b` and `a ANTI JOIN b` as joins that return the left side.
+/// Rewrites `a SEMI JOIN b` and `a ANTI JOIN b` to joins that return the rows of the left side.
 pub(in crate::sql) fn semi_joins(from: &mut TableWithJoins) {
     for join in &mut from.joins {
         let taken = std::mem::replace(&mut join.join_operator, JoinOperator::CrossApply);

@@ -1,4 +1,4 @@
-//! ROLLUP, CUBE and GROUPING SETS whose elements are tuples, column positions or other such sets.
+//! Supports ROLLUP, CUBE and GROUPING SETS with elements that are tuples, column positions or nested sets.
 
 use datafusion::common::plan_err;
 use datafusion::error::Result;
@@ -6,20 +6,20 @@ use datafusion::logical_expr::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select, SelectItem, Value,
 };
 
-/// Maximum number of sets that DataFusion plans.
+/// Maximum number of grouping sets that DataFusion plans.
 const MOST_SETS: usize = 4096;
 
 /// Rewrites the forms of GROUP BY that DataFusion 55 cannot plan.
 ///
 /// * `ROLLUP ((a, b), c)` and `CUBE ((a, b), c)` become the equivalent GROUPING SETS.
 /// * `GROUPING SETS (ROLLUP (a, b), c)` contains the sets of ROLLUP.
-/// * `ROLLUP (1, 2)` refers to columns of SELECT; DataFusion groups by the numbers.
+/// * `ROLLUP (1, 2)` groups by columns of SELECT; DataFusion groups by the literal numbers.
 /// * `GROUP BY (a, b)` is `GROUP BY a, b`, and `GROUP BY ()` is one group of all rows.
 ///
-/// Remove once `stock_tuples_in_rollup_still_fail` in `tests/sql/grouping.rs` fails.
+/// Obsolete once the test `stock_tuples_in_rollup_still_fail` fails.
 ///
 /// # Errors
-/// When there are more sets than DataFusion plans.
+/// If there are more grouping sets than DataFusion plans.
 pub(in crate::sql) fn write_out_sets(select: &mut Select) -> Result<()> {
     let GroupByExpr::Expressions(groups, _) = &mut select.group_by else { return Ok(()) };
     let is_set = |e: &Expr| {
@@ -66,7 +66,7 @@ pub(in crate::sql) fn write_out_sets(select: &mut Select) -> Result<()> {
     Ok(())
 }
 
-/// Replaces positions with the expressions of SELECT.
+/// Replaces column positions in grouping sets with the expressions of SELECT.
 fn name_positions(sets: &mut [Vec<Expr>], columns: &[SelectItem]) {
     for part in sets.iter_mut().flatten() {
         let Expr::Value(value) = &*part else { continue };
@@ -81,7 +81,7 @@ fn name_positions(sets: &mut [Vec<Expr>], columns: &[SelectItem]) {
     }
 }
 
-/// Expands one element of GROUPING SETS to its sets.
+/// Expands one element of GROUPING SETS to the grouping sets that it stands for.
 fn sets_of(mut part: Vec<Expr>) -> Result<Vec<Vec<Expr>>> {
     let [only] = part.as_mut_slice() else { return Ok(vec![part]) };
     match only {
@@ -113,18 +113,17 @@ fn sets_of(mut part: Vec<Expr>) -> Result<Vec<Vec<Expr>>> {
     }
 }
 
-/// Returns the unions of all parts, all but the last, and so on to the empty set.
+/// Returns the grouping sets of ROLLUP: all parts, all but the last, and so on to the empty set.
 fn rollup_sets(parts: &[Vec<Expr>]) -> Vec<Vec<Expr>> {
     (0..=parts.len()).rev().map(|count| merge(parts.iter().take(count))).collect()
 }
 
-/// Returns the union of every subset of the parts.
+/// Returns the grouping sets of CUBE: the union of every subset of the parts.
 fn cube_sets(parts: &[Vec<Expr>]) -> Result<Vec<Vec<Expr>>> {
     let sets = u32::try_from(parts.len()).ok().and_then(|count| 1usize.checked_shl(count));
     let Some(sets) = sets.filter(|sets| *sets <= MOST_SETS) else {
         return plan_err!(
-            "CUBE of {} parts has more than {MOST_SETS} grouping sets; write the sets that you need in \
-             GROUPING SETS",
+            "CUBE of {} columns has more than {MOST_SETS} grouping sets; list the sets that you need in GROUPING SETS",
             parts.len()
         );
     };

@@ -1,7 +1,7 @@
-//! Names computed columns of results without the tables of their arguments.
+//! Names computed result columns as in SQL, without the table names in their arguments.
 //!
-//! DataFusion names `sum(x)` after its plan, `sum(t.x)`, and a table without a name by its path. Columns
-//! of subqueries have such names as well, so the expression that defines each column is looked up.
+//! DataFusion names `sum(x)` after its plan, `sum(t.x)`, and a file in FROM by its path. Columns of
+//! subqueries have such names, too. So this file finds and displays the expression that defines each column.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use datafusion::logical_expr::{
     LogicalPlanBuilder, Operator, Projection, Sort, TryCast,
 };
 
-/// Names the result columns of a plan as the statement writes them.
+/// Renames the result columns of a plan to the expressions in the statement.
 ///
-/// Names given with AS are kept. So is DataFusion's name where two columns would share a name.
+/// Names given with AS are kept. If two columns would get the same name, both keep DataFusion's names.
 pub(in crate::sql) fn with_headings(plan: LogicalPlan) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Copy(mut copy) => {
@@ -66,7 +66,7 @@ fn add_headings(plan: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
     rename_columns(Arc::unwrap_or_clone(plan), &old, &new).map(Arc::new)
 }
 
-/// Renames the columns of a plan, without another node if possible.
+/// Renames the columns of a plan, without an additional node if possible.
 fn rename_columns(plan: LogicalPlan, old: &[String], new: &[String]) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Projection(projection) => {
@@ -110,7 +110,7 @@ fn rename_columns(plan: LogicalPlan, old: &[String], new: &[String]) -> Result<L
     }
 }
 
-/// Returns the name of a column of a plan, without tables.
+/// Returns the name of a column of a plan, without table names.
 fn column_heading(plan: &LogicalPlan, at: usize) -> String {
     let made = match plan {
         LogicalPlan::Projection(projection) => {
@@ -136,7 +136,7 @@ fn column_heading(plan: &LogicalPlan, at: usize) -> String {
         LogicalPlan::SubqueryAlias(alias) => Some(column_heading(&alias.input, at)),
         LogicalPlan::Distinct(Distinct::All(input)) => Some(column_heading(input, at)),
         LogicalPlan::Union(union) => union.inputs.first().and_then(|input| {
-            // If the inputs of a union name a column differently, the union has its own name.
+            // If the inputs of a union have different names for a column, the union has a name of its own.
             let own = plan.schema().field(at).name();
             (input.schema().field(at).name() == own).then(|| column_heading(input, at))
         }),
@@ -157,10 +157,9 @@ fn column_heading(plan: &LogicalPlan, at: usize) -> String {
     made.unwrap_or_else(|| plan.schema().field(at).name().clone())
 }
 
-/// Returns the name of an expression over a plan, without tables.
 fn of_expr(expr: &Expr, input: &LogicalPlan) -> String {
     match expr {
-        // `count(*)` is an alias of count(1), and count(1) may have a FILTER.
+        // DataFusion plans `count(*)` as `count(1)` with an alias, and `count(1)` may have a FILTER.
         Expr::Alias(alias) if alias.name.starts_with("count(*)") => {
             let plain = displayed_expr((*alias.expr).clone(), input);
             let name = plain.map(|e| e.schema_name().to_string());
@@ -187,7 +186,7 @@ fn of_column(column: &Column, schema: &DFSchema, input: &LogicalPlan) -> String 
     }
 }
 
-/// Returns an expression that DataFusion displays with column headings and literals as in SQL.
+/// Rewrites an expression so that DataFusion displays columns and literals as in SQL.
 fn displayed_expr(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
     let schema = input.schema();
     let plain = expr.transform_down(|e| {
@@ -196,8 +195,8 @@ fn displayed_expr(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
             _ => e,
         };
         Ok(match e {
-            // These functions display their literal arguments themselves. The encoded operators of a
-            // chain are not a literal of the statement.
+            // These functions display their literal arguments themselves. A chain of arithmetic operators
+            // encodes the operators as a literal argument, which is not a literal of the statement.
             Expr::ScalarFunction(mut call) if is_chain(&call) || is_ours(&call) => {
                 for operand in call.args.iter_mut().filter(|e| !matches!(e, Expr::Literal(..))) {
                     if let Some(plain) = displayed_expr(operand.clone(), input) {
@@ -214,7 +213,7 @@ fn displayed_expr(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
                 let plain = Column::new_unqualified(column.name);
                 Transformed::yes(Expr::OuterReferenceColumn(field, plain))
             }
-            // DataFusion displays 1 as `Int64(1)`.
+            // DataFusion displays the literal 1 as `Int64(1)`.
             Expr::Literal(value, _) => {
                 Transformed::yes(Expr::Column(Column::new_unqualified(literal(&value))))
             }
@@ -225,7 +224,7 @@ fn displayed_expr(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
     plain.ok().map(|plain| plain.data)
 }
 
-/// Adds parentheses around operands that bind looser than their operator. DataFusion's names have none.
+/// Encloses operands that bind looser than their operator in parentheses, which DataFusion omits in names.
 fn with_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
     let loose = |binds: Option<u8>, outer: u8| binds.is_some_and(|own| own < outer);
     let mut changed = false;
@@ -241,7 +240,7 @@ fn with_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let own = operator_binding(*op);
             enclose(left, own);
-            // `a AND (b AND c)` may be a chain that was balanced, so it needs no parentheses.
+            // `a AND (b AND c)` may be the result of balancing a chain, so it needs no parentheses.
             let chains = matches!(op, Operator::And | Operator::Or | Operator::StringConcat);
             enclose(right, if chains { own } else { own.saturating_add(1) });
         }
@@ -276,7 +275,7 @@ fn operator_binding(op: Operator) -> u8 {
     precedence(&op.to_string()).unwrap_or(COMPARISON)
 }
 
-/// Returns the precedence of the loosest operator in the displayed expression, outside parentheses.
+/// Returns the precedence of the loosest operator outside parentheses in the displayed expression.
 fn expr_precedence(expr: &Expr) -> Option<u8> {
     match expr {
         Expr::BinaryExpr(binary) => Some(operator_binding(binary.op)),
@@ -293,7 +292,7 @@ fn expr_precedence(expr: &Expr) -> Option<u8> {
         | Expr::IsNotFalse(_)
         | Expr::IsUnknown(_)
         | Expr::IsNotUnknown(_) => Some(COMPARISON),
-        // A cast is displayed as its operand.
+        // DataFusion displays a cast as its operand.
         Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => {
             expr_precedence(expr)
         }
@@ -305,17 +304,17 @@ fn expr_precedence(expr: &Expr) -> Option<u8> {
     }
 }
 
-/// Whether a function names its columns itself.
+/// Whether a function of Serrate displays its calls itself.
 fn is_ours(call: &ScalarFunction) -> bool {
     definition(&call.func).is_some()
 }
 
-/// Returns the name of a call through an alias of its function, such as `mean(x)` for `avg`. DataFusion
-/// names the column with the tables, `mean(t.x)`.
+/// Returns the name of a call that uses an alias of its function, such as `mean(x)` for `avg(x)`.
+/// DataFusion includes the table in the column name: `mean(t.x)`.
 fn called_otherwise(alias: &str, expr: &Expr, input: &LogicalPlan) -> Option<String> {
     let (name, _) = alias.split_once('(')?;
     let (made, below) = match expr {
-        // The aggregate or window function is in a node below.
+        // The aggregate or window function is in a plan node below.
         Expr::Column(column) => defining_expr(column, input)?,
         other => (other, input),
     };
@@ -334,7 +333,7 @@ fn called_otherwise(alias: &str, expr: &Expr, input: &LogicalPlan) -> Option<Str
     Some(format!("{name}({})", listed(&args?)))
 }
 
-/// Returns the aggregate or window function that defines a column, and its input.
+/// Returns the aggregate or window function that defines a column, and the input of its node.
 fn defining_expr<'a>(
     column: &Column,
     plan: &'a LogicalPlan,

@@ -1,4 +1,4 @@
-//! Errors for operators on lists that DataFusion's planner offers no hook for, with a suggestion.
+//! Errors with a suggestion, for operators on lists that DataFusion's planner offers no hook for.
 
 use std::ops::ControlFlow;
 
@@ -17,7 +17,6 @@ use crate::array::{leaf_type, list_depth};
 use crate::functions::for_lists;
 use crate::sql::statement::modifiers::{check_aggregate, check_window};
 
-/// Analyzer rule, before type coercion: applies [`check`].
 #[derive(Debug)]
 pub(in crate::sql) struct ListHints;
 
@@ -32,8 +31,8 @@ impl AnalyzerRule for ListHints {
     }
 }
 
-/// Refuses BETWEEN, LIKE and IN between a list and scalars as DataFusion plans them, and lists of
-/// booleans where one boolean is needed.
+/// Returns an error for BETWEEN, LIKE and IN between a list and scalars, which DataFusion would plan with
+/// another meaning, and for lists of booleans where one boolean is needed.
 pub(in crate::sql) fn check(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
@@ -58,7 +57,7 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
             let e = &between.expr;
             if differs_in_depth(e, [between.low.as_ref(), between.high.as_ref()], schema) {
                 return plan_err!(
-                    "BETWEEN compares a scalar, but {e} is a list; ragged_between({e}, {}, {}) returns the mask of its values{AS_A_WHOLE}",
+                    "BETWEEN compares a scalar, but {e} is a list; use ragged_between({e}, {}, {}) for the mask of its values{AS_A_WHOLE}",
                     between.low,
                     between.high
                 );
@@ -68,8 +67,7 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
             let e = &list.expr;
             if differs_in_depth(e, &list.list, schema) {
                 return plan_err!(
-                    "IN tests a scalar, but {e} is a list; ragged_isin({e}, [1, 2]) returns the mask of \
-                     its values, array_has_any({e}, [1, 2]) whether one of its values is 1 or 2"
+                    "IN tests a scalar, but {e} is a list; use ragged_isin({e}, [1, 2]) for the mask of its values, or array_has_any({e}, [1, 2]) to test whether one of its values is 1 or 2"
                 );
             }
         }
@@ -77,7 +75,7 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
             let e = &like.expr;
             if differs_in_depth(e, [like.pattern.as_ref()], schema) {
                 return plan_err!(
-                    "LIKE tests one string, but {e} is a list of strings; {}({e}, {}) returns the mask of its values{AS_A_WHOLE}",
+                    "LIKE tests one string, but {e} is a list of strings; use {}({e}, {}) for the mask of its values{AS_A_WHOLE}",
                     match (expr, like.case_insensitive) {
                         (Expr::SimilarTo(_), _) => "ragged_matches",
                         (_, true) => "ragged_ilike",
@@ -92,7 +90,7 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
             cast_of_list("TRY_CAST", &cast.expr, cast.field.data_type(), schema)?;
         }
         Expr::ScalarFunction(call) => {
-            // Type coercion would report only the types.
+            // Type coercion would report only the types, without a suggestion.
             if let ("array_has", [list, value]) = (call.name(), call.args.as_slice())
                 && let (Ok(list), Ok(value)) = (list.get_type(schema), value.get_type(schema))
                 && !value.is_null()
@@ -100,14 +98,14 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
             {
                 return plan_err!("{said}");
             }
-            // DataFusion would cast a list to a string for these functions, which is never intended.
+            // DataFusion would cast the list to a string, which is never intended.
             let of_text = ["character_length", "octet_length", "bit_length"];
             if of_text.contains(&call.name())
                 && let [e] = call.args.as_slice()
                 && e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0)
             {
                 return plan_err!(
-                    "{} needs a string, but {e} is a list; array_length({e}) returns the number of its elements, ragged_count({e}) the number of values at any depth",
+                    "{} takes a string, but {e} is a list; use array_length({e}) for the number of its elements, or ragged_count({e}) for the number of values at any depth",
                     call.name()
                 );
             }
@@ -130,7 +128,7 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
                 && e.get_type(schema).is_ok_and(|t| list_depth(&t) > 1)
             {
                 return plan_err!(
-                    "{name} compares lists of one level, but {e} is a list of lists; {name}(ragged_{name}({e})) compares all values, ragged_{name}_agg({e}) the values at each position"
+                    "{name} compares lists of one level, but {e} is a list of lists; use {name}(ragged_{name}({e})) to compare all values, or ragged_{name}_agg({e}) to compare the values at each position"
                 );
             }
             if matches!(name, "min" | "max")
@@ -138,7 +136,7 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
                 && let Ok(t @ (DataType::Map(..) | DataType::Union(..))) = e.get_type(schema)
             {
                 return plan_err!(
-                    "{name} compares values, but {e} has the type {t}, which has no order"
+                    "{name} takes values that have an order, but {e} has the type {t}; use a column of another type"
                 );
             }
             if let Some(filter) = &call.params.filter {
@@ -150,7 +148,7 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a cast of a list to a scalar other than a string.
+/// Returns an error for a cast of a list to a scalar type other than a string.
 fn cast_of_list(what: &str, expr: &Expr, to: &DataType, schema: &DFSchema) -> Result<()> {
     let from = match expr.get_type(schema) {
         Ok(t) if list_depth(&t) > 0 => t,
@@ -161,13 +159,13 @@ fn cast_of_list(what: &str, expr: &Expr, to: &DataType, schema: &DFSchema) -> Re
     }
     let ours = if what == "CAST" { "ragged_cast" } else { "ragged_try_cast" };
     plan_err!(
-        "{what} to {to} returns a scalar, but {expr} is a list ({from}); {ours}({expr}, '{to}') casts each of its values"
+        "{what} to {to} returns a scalar, but {expr} is a list ({from}); use {ours}({expr}, '{to}') to cast each of its values"
     )
 }
 
 const AS_A_WHOLE: &str = " (for one boolean per row: ragged_any(..) or ragged_all(..))";
 
-/// Whether an expression is a list and one of the others is a scalar.
+/// Whether an expression is a list and one of the other expressions is a scalar.
 fn differs_in_depth<'a>(
     expr: &Expr,
     others: impl IntoIterator<Item = &'a Expr>,
@@ -178,7 +176,7 @@ fn differs_in_depth<'a>(
         && others.into_iter().any(|e| e.get_type(schema).is_ok_and(is_value))
 }
 
-/// Refuses a list of booleans where one boolean is needed.
+/// Returns an error for a list of booleans where one boolean is needed.
 fn one_truth(place: &str, expr: &Expr, schema: &DFSchema) -> Result<()> {
     match expr.get_type(schema) {
         Ok(t) if list_depth(&t) > 0 && *leaf_type(&t) == DataType::Boolean => plan_err!(
@@ -190,8 +188,8 @@ fn one_truth(place: &str, expr: &Expr, schema: &DFSchema) -> Result<()> {
     }
 }
 
-/// Rewords an error of DataFusion's planner about a list in the terms of [`check`]. Other errors are
-/// unchanged. `conditions` are the conditions in the original statement.
+/// Rewords an error of DataFusion's planner about a list, with a suggestion as in [`check`]. Returns other
+/// errors unchanged. `conditions` are the conditions in the original statement.
 pub(in crate::sql) fn explained(e: DataFusionError, conditions: &[String]) -> DataFusionError {
     match e {
         DataFusionError::Diagnostic(diagnostic, inner) => {
@@ -207,7 +205,7 @@ pub(in crate::sql) fn explained(e: DataFusionError, conditions: &[String]) -> Da
     }
 }
 
-/// Removes the table name of a call in FROM, such as `"meds()".code`, from columns.
+/// Removes the table name of a call in FROM from column names: `"meds()".code` becomes `code`.
 fn without_calls(error: SchemaError) -> SchemaError {
     match error {
         SchemaError::FieldNotFound { field, valid_fields } => {
@@ -265,7 +263,7 @@ fn reword_error(message: &str, conditions: &[String]) -> Option<String> {
     if let Some(rest) = message.strip_prefix("Cannot create filter with non-boolean predicate '") {
         let (predicate, found) = rest.rsplit_once("' returning ")?;
         return is_list(found).then(|| {
-            // The planner's message shows functions in place of the operators of the statement.
+            // The planner's message has function calls in place of the operators of the statement.
             let written = match conditions {
                 [one] => one.as_str(),
                 _ => predicate,
@@ -281,15 +279,15 @@ fn reword_error(message: &str, conditions: &[String]) -> Option<String> {
     let not = "Unary operator 'NOT' requires a boolean expression, got ";
     if let Some(found) = message.strip_prefix(not) {
         return is_list(found).then(|| {
-            "NOT negates one boolean, but its operand is a list of booleans; ragged_not(..) negates each value, NOT ragged_any(..) tests that none is true".into()
+            "NOT negates one boolean, but its operand is a list of booleans; use ragged_not(..) to negate each value, or NOT ragged_any(..) to test that none is true".into()
         });
     }
     message
         .starts_with("Unary operator '-' only supports")
-        .then(|| format!("{message}; ragged_neg(..) negates each value of a list"))
+        .then(|| format!("{message}; use ragged_neg(..) to negate each value of a list"))
 }
 
-/// Splits types at the commas outside parentheses.
+/// Splits a list of types at the commas outside parentheses.
 fn top_level(types: &str) -> Vec<&str> {
     let (mut depth, mut start, mut parts) = (0usize, 0usize, Vec::new());
     for (at, c) in types.char_indices() {
@@ -324,15 +322,15 @@ fn about_call(message: &str) -> Option<String> {
     }
     Some(match for_lists(name) {
         Some(ours) => format!(
-            "{name} takes scalars, but its argument is a list ({call}); {ours}(..) is the function for lists"
+            "{name} takes scalars, but its argument is a list ({call}); use {ours}(..) for lists"
         ),
         None => format!(
-            "{name} accepts neither these lists nor their values ({call}); cast the values first, as in ragged_cast(x, 'DOUBLE')"
+            "{name} does not accept lists with these types of values ({call}); cast the values first, as in ragged_cast(x, 'DOUBLE')"
         ),
     })
 }
 
-/// Explains arguments of incompatible types in DataFusion's message on coercion.
+/// Explains DataFusion's coercion error for a function on list elements. Returns `None` for other messages.
 fn about_coercion(message: &str) -> Option<String> {
     let (_, call) = message.split_once("to satisfy a call to '")?;
     let (name, rest) = call.split_once("' function: coercion from ")?;
@@ -340,7 +338,7 @@ fn about_coercion(message: &str) -> Option<String> {
     about_element(name, types)
 }
 
-/// Explains a call that passes a list of lists and a scalar.
+/// Explains a call of a function on list elements that passes a list of lists and a scalar.
 fn about_element(name: &str, types: &str) -> Option<String> {
     let types = top_level(types);
     let depth = |t: &&str| t.matches("List(").count();
@@ -356,14 +354,14 @@ fn about_element(name: &str, types: &str) -> Option<String> {
     }
     Some(match name {
         "array_has" => format!(
-            "list_contains and = ANY search for an element, but the elements of {list} are lists; list_contains(x, [1]) searches for a list, ragged_any(x == 1) for a value at any depth"
+            "list_contains and = ANY search for an element, but the elements of {list} are lists; use list_contains(x, [1]) to search for a list, or ragged_any(x == 1) to search for a value at any depth"
         ),
         "array_append" | "array_prepend" => format!(
-            "|| appends an element to a list, but the elements of {list} are lists; x || [2] appends a list"
+            "|| appends an element to a list, but the elements of {list} are lists; use x || [2] to append a list"
         ),
         _ => {
             format!(
-                "{name} takes an element, but the elements of {list} are lists; write {name}(x, [1])"
+                "{name} takes an element, but the elements of {list} are lists; use a list as the element, as in {name}(x, [1])"
             )
         }
     })
@@ -373,7 +371,7 @@ fn about_bits(message: &str) -> Option<String> {
     let types = message.strip_prefix("Cannot infer common type for bitwise operation ")?;
     let is_list = ["List(", "LargeList(", "FixedSizeList("].iter().any(|l| types.contains(l));
     is_list.then(|| match types.contains("BIT_XOR") {
-        true => "^ is the exclusive or of two integers, but an operand is a list; ragged_pow(x, 2) returns the power of each value, ragged_xor(a, b) the exclusive or of two masks".to_owned(),
-        false => format!("bitwise operators take scalar integers, but an operand is a list ({types}); ragged_map(x, lambda v: v & 1) applies them to each value"),
+        true => "^ is the exclusive or of two integers, but an operand is a list; use ragged_pow(x, 2) for the power of each value, or ragged_xor(a, b) for the exclusive or of two masks".to_owned(),
+        false => format!("bitwise operators take scalar integers, but an operand is a list ({types}); use ragged_map(x, lambda v: v & 1) to apply them to each value"),
     })
 }

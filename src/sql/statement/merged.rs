@@ -1,11 +1,11 @@
-//! Columns that USING and NATURAL merge.
+//! Gives the columns that USING and NATURAL merge their SQL value.
 //!
-//! The merged column is the left one in an inner or left join, the right one in a right join, and the
-//! first that is not NULL in a full join. DataFusion chooses the column with the smaller qualified name
-//! for `*` and the first by position for an unqualified name, whatever the join, so it is NULL in rows
-//! without a partner, also in groups and later joins. A SELECT over such joins is therefore expanded
-//! before it is planned: `*` table by table, with the merged column in place of the left one, and
-//! unqualified names to the merged expressions.
+//! The merged column is the left column in an inner or left join, the right column in a right join, and the
+//! first that is not NULL in a full join. Whatever the join, DataFusion uses the column with the smaller
+//! qualified name for `*`, and the first column by position for an unqualified name. So the merged column
+//! is NULL in rows without a match, also in groups and later joins. Therefore a SELECT over such joins is
+//! expanded before it is planned: `*` table by table, with the merged column in place of the left one, and
+//! unqualified names to expressions of both columns.
 
 use std::ops::ControlFlow;
 
@@ -40,7 +40,7 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
                 (Some(left), Some(right)) => {
                     Some(right.into_iter().filter(|name| left.contains(name)).collect())
                 }
-                // A query that cannot be planned fails when the statement is planned.
+                // If the query cannot be planned, the statement itself fails later.
                 _ => None,
             });
         }
@@ -59,7 +59,7 @@ pub(in crate::sql) async fn names(state: &SessionState, query: Query) -> Option<
     Some(plan.schema().fields().iter().map(|field| field.name().clone()).collect())
 }
 
-/// Adds the CTEs that are visible at its position to a query, so that it can be planned alone.
+/// Adds the CTEs that are visible at the position of a query to the query, so that it can be planned alone.
 pub(in crate::sql) fn with_queries(mut query: Query, scopes: &Scopes<Cte>) -> Query {
     let mut ctes: Vec<Cte> = Vec::new();
     for cte in scopes.in_sight() {
@@ -74,7 +74,7 @@ pub(in crate::sql) fn with_queries(mut query: Query, scopes: &Scopes<Cte>) -> Qu
     query
 }
 
-/// Whether a statement has a NATURAL join. Without one, nothing is copied.
+/// Whether a statement has a NATURAL join. Without one, no query is copied.
 struct AnyNatural(bool);
 
 impl AnyNatural {
@@ -102,12 +102,12 @@ impl VisitorMut for AnyNatural {
     }
 }
 
-/// Visitor of NATURAL joins: collects them in one pass and rewrites them with USING in another.
+/// Visitor of NATURAL joins: collects them in a first pass and rewrites them to USING in a second one.
 struct Natural {
     scopes: Scopes<Cte>,
-    /// Both sides of each join as separate queries.
+    /// The two inputs of each join as separate queries.
     found: Vec<[Query; 2]>,
-    /// The common columns of both sides, join by join.
+    /// The common columns of the two inputs, for each join.
     known: Option<std::vec::IntoIter<Option<Vec<String>>>>,
 }
 
@@ -179,14 +179,13 @@ impl VisitorMut for Natural {
     }
 }
 
-/// A table in FROM, by the qualifier of its columns.
 struct Table {
     name: ObjectName,
-    /// Merged columns at a position of this table, with their expressions.
+    /// Merged columns that replace a column of this table, with their expressions.
     own: Vec<(Ident, Expr)>,
     /// Columns of this table that are merged into an earlier table.
     merged: Vec<ObjectName>,
-    /// Columns of `own` that several joins merge. Their unqualified names are ambiguous to the planner.
+    /// Columns of `own` that several joins merge. The planner rejects their unqualified names as ambiguous.
     repeated: Vec<Ident>,
 }
 
@@ -196,7 +195,7 @@ impl VisitorMut for Merge {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        // ORDER BY belongs to the query, but the tables belong to its SELECT.
+        // ORDER BY is part of the query, but the tables are part of its SELECT.
         let Query { body, order_by, .. } = query;
         if let SetExpr::Select(select) = body.as_mut() {
             merge(select, order_by.as_mut());
@@ -205,7 +204,7 @@ impl VisitorMut for Merge {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        // Changes nothing in the SELECT of a query, which `pre_visit_query` has already expanded.
+        // Has no effect on the SELECT of a query, which `pre_visit_query` has already expanded.
         merge(select, None);
         ControlFlow::Continue(())
     }
@@ -217,7 +216,7 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
     }
     let mut unnamed = 0;
     let mut tables = Vec::new();
-    // `* EXCLUDE (..)` excludes the one column of USING, but both columns of an ON condition.
+    // After USING, `* EXCLUDE (a)` excludes the merged column. After ON, it would exclude both columns.
     let by_conditions = select.projection.iter().all(|item| match item {
         SelectItem::Wildcard(options) => is_bare(options),
         _ => true,
@@ -234,7 +233,7 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
     let is_plain = |table: &Table, name: &Ident, expr: &Expr| {
         *expr == qualify(&table.name, name) && !table.repeated.iter().any(|n| same_name(n, name))
     };
-    // Merged columns that are not the first of their name, or whose name is ambiguous to the planner.
+    // Merged columns that differ from the table's own column, or whose name is ambiguous to the planner.
     let others: Vec<(Ident, Expr)> = tables
         .iter()
         .flat_map(|table| table.own.iter().map(move |(name, expr)| (table, name, expr)))
@@ -265,7 +264,7 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
                     let replaced = options
                         .opt_replace
                         .get_or_insert_with(|| ReplaceSelectItem { items: Vec::new() });
-                    // For `*`, DataFusion takes a merged column from the table with the smaller name.
+                    // For `*`, DataFusion uses the column of the table with the smaller name.
                     let is_merged = |name: &Ident| {
                         let mut merged = tables.iter().flat_map(|table| &table.merged);
                         merged.any(|m| last_ident(m).is_some_and(|m| same_name(&m, name)))
@@ -322,8 +321,8 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
         }
     }
     if let Some(order) = order {
-        // A name of a result column refers to the result, which is merged already. The left column gets a
-        // qualifier, because the planner considers its unqualified name ambiguous after an ON condition.
+        // A name of a result column refers to the result, which is already merged. The left column gets a
+        // qualifier, because its unqualified name is ambiguous to the planner after an ON condition.
         let others =
             others.iter().filter(|(name, _)| !has_star && !output.contains(&fold_name(name)));
         let plain = plain.iter().filter(|(name, _)| !aliased.contains(&fold_name(name)));
@@ -364,7 +363,7 @@ fn replacement(name: &Ident, expr: &Expr) -> ReplaceSelectElement {
     ReplaceSelectElement { expr: expr.clone(), column_name: name.clone(), as_keyword: true }
 }
 
-/// Collects the tables of a FROM with the columns that USING merges. `None` if a side has no name.
+/// Collects the tables of a FROM with the columns that USING merges. Returns `None` if a table has no name.
 fn merge_tables(
     from: &mut TableWithJoins,
     by_conditions: bool,
@@ -383,7 +382,7 @@ fn merge_tables(
         let before = out.len();
         let columns = using(&join.join_operator).to_vec();
         match &join.join_operator {
-            // Only the left side is visible.
+            // These joins return only the columns of the left side.
             J::LeftSemi(_) | J::LeftAnti(_) | J::Semi(_) | J::Anti(_) => continue,
             J::RightSemi(_) | J::RightAnti(_) => return None,
             operator if matches!(constraint(operator), Some(JoinConstraint::Natural)) => {
@@ -399,7 +398,7 @@ fn merge_tables(
                 by_position = true;
                 continue;
             }
-            // The column belongs to an earlier table that merges it already, or to the only table.
+            // The column is of an earlier table that already merges it, or of the only table on this side.
             let merges = |table: &Table| table.own.iter().any(|(own, _)| same_name(own, &name));
             let right_at = match out[before..].iter().position(merges) {
                 Some(at) => before + at,
@@ -408,14 +407,14 @@ fn merge_tables(
             };
             let right_table = &mut out[right_at];
             let plain = qualify(&right_table.name, &name);
-            // If joins in parentheses merged the column, their expression becomes the right side.
+            // If joins in parentheses have merged the column, their expression is the right side.
             let own = right_table.own.iter().position(|(own, _)| same_name(own, &name));
             let right = own.map_or_else(|| plain.clone(), |at| right_table.own.remove(at).1);
             changed |= right != plain;
             let holder = match out[first..before].iter().position(merges) {
                 Some(at) => first + at,
                 None if before - first == 1 => first,
-                // Only a plan shows which of several tables has the column.
+                // Only a plan would show which of several tables has the column.
                 None => return None,
             };
             let left_table = &out[holder];
@@ -445,7 +444,7 @@ fn merge_tables(
             match known {
                 Some(at) => {
                     holder.own[at].1 = merged;
-                    // The planner resolves a column of USING between two tables, not between three.
+                    // The planner resolves a USING column between two tables, but not among three.
                     changed |= by_conditions && holder.repeated.iter().any(|n| same_name(n, &name));
                     holder.repeated.push(name.clone());
                 }
@@ -460,7 +459,7 @@ fn merge_tables(
                 let _ = on.visit(&mut bare);
             }
         }
-        // USING or NATURAL with a column that an earlier join merged becomes ON with an expression.
+        // If an earlier join has merged a column, USING or NATURAL becomes ON with an expression.
         if changed
             && !by_position
             && let Some(condition) = condition
@@ -571,7 +570,7 @@ fn qualify(table: &ObjectName, column: &Ident) -> Expr {
     Expr::CompoundIdentifier(parts.chain([column]).collect())
 }
 
-/// Folds a name to the form in which tables are looked up.
+/// Folds a name to lower case unless it is quoted, as for the lookup of tables.
 fn fold_name(name: &Ident) -> String {
     match name.quote_style {
         Some(_) => name.value.clone(),

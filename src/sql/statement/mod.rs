@@ -1,4 +1,4 @@
-//! Parses SQL text to statements, with rewrites that no hook of DataFusion's planner supports.
+//! Parses SQL text and applies rewrites that no hook of DataFusion's planner supports.
 
 pub(in crate::sql) mod clauses;
 pub(in crate::sql) mod columns;
@@ -75,36 +75,32 @@ use crate::sql::statement::written::rewrite_expr;
 
 /// Runs one SQL statement.
 ///
-/// This function, or [`parse`] with [`plan`] or [`execute`], is the entry point. DataFusion's `ctx.sql`
-/// on the same session uses the session's functions, operators, formats and rules, but plans the
-/// statement as its parser returns it. It lacks the following, which need a rewrite before planning:
+/// This function, or [`parse`] with [`plan`] or [`execute`], is the entry point. DataFusion's `ctx.sql` on
+/// the same session uses the session's functions, operators, formats and rules, but plans the statement as
+/// its parser returns it. It therefore lacks the following, which needs a rewrite before planning:
 ///
-/// * `a IS DISTINCT FROM b AND c` is `(a IS DISTINCT FROM b) AND c`; `ctx.sql` compares with `b AND c`.
-/// * `TIMESTAMP` is in microseconds and covers all years; `ctx.sql` plans nanoseconds, which end in 2262.
+/// * `a IS DISTINCT FROM b AND c` is `(a IS DISTINCT FROM b) AND c`; `ctx.sql` compares `a` with `b AND c`.
+/// * `TIMESTAMP` has microseconds and covers all years; `ctx.sql` plans nanoseconds, which end in 2262.
 /// * Columns that USING and NATURAL merge take the value of the side that has one.
 /// * `LIKE`, `ILIKE`, `IN` and functions of scalars apply to the values of lists.
-/// * `year(t)`, `list_min(x)`, `arg_max(x, y)` and other names of DuckDB are accepted.
-/// * `ragged_mean(x) FILTER (WHERE x > 3)`, and likewise any reduction of a list, reduces the values for
-///   which the mask is true.
-/// * Clauses that DataFusion's planner ignores (TABLESAMPLE, `upper(x) FILTER (..)`, FOR UPDATE and
-///   others) are refused by name.
-/// * `FROM t` alone selects all columns wherever a query is allowed (`ctx.sql` accepts it at the top and
-///   in parentheses, not in WITH).
+/// * `year(t)`, `list_min(x)`, `arg_max(x, y)` and other function names of DuckDB are accepted.
+/// * `ragged_mean(x) FILTER (WHERE x > 3)` and other reductions of lists use the values where a mask is true.
+/// * Clauses that DataFusion's planner ignores (TABLESAMPLE, `upper(x) FILTER (..)`, FOR UPDATE and others)
+///   are errors that name the clause.
+/// * `FROM t` alone selects all columns wherever a query is allowed; `ctx.sql` accepts it at the top and in
+///   parentheses, but not in WITH.
 /// * `x = ANY(list)` is NULL if a NULL among the elements may equal `x`.
-/// * `f(a = 5)` compares, and does not name an argument; `len(x)` and `length(x)` return the number of
-///   elements of lists.
+/// * `f(a = 5)` passes a comparison, not an argument `a`; `len(x)` and `length(x)` count list elements.
 /// * Lambdas may contain list literals: `lambda v: [v, 1]`.
-/// * `_file` and `_row` are columns of tables of `.nrt` files in statements that name them; `*` does not
-///   include them.
+/// * `_file` and `_row` are columns of `.nrt` tables in statements that name them; `*` omits them.
 /// * `SUMMARIZE t` returns a row per column; `FROM ragged_nest('t', 'key')`, `ragged_explode` and
-///   `ragged_axes` accept a query, a table or a file; `read_parquet('file')` and similar functions read
-///   files of a format.
-/// * `x[2:]` and `x[:2]` are slices of lists with one bound, with DuckDB's positions, which start at 1
-///   and include the end.
+///   `ragged_axes` accept a query, a table or a file; `read_parquet('file')` and the like read files of a
+///   format.
+/// * `x[2:]` and `x[:2]` are slices with one bound, with DuckDB's positions: from 1, and the end included.
 /// * `ragged_lookup` and `ragged_bin` read tables, views and files of any format.
 /// * `STORED AS BATCHES (batch 64, ..)` works without the word OPTIONS.
-/// * An unknown format after `STORED AS` is refused with the list of formats (DataFusion's COPY falls
-///   back to the extension of the file).
+/// * An unknown format after `STORED AS` is an error that lists the formats; DataFusion's COPY uses the
+///   extension of the file instead.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -121,9 +117,11 @@ pub async fn sql(ctx: &SessionContext, text: &str) -> Result<DataFrame> {
     let mut statements = parse(ctx, text)?;
     match (statements.pop(), statements.is_empty()) {
         (Some(statement), true) => execute(ctx, statement).await,
-        (None, _) => plan_err!("the SQL text has no statement; pass exactly one"),
+        (None, _) => plan_err!(
+            "the SQL text has no statement, but this function runs one; write a statement"
+        ),
         (Some(_), false) => plan_err!(
-            "the text has {} statements, but this function runs one; split them with parse",
+            "the SQL text has {} statements, but this function runs exactly one; split the text with parse",
             statements.len().saturating_add(1)
         ),
     }
@@ -132,15 +130,15 @@ pub async fn sql(ctx: &SessionContext, text: &str) -> Result<DataFrame> {
 /// Splits a text into its statements, ready for [`execute`].
 ///
 /// # Errors
-/// When the text is not valid SQL, or names an unknown format.
+/// If the text is not valid SQL, or names an unknown format.
 pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
-    // Copying the state would copy the names of all functions.
+    // A copy of the state would copy the names of all functions.
     let state = ctx.state_ref();
     let state = state.read();
     let options = &state.config_options().sql_parser;
     let Some(dialect) = parser_dialect(options.dialect) else {
         return plan_err!(
-            "there is no SQL dialect {}; set datafusion.sql_parser.dialect to a known one",
+            "the SQL dialect {} is unknown; set datafusion.sql_parser.dialect to DuckDB or another dialect of DataFusion",
             options.dialect
         );
     };
@@ -166,45 +164,45 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
     deep(parse)
 }
 
-/// Extends an error of the parser about options of COPY in another engine's syntax with a suggestion.
+/// Adds a suggestion to a parser error about options of COPY that use the syntax of another engine.
 fn copy_options(text: &str, e: DataFusionError) -> DataFusionError {
     let message = match e.find_root() {
         DataFusionError::SQL(e, _) => e.to_string(),
         _ => return e,
     };
     let copies = text.split_whitespace().any(|word| word.eq_ignore_ascii_case("COPY"));
-    // Matches `(FORMAT csv, HEADER)` and `WITH (HEADER)`.
+    // The parser fails like this for `(FORMAT csv, HEADER)` and `WITH (HEADER)`.
     if !copies || !message.contains("found: (") {
         return e;
     }
     let message = message.trim_start_matches("sql parser error: ");
     plan_datafusion_err!(
-        "{message}; write options of COPY as COPY .. TO 'x.csv' OPTIONS (format.has_header true), and choose the format by the extension of the file or by COPY .. TO 'x' STORED AS CSV"
+        "{message}; write the options of COPY as in COPY .. TO 'x.csv' OPTIONS (format.has_header true), and choose the format by the file extension or as in COPY .. TO 'x' STORED AS CSV"
     )
 }
 
-/// Plans a statement of [`parse`], and executes it if it defines something.
+/// Plans a statement of [`parse`], and executes it if it is DDL or changes the session.
 pub async fn execute(ctx: &SessionContext, statement: Statement) -> Result<DataFrame> {
     let (plan, state) = plan_with_state(ctx, statement).await?;
     match plan {
         LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) => ctx.execute_logical_plan(plan).await,
-        // `execute_logical_plan` would do the same with another copy of the state.
+        // `execute_logical_plan` would return the same, with another copy of the state.
         plan => Ok(DataFrame::new(state, plan)),
     }
 }
 
-/// Returns the plan of a statement of [`parse`] for `ctx.execute_logical_plan`.
+/// Returns the plan of a statement of [`parse`], for `ctx.execute_logical_plan`.
 ///
 /// # Errors
-/// Errors of DataFusion's planner. If a list is used as a scalar, they name what to write instead.
+/// Returns the errors of DataFusion's planner. If a list is used as a scalar, they contain a suggestion.
 pub async fn plan(ctx: &SessionContext, statement: Statement) -> Result<LogicalPlan> {
     Ok(plan_with_state(ctx, statement).await?.0)
 }
 
 /// Returns the plan of a statement, and the session state with which it was planned.
 ///
-/// DataFusion's planner recurses once per level of the statement and does not check its stack in all
-/// places, so each step runs on a new stack if little remains.
+/// DataFusion's planner recurses once per level of the statement and does not check its stack everywhere,
+/// so each step runs on a new stack if little remains.
 async fn plan_with_state(
     ctx: &SessionContext,
     statement: Statement,
@@ -216,7 +214,7 @@ async fn plan_here(
     ctx: &SessionContext,
     mut statement: Statement,
 ) -> Result<(LogicalPlan, SessionState)> {
-    // A view stores its original text.
+    // A view stores the text as the user wrote it.
     let written = match &statement {
         Statement::Statement(inner) if matches!(**inner, SqlStatement::CreateView(_)) => {
             Some(inner.to_string())
@@ -240,7 +238,6 @@ async fn plan_here(
     Ok((with_headings(plan)?, state))
 }
 
-/// Rewrites the bodies of lambdas so that DataFusion can plan them.
 fn rewrite_lambdas(state: &SessionState, mut statement: &mut Statement) -> Result<()> {
     loop {
         match statement {
@@ -257,7 +254,7 @@ fn rewrite_lambdas(state: &SessionState, mut statement: &mut Statement) -> Resul
     }
 }
 
-/// Rewrites predicates and casts, which have no planning hook, to operators, which have one.
+/// Rewrites predicates and casts, for which the planner has no hook, to operators, for which it has one.
 fn as_operators(state: &SessionState, mut statement: &mut Statement) {
     loop {
         match statement {
@@ -301,7 +298,6 @@ async fn write_out_merged(state: &SessionState, mut statement: &mut Statement) -
     }
 }
 
-/// Gives columns that share a name with a column of `*` different names.
 async fn name_stars_apart(state: &SessionState, mut statement: &mut Statement) -> Result<()> {
     loop {
         match statement {
@@ -322,7 +318,6 @@ async fn name_stars_apart(state: &SessionState, mut statement: &mut Statement) -
     }
 }
 
-/// Adds `_file` and `_row` to the tables of `.nrt` files if a statement names them.
 async fn add_positions(ctx: &SessionContext, mut statement: &mut Statement) -> Result<()> {
     loop {
         match statement {
@@ -355,7 +350,7 @@ fn prepare(state: &SessionState, statement: &mut Statement) -> Result<()> {
         }
         Statement::CreateExternalTable(table) => check_format(state, &table.file_type)?,
         Statement::Explain(explain) => {
-            // Creating such a plan already changes tables in memory, so EXPLAIN would change them.
+            // Planning such a statement already changes tables in memory, so EXPLAIN would change them.
             if let Statement::Statement(inner) = explain.statement.as_ref()
                 && matches!(
                     inner.as_ref(),
@@ -363,8 +358,7 @@ fn prepare(state: &SessionState, statement: &mut Statement) -> Result<()> {
                 )
             {
                 return plan_err!(
-                    "EXPLAIN does not support statements that delete or update rows; run \
-                 the statement without EXPLAIN"
+                    "EXPLAIN of DELETE, UPDATE and TRUNCATE is not supported; run the statement without EXPLAIN"
                 );
             }
             prepare(state, &mut explain.statement)?;
@@ -374,7 +368,7 @@ fn prepare(state: &SessionState, statement: &mut Statement) -> Result<()> {
     Ok(())
 }
 
-/// Whether a format's own writer protects existing files.
+/// Whether the writer of a format itself protects existing files.
 fn is_careful(state: &SessionState, format: &str) -> bool {
     let Some(factory) = state.get_file_format_factory(format) else { return false };
     let factory: &dyn Any = factory.as_ref();
@@ -385,21 +379,21 @@ fn is_careful(state: &SessionState, format: &str) -> bool {
         || factory.is::<WholeFileFormatFactory>()
 }
 
-/// Refuses to replace an existing file in a format that DataFusion writes, unless `OPTIONS (overwrite
-/// true)` is given. Removes that option, which these formats do not accept.
+/// Returns an error if COPY would replace an existing file in a format that DataFusion writes, unless
+/// `OPTIONS (overwrite true)` is given. Removes that option, which DataFusion does not accept.
 fn keep_existing(state: &SessionState, copy: &mut CopyToStatement) -> Result<()> {
     let path = copy.target.strip_prefix("file://").unwrap_or(&copy.target);
     let path = std::path::Path::new(path);
     let extension = path.extension().map(|e| e.to_string_lossy().into_owned());
     if copy.stored_as.as_ref().is_some_and(|f| f.eq_ignore_ascii_case(BATCHES)) {
-        // The name is a folder, even without a trailing slash.
+        // The target is a folder, even without a trailing slash.
         return Ok(());
     }
     let format = copy.stored_as.clone().or(extension).unwrap_or_default().to_ascii_lowercase();
     let is_ours = |key: &str| {
         key.eq_ignore_ascii_case("overwrite") || key.eq_ignore_ascii_case("format.overwrite")
     };
-    // DataFusion writes Parquet if the statement has options of its writer.
+    // If the statement has options of DataFusion's Parquet writer, that writer runs.
     let stock = format == "parquet" && copy.options.iter().any(|(key, _)| !is_ours(key));
     if is_careful(state, &format) && !path.is_dir() && !stock {
         return Ok(());
@@ -429,15 +423,15 @@ fn check_format(state: &SessionState, format: &str) -> Result<()> {
         .filter(|name| state.get_file_format_factory(name).is_some())
         .collect();
     known.sort_unstable();
-    plan_err!("there is no format {format}; STORED AS accepts {}", known.join(", "))
+    plan_err!("the format {format} is unknown; STORED AS accepts {}", known.join(", "))
 }
 
-/// Inserts OPTIONS between `STORED AS BATCHES` and a parenthesis.
+/// Inserts OPTIONS between `STORED AS BATCHES` and its parenthesis.
 fn batches_options<'a>(text: &'a str, dialect: &dyn SqlDialect) -> Cow<'a, str> {
     if !text.to_ascii_lowercase().contains(BATCHES) {
         return Cow::Borrowed(text);
     }
-    // The parser reports invalid SQL.
+    // The parser reports invalid SQL later.
     let Ok(tokens) = Tokenizer::new(dialect, text).tokenize_with_location() else {
         return Cow::Borrowed(text);
     };
@@ -470,9 +464,8 @@ fn batches_options<'a>(text: &'a str, dialect: &dyn SqlDialect) -> Cow<'a, str> 
     Cow::Owned(out)
 }
 
-/// Rewrites `FROM t` to `SELECT * FROM t`, and forms that the parser or planner lacks to forms that they
-/// have: `unnest(..)` in FROM, functions over queries and files, slices with one bound, look-ups in
-/// tables.
+/// Rewrites syntax that the parser or planner does not support: `FROM t` without SELECT, `unnest(..)` in
+/// FROM, functions over queries and files, slices with one bound, look-ups in tables.
 struct Rewrite;
 
 impl VisitorMut for Rewrite {
@@ -560,9 +553,9 @@ pub(in crate::sql) fn rewrite_query(query: &mut Query) -> Result<()> {
     rewrite_statement(query)
 }
 
-/// Analyzer rule for statements that came through `ctx.sql`: makes `FROM t` select all columns.
+/// Analyzer rule for statements of `ctx.sql`: makes `FROM t` select all columns.
 ///
-/// The planner turns it into a projection without expressions, which has no other cause in this dialect.
+/// The planner converts it to a projection without expressions, which nothing else creates in this dialect.
 #[derive(Debug)]
 pub(in crate::sql) struct FromAlone;
 

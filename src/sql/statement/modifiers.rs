@@ -1,13 +1,13 @@
-//! Refuses DISTINCT, IGNORE NULLS and similar modifiers that an aggregate or window function ignores.
+//! Rejects DISTINCT, IGNORE NULLS and similar modifiers where an aggregate or window function ignores them.
 
 use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion::logical_expr::{Expr, WindowFunctionDefinition};
 
-/// Aggregates of DataFusion whose accumulators ignore DISTINCT although it would change the result.
+/// Aggregates whose accumulators ignore DISTINCT although it would change the result.
 ///
-/// `distinct_aggregates_are_what_they_say` in the SQL tests checks this list.
+/// The test `distinct_aggregates_are_what_they_say` checks this list.
 const ALL_ROWS: [&str; 16] = [
     "approx_percentile_cont",
     "corr",
@@ -27,10 +27,9 @@ const ALL_ROWS: [&str; 16] = [
     "ragged_nest_agg",
 ];
 
-/// Aggregates of several arguments for which DISTINCT applies to the first.
+/// Aggregates of several arguments for which DISTINCT applies to the first argument.
 const ABOUT_THE_FIRST: [&str; 3] = ["string_agg", "percentile_cont", "approx_percentile_cont"];
 
-/// Refuses modifiers of an aggregate that have no effect.
 pub(in crate::sql) fn check_aggregate(call: &AggregateFunction) -> Result<()> {
     if call.params.distinct {
         check_distinct(call.func.name(), &call.params.args)?;
@@ -48,8 +47,7 @@ pub(in crate::sql) fn check_window(call: &WindowFunction) -> Result<()> {
             }
             if params.null_treatment.is_some() && !aggregate.supports_null_handling_clause() {
                 return plan_err!(
-                    "{name}(..) IGNORE NULLS or RESPECT NULLS is not supported, because {name} treats \
-                     NULL in one way only; first_value, last_value, nth_value, lag and lead support it"
+                    "{name}(..) IGNORE NULLS or RESPECT NULLS is not supported, because {name} has only one treatment of NULL; remove the clause, which first_value, last_value, nth_value, lag and lead support"
                 );
             }
         }
@@ -57,13 +55,13 @@ pub(in crate::sql) fn check_window(call: &WindowFunction) -> Result<()> {
             let name = function.name();
             if params.distinct {
                 return plan_err!(
-                    "{name}(DISTINCT ..) OVER (..) is not supported, because {name} uses every row; select distinct rows first, FROM (SELECT DISTINCT ..)"
+                    "{name}(DISTINCT ..) OVER (..) is not supported, because {name} uses every row; select distinct rows first, as in FROM (SELECT DISTINCT ..)"
                 );
             }
             let two_ways = ["first_value", "last_value", "nth_value", "lag", "lead"];
             if params.null_treatment.is_some() && !two_ways.contains(&name) {
                 return plan_err!(
-                    "{name}(..) IGNORE NULLS or RESPECT NULLS is not supported, because {name} counts rows and reads no values; {} support it",
+                    "{name}(..) IGNORE NULLS or RESPECT NULLS is not supported, because {name} does not read values; remove the clause, which {} support",
                     two_ways.join(", ")
                 );
             }
@@ -75,12 +73,12 @@ pub(in crate::sql) fn check_window(call: &WindowFunction) -> Result<()> {
 fn check_distinct(name: &str, args: &[Expr]) -> Result<()> {
     if ALL_ROWS.contains(&name) {
         return plan_err!(
-            "{name}(DISTINCT ..) is not supported, because {name} uses every row; select distinct rows first, FROM (SELECT DISTINCT ..)"
+            "{name}(DISTINCT ..) is not supported, because {name} uses every row; select distinct rows first, as in FROM (SELECT DISTINCT ..)"
         );
     }
     if args.len() > 1 && !ABOUT_THE_FIRST.contains(&name) {
         return plan_err!(
-            "{name}(DISTINCT a, b) is not supported, because DISTINCT applies to one value; count(DISTINCT named_struct('a', a, 'b', b)) counts pairs"
+            "{name}(DISTINCT a, b) is not supported, because DISTINCT applies to one argument; combine the arguments, as in count(DISTINCT named_struct('a', a, 'b', b))"
         );
     }
     Ok(())

@@ -1,13 +1,11 @@
-//! `ORDER BY ALL` by any expressions of SELECT.
-
 use std::ops::ControlFlow;
 
 use datafusion::logical_expr::sqlparser::ast::{
     Expr, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, Value, VisitMut, VisitorMut,
 };
 
-/// Rewrites `ORDER BY ALL` to `ORDER BY 1, 2, ..`, which DataFusion also plans for expressions. It stays
-/// unchanged for `*`, whose columns are not known yet.
+/// Rewrites `ORDER BY ALL` to `ORDER BY 1, 2, ..`, which DataFusion also plans for expressions. Leaves it
+/// unchanged for `*`, whose columns are unknown before planning.
 pub(in crate::sql) fn write_out<S: VisitMut>(statement: &mut S) {
     struct OrderAll;
     impl VisitorMut for OrderAll {

@@ -1,9 +1,8 @@
-//! `_file` and `_row`: columns that exist if a statement names them.
+//! `_file` and `_row`: columns that exist only if a statement names them.
 //!
-//! DataFusion has no columns that `*` omits. A statement that names one of these is therefore rewritten
-//! before planning: tables of `.nrt` files that the name may refer to are marked, `*` gets an EXCLUDE
-//! (and is expanded table by table if there are several), and a relation planner adds the columns to
-//! marked tables.
+//! DataFusion has no columns that `*` omits. So a statement that names `_file` or `_row` is rewritten before
+//! planning: tables of `.nrt` files that the name may refer to are marked, `*` gets an EXCLUDE (and is
+//! expanded table by table if there are several), and a relation planner adds the columns to marked tables.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
@@ -27,14 +26,14 @@ use crate::sql::sources::nrt::positions::{FILE, ROW};
 use crate::sql::statement::merged::{constraint, using};
 use crate::sql::statement::scopes::Scopes;
 
-/// Marks a table that needs position columns: the name of a partition that no user would write.
+/// Marks a table that needs position columns: a partition name that no user would write.
 const MARK: &str = "serrate positions";
 
 pub(in crate::sql) fn is_marked(partitions: &[Ident]) -> bool {
     partitions.first().is_some_and(|mark| mark.value == MARK)
 }
 
-/// Adds the position columns that a statement names to its tables.
+/// Adds the position columns `_file` and `_row` that a statement names to its tables.
 pub(in crate::sql) async fn add<S: Visit + VisitMut>(
     ctx: &SessionContext,
     statement: &mut S,
@@ -47,7 +46,7 @@ pub(in crate::sql) async fn add<S: Visit + VisitMut>(
     let mut offered: HashMap<ObjectName, Vec<&'static str>> = HashMap::new();
     for (name, positions) in found.tables {
         let Some(reference) = reference(&name) else { continue };
-        // A missing table is an error when the statement is planned.
+        // Planning reports a missing table later.
         let Ok(provider) = ctx.table_provider(reference).await else { continue };
         let Some(files) = provider.downcast_ref::<FilesTable>() else { continue };
         let names: Vec<&'static str> = positions
@@ -89,7 +88,7 @@ fn reference(name: &ObjectName) -> Option<TableReference> {
     }
 }
 
-/// The position columns that a statement names, each with its qualifier.
+/// The position columns `_file` and `_row` that a statement names, each with its qualifier.
 #[derive(Default)]
 struct Named(Vec<(Option<String>, &'static str)>);
 
@@ -117,7 +116,7 @@ impl Visitor for Named {
     }
 }
 
-/// Returns the position columns that a SELECT itself names, outside subqueries of its FROM.
+/// Returns the position columns that a SELECT names, except in subqueries of its FROM.
 fn named_positions(select: &Select, order: Option<&OrderBy>) -> Named {
     let mut named = Named::default();
     let _ = select.projection.visit(&mut named);
@@ -145,8 +144,8 @@ fn column(name: &ObjectName) -> Option<&Ident> {
     name.0.last().and_then(|part| part.as_ident())
 }
 
-/// Expands `*` of a FROM table by table, without the columns of USING that earlier tables have. Returns
-/// `None` if a table has no name or a join returns only one of its sides.
+/// Expands `*` of a FROM table by table, without the USING columns that earlier tables already have.
+/// Returns `None` if a table has no name or a join returns only one of its sides.
 fn expand_star(
     from: &[TableWithJoins],
     out: &mut Vec<(ObjectName, Vec<ObjectName>)>,
@@ -191,7 +190,6 @@ fn expand_star(
     Some(())
 }
 
-/// Collects the qualifier and the name of each table of a FROM.
 fn tables<'a>(from: &'a [TableWithJoins], out: &mut Vec<(String, &'a ObjectName)>) {
     for item in from {
         let factors = std::iter::once(&item.relation).chain(item.joins.iter().map(|j| &j.relation));
@@ -211,7 +209,7 @@ fn tables<'a>(from: &'a [TableWithJoins], out: &mut Vec<(String, &'a ObjectName)
     }
 }
 
-/// Returns the position columns that each table of a SELECT needs.
+/// Returns the tables of a SELECT that need position columns, each with its qualifier and those columns.
 fn wanted_positions(
     select: &Select,
     order: Option<&OrderBy>,
@@ -253,7 +251,7 @@ fn enter_query(scopes: &mut Scopes<String>, query: &Query) {
     scopes.enter(names, query.with.as_ref().is_some_and(|with| with.recursive));
 }
 
-/// First pass: collects tables that may need positions.
+/// First pass: collects the tables that may need position columns.
 #[derive(Default)]
 struct Found {
     tables: Vec<(ObjectName, BTreeSet<&'static str>)>,
@@ -294,11 +292,11 @@ impl Visitor for Found {
     }
 }
 
-/// Second pass: marks the tables and excludes the new columns from `*`.
+/// Second pass: marks these tables and excludes the new columns from `*`.
 struct Marker<'a> {
     offered: &'a HashMap<ObjectName, Vec<&'static str>>,
     scopes: Scopes<String>,
-    /// The ORDER BY of each enclosing query whose SELECT has not been visited yet.
+    /// The ORDER BY of each enclosing query, until its SELECT is visited.
     orders: Vec<Option<OrderBy>>,
 }
 
@@ -354,7 +352,7 @@ impl Marker<'_> {
     }
 }
 
-/// Expands `*` over several tables table by table, because an EXCLUDE of `*` cannot name the table.
+/// Replaces `*` over several tables with `a.*, b.*`, because an EXCLUDE of `*` cannot name a table.
 fn say_by_table(select: &mut Select) {
     let mut tables = Vec::new();
     if expand_star(&select.from, &mut tables).is_none() || tables.len() < 2 {
@@ -425,7 +423,7 @@ impl VisitorMut for Marker<'_> {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         enter_query(&mut self.scopes, query);
-        // ORDER BY belongs to the query, but the tables belong to its SELECT.
+        // ORDER BY is part of the query, but the tables are part of its SELECT.
         let is_select = matches!(query.body.as_ref(), SetExpr::Select(_));
         self.orders.push(query.order_by.clone().filter(|_| is_select));
         ControlFlow::Continue(())
@@ -444,7 +442,6 @@ impl VisitorMut for Marker<'_> {
     }
 }
 
-/// Plans marked tables with their position columns.
 #[derive(Debug)]
 pub(in crate::sql) struct PositionsPlanner;
 

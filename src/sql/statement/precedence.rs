@@ -1,12 +1,13 @@
-//! Precedence of `IS DISTINCT FROM` over AND and OR.
+//! Corrects the precedence of `IS DISTINCT FROM` over AND and OR.
 //!
-//! sqlparser 0.62 reads everything after `a IS DISTINCT FROM` as its right side: `a IS DISTINCT FROM b
-//! AND c` becomes `a IS DISTINCT FROM (b AND c)`. Parentheses of the text are separate nodes, so such
-//! operators can be recognized and regrouped. Remove once `the_parser_still_reads_too_much` fails.
+//! sqlparser 0.62 parses everything after `a IS DISTINCT FROM` as its right operand: `a IS DISTINCT FROM b
+//! AND c` becomes `a IS DISTINCT FROM (b AND c)`. Parentheses in the text are separate nodes, so this file
+//! can recognize such operands and regroup them. Obsolete once the test `the_parser_still_reads_too_much`
+//! fails.
 
 use datafusion::logical_expr::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value};
 
-/// Moves AND and OR out of the right side of an `IS [NOT] DISTINCT FROM`.
+/// Moves AND and OR out of the right operand of `IS [NOT] DISTINCT FROM`.
 pub(in crate::sql) fn regroup_distinct(expr: &mut Expr) {
     if !takes_too_much(expr) {
         return;
@@ -22,7 +23,7 @@ fn is_logic(expr: &Expr) -> bool {
     matches!(expr, Expr::BinaryOp { op: BinaryOperator::And | BinaryOperator::Or, .. })
 }
 
-/// Whether a right side contains AND or OR without parentheses, also in operands of AND, OR and NOT.
+/// Whether the right operand of an IS DISTINCT FROM in an expression contains AND or OR without parentheses.
 fn takes_too_much(expr: &Expr) -> bool {
     let mut open = vec![expr];
     while let Some(expr) = open.pop() {
@@ -41,7 +42,7 @@ fn takes_too_much(expr: &Expr) -> bool {
     false
 }
 
-/// Operands with AND or OR between them, in order.
+/// A sequence of operands with AND or OR between them.
 #[derive(Default)]
 struct Chain {
     operands: Vec<Expr>,
@@ -50,7 +51,7 @@ struct Chain {
 
 impl Chain {
     fn flatten(&mut self, mut expr: Expr) {
-        // The left side is as deep as the chain is long, so it is not visited recursively.
+        // The left operand is as deep as the chain is long, so it is flattened in a loop.
         let mut rest = Vec::new();
         loop {
             match expr {
@@ -99,7 +100,7 @@ impl Chain {
         }
     }
 
-    /// Combines the operands, AND before OR, each from the left.
+    /// Combines the operands from left to right, AND before OR.
     fn build(self) -> Option<Expr> {
         let join = |left: Option<Expr>, op: BinaryOperator, right: Expr| match left {
             Some(left) => Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) },

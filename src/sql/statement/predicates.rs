@@ -1,9 +1,9 @@
-//! LIKE, ILIKE, IN and functions of scalars on lists, FILTER on reductions of lists, and unary minus of
-//! unsigned integers.
+//! Supports LIKE, IN and functions of scalars on lists, FILTER on list reductions, and minus of unsigned
+//! integers.
 //!
-//! DataFusion plans these without a hook and with the fixed result type boolean. Statements are therefore
-//! rewritten to operators, which have a hook. If the left side is not a list, the planner in
-//! `functions::planner` returns what DataFusion would plan.
+//! DataFusion's planner has no hook for these expressions, and gives predicates the fixed type boolean. So
+//! statements are rewritten to custom operators, for which it has a hook. If the left operand is not a
+//! list, the planner in `functions::planner` returns what DataFusion would plan.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -20,7 +20,7 @@ use crate::functions::{
     FILTER, ON_LISTS, PREDICATES, SIGNED, is_ours, is_reduction, plans_predicates,
 };
 
-/// Rewrites the predicates of a statement to operators, in sessions that have operators on lists.
+/// Rewrites the predicates of a statement to custom operators if the session supports operators on lists.
 pub(in crate::sql) fn as_operators<S: VisitMut>(state: &SessionState, statement: &mut S) {
     if plans_predicates(state.expr_planners()) {
         let _ = statement.visit(&mut Predicates { functions: state.scalar_functions() });
@@ -32,7 +32,7 @@ struct Predicates<'a> {
 }
 
 impl Predicates<'_> {
-    /// Whether a call is of a scalar function that may be applied to the values of lists.
+    /// Whether a call is of a scalar function of DataFusion, which may be applied to the elements of a list.
     fn is_of_values(&self, call: &Function) -> bool {
         let [name] = call.name.0.as_slice() else { return false };
         let Some(name) = name.as_ident() else { return false };
@@ -76,7 +76,7 @@ impl VisitorMut for Predicates<'_> {
             | Expr::Floor { .. } => (ON_LISTS, false),
             _ => return ControlFlow::Continue(()),
         };
-        // A temporary value, so that the expression can be moved.
+        // The placeholder allows the expression to be moved out.
         let taken = std::mem::replace(expr, Expr::Identifier(Ident::new("")));
         let (left, right) = match taken {
             Expr::Like { expr, pattern, .. } | Expr::ILike { expr, pattern, .. } => (expr, pattern),
@@ -112,13 +112,13 @@ fn is_filtered(call: &Function) -> bool {
         && name.as_ident().is_some_and(|name| is_reduction(&name.value.to_lowercase()))
 }
 
-/// Returns an operator over the call and its mask, because the meaning depends on the type of the mask.
+/// Returns an operator over the call and its mask, because the result depends on the type of the mask.
 fn filter_operator(call: Function, mask: Box<Expr>) -> Expr {
     let left = Box::new(Expr::Function(call));
     Expr::BinaryOp { left, op: BinaryOperator::Custom(FILTER.to_owned()), right: mask }
 }
 
-/// Returns `make_array(item, ..)`, which passes several expressions as one operand.
+/// Returns `make_array(item, ..)`, which combines several expressions in one operand.
 pub(in crate::sql) fn make_array(items: Vec<Expr>) -> Expr {
     call_function("make_array", items)
 }

@@ -1,9 +1,8 @@
-//! `x = ANY(list)` is NULL where SQL requires it.
+//! Makes `x = ANY(list)` NULL where SQL requires it.
 //!
-//! DataFusion 55 plans ANY over a list as `array_has`, and as comparisons with the smallest and the
-//! largest element, which ignore NULL elements: `7 = ANY([3, NULL])` is false. It plans ALL correctly,
-//! and ANY is a negation of ALL. Remove once `stock_any_is_still_two_valued` in `tests/sql/quantified.rs`
-//! fails.
+//! DataFusion 55 plans ANY over a list as `array_has`, or as comparisons with the smallest or largest
+//! element. Both ignore NULL elements: `7 = ANY([3, NULL])` is false. It plans ALL correctly, and `x =
+//! ANY(list)` is `NOT (x <> ALL(list))`. Obsolete once the test `stock_any_is_still_two_valued` fails.
 
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, Expr, Ident, SelectItem, UnaryOperator, Value,
@@ -11,7 +10,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::sql::statement::predicates::call_function;
 
-/// Rewrites `x op ANY(list)` to the negation of ALL. Other expressions are unchanged.
+/// Rewrites `x op ANY(list)` to a negated ALL, and leaves other expressions unchanged.
 pub(in crate::sql) fn negate_all(expr: &mut Expr) {
     let Some((left, op, right)) = take_any(expr, |op| negate_comparison(op).is_some()) else {
         return;
@@ -21,7 +20,7 @@ pub(in crate::sql) fn negate_all(expr: &mut Expr) {
     *expr = Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(all))) };
 }
 
-/// Names a column `x op ANY(list)` as written, before the expression is rewritten.
+/// Names a result column `x op ANY(list)` as in the statement, before the expression is rewritten.
 pub(in crate::sql) fn name_any(item: &mut SelectItem) {
     if let SelectItem::UnnamedExpr(expr @ Expr::AnyOp { .. }) = item {
         let alias = Ident::with_quote('"', expr.to_string());
@@ -30,7 +29,7 @@ pub(in crate::sql) fn name_any(item: &mut SelectItem) {
     }
 }
 
-/// Rewrites `x = ANY(list)` in WHERE, where FALSE equals NULL, to `array_has`, which scans can evaluate.
+/// Rewrites `x = ANY(list)` in WHERE, where FALSE acts like NULL, to `array_has`, which scans support.
 pub(in crate::sql) fn find_in_lists(condition: &mut Expr) {
     let mut open = vec![condition];
     while let Some(expr) = open.pop() {
@@ -48,7 +47,7 @@ pub(in crate::sql) fn find_in_lists(condition: &mut Expr) {
     }
 }
 
-/// Splits `x op ANY(list)` if the operator is wanted. ANY over a query is left unchanged.
+/// Splits `x op ANY(list)` if `wanted` accepts the operator. Returns `None` for ANY over a query.
 fn take_any(
     expr: &mut Expr,
     wanted: impl Fn(&BinaryOperator) -> bool,
@@ -63,7 +62,6 @@ fn take_any(
     Some((left, compare_op.clone(), right))
 }
 
-/// Returns the comparison that is true where another is false.
 fn negate_comparison(op: &BinaryOperator) -> Option<BinaryOperator> {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
     match op {

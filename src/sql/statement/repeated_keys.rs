@@ -1,8 +1,7 @@
-//! Removes redundant keys of ORDER BY.
+//! Removes repeated keys of ORDER BY.
 //!
 //! `DISTINCT ON (v) .. ORDER BY v, v` and `array_agg(x ORDER BY v, v)` panic in DataFusion 55, whose
-//! aggregates expect each key once. Remove once `stock_repeated_keys_still_panic` in
-//! `tests/sql/limits.rs` fails.
+//! aggregates expect unique keys. Obsolete once the test `stock_repeated_keys_still_panic` fails.
 
 use std::collections::HashSet;
 

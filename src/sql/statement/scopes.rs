@@ -1,9 +1,7 @@
-//! The CTEs that are visible at a position of a statement.
-
-/// The WITH clauses around a position, with a `T` for each CTE.
+/// The WITH clauses of the enclosing queries, with a `T` for each CTE.
 ///
-/// A visitor of a syntax tree visits the CTEs of a query in order before the other parts. Each CTE sees
-/// earlier ones, and itself if WITH is RECURSIVE; the query itself sees all.
+/// A visitor visits the CTEs of a query in order, before the other clauses. Each CTE sees the earlier ones,
+/// and itself if WITH is RECURSIVE. The query itself sees all of them.
 pub(in crate::sql) struct Scopes<T>(Vec<Scope<T>>);
 
 struct Scope<T> {
@@ -30,7 +28,7 @@ impl<T> Scopes<T> {
         }
     }
 
-    /// Returns the visible CTEs, the outermost first.
+    /// Returns the visible CTEs, those of the outermost query first.
     pub(in crate::sql) fn in_sight(&self) -> impl Iterator<Item = &T> {
         self.0.iter().flat_map(|scope| {
             let own = usize::from(scope.recursive);

@@ -1,4 +1,4 @@
-//! Columns of the same name, in a SELECT and in the inputs of set operations.
+//! Renames columns that have the same name in a SELECT or in the inputs of a set operation.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -9,8 +9,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 /// Renames the second of two columns with the same name in the inputs of UNION, EXCEPT and INTERSECT.
 ///
-/// Set operations match columns by position, but DataFusion looks them up by name. Remove once
-/// `stock_set_operations_by_name_still_fail` in `tests/sql/set_operations.rs` fails.
+/// Set operations match columns by position, but DataFusion finds them by name. Obsolete once the test
+/// `stock_set_operations_by_name_still_fail` fails.
 pub(in crate::sql) fn name_apart(body: &mut SetExpr) {
     if let SetExpr::SetOperation { left, right, .. } = body {
         name_input(left);
@@ -22,7 +22,7 @@ fn name_input(input: &mut SetExpr) {
     match input {
         SetExpr::Select(select) => name_columns(select),
         SetExpr::Query(query) => name_input(query.body.as_mut()),
-        // The visitor renames the inputs of nested set operations when it reaches them.
+        // The visitor handles the inputs of nested set operations when it reaches them.
         _ => {}
     }
 }
@@ -35,7 +35,7 @@ fn find_aliases(select: &Select) -> HashSet<String> {
     aliases.collect()
 }
 
-/// Returns a name that is not used yet: the given one, or that name with a number appended.
+/// Returns `name`, or if it is already used, `name` with a number appended.
 pub(in crate::sql) fn unused_name(name: &str, used: &mut HashSet<String>) -> String {
     let mut number = 1usize;
     let mut other = name.to_owned();
@@ -46,8 +46,8 @@ pub(in crate::sql) fn unused_name(name: &str, used: &mut HashSet<String>) -> Str
     other
 }
 
-/// Names the columns of a SELECT to which DataFusion would give one name, which it refuses: equal
-/// expressions (the second becomes `x_1`), and queries (DataFusion names each `<subquery>`).
+/// Gives aliases to columns of a SELECT that DataFusion would reject because it gives them the same name:
+/// equal expressions (the second becomes `x_1`), and subqueries (DataFusion names each `<subquery>`).
 pub(in crate::sql) fn name_repeated(select: &mut Select) {
     let is_query = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(e) if has_query(e));
     let several_queries = select.projection.iter().filter(|item| is_query(item)).count() > 1;
@@ -62,7 +62,7 @@ pub(in crate::sql) fn name_repeated(select: &mut Select) {
         Expr::CompoundIdentifier(parts) if one_table && parts.len() == 2 => {
             parts.last().map(plain).unwrap_or_default()
         }
-        // Both division operators are planned as one.
+        // The planner treats both division operators as one.
         other => other.to_string().replace(" // ", " / "),
     };
     let mut seen: HashSet<String> = HashSet::new();
@@ -107,7 +107,7 @@ fn has_query(expr: &Expr) -> bool {
     found
 }
 
-/// Returns the name of a column without an alias.
+/// Returns the column name of an expression without an alias.
 fn name_of(expr: &Expr) -> String {
     match expr {
         Expr::Identifier(name) => name.value.clone(),

@@ -1,4 +1,4 @@
-//! Functions of DuckDB that expand to existing functions, such as `year(t)` to `date_part('year', t)`.
+//! Expands functions of DuckDB to existing functions, for example `year(t)` to `date_part('year', t)`.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -13,7 +13,7 @@ use datafusion::logical_expr::sqlparser::parser::Parser;
 
 use crate::sql::sources::from::one_name;
 
-/// Names with their expansions. `$1` is the first argument; the highest number is the arity.
+/// Function names and their expansions. `$1` is the first argument, and the highest number is the arity.
 const SHORTHANDS: &[(&str, &str)] = &[
     ("year", "date_part('year', $1)"),
     ("quarter", "date_part('quarter', $1)"),
@@ -31,7 +31,7 @@ const SHORTHANDS: &[(&str, &str)] = &[
     ("epoch", "date_part('epoch', $1)"),
     ("dayname", "to_char($1, '%A')"),
     ("monthname", "to_char($1, '%B')"),
-    // `%f` of DataFusion is nanoseconds.
+    // `%f` is microseconds in DuckDB and nanoseconds in DataFusion.
     ("strftime", "to_char($1, replace($2, '%f', '%6f'))"),
     ("time_bucket", "date_bin($1, $2, $3)"),
     (BUCKETS_OF_DAYS, "date_bin($1, $2, TIMESTAMP '2000-01-03')"),
@@ -47,14 +47,14 @@ const SHORTHANDS: &[(&str, &str)] = &[
     ("mod", "$1 % $2"),
     ("if", "CASE WHEN $1 THEN $2 ELSE $3 END"),
     ("list_min", "array_min($1)"),
-    // DataFusion adds integers as floats.
+    // DataFusion's own sum of a list converts integers to floats.
     ("list_sum", "CASE WHEN ragged_count($1) > 0 THEN ragged_sum($1) END"),
     ("array_sum", "CASE WHEN ragged_count($1) > 0 THEN ragged_sum($1) END"),
     ("list_first", "array_element($1, 1)"),
     ("list_last", "array_element($1, -1)"),
     ("count_if", "sum(CASE WHEN $1 THEN 1 WHEN NOT $1 THEN 0 END)"),
     ("countif", "sum(CASE WHEN $1 THEN 1 WHEN NOT $1 THEN 0 END)"),
-    // The second key, the result itself, makes the choice independent of the order of the rows.
+    // The second sort key, the result itself, makes the choice independent of the order of the rows.
     (
         "arg_max",
         "first_value($1 ORDER BY $2 DESC, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)",
@@ -72,8 +72,8 @@ const SHORTHANDS: &[(&str, &str)] = &[
     ("argmin", "first_value($1 ORDER BY $2, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
 ];
 
-/// Expansions of `time_bucket` without an origin, as in DuckDB: buckets begin on a Monday, and buckets of
-/// months in January. Statements cannot use these names, because they contain blanks.
+/// Names of the expansions of `time_bucket` without an origin: as in DuckDB, buckets begin on a Monday, and
+/// buckets of months in January. Statements cannot use these names, because they contain blanks.
 const BUCKETS_OF_DAYS: &str = "time_bucket of days";
 const BUCKETS_OF_MONTHS: &str = "time_bucket of months";
 
@@ -88,7 +88,7 @@ static EXPANSIONS: LazyLock<HashMap<(&str, usize), Expr>> = LazyLock::new(|| {
     expansions.collect()
 });
 
-/// Replaces a call with its expansion. Other expressions are unchanged.
+/// Replaces a call of a shorthand with its expansion, and leaves other expressions unchanged.
 pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
     let Expr::Function(call) = expr else { return };
     let Some(name) = shorthand_name(call) else { return };
@@ -111,7 +111,7 @@ pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
     *expr = expansion;
 }
 
-/// Names columns after the original calls, and makes ORDER BY refer to these columns.
+/// Names result columns after the original calls, and makes ORDER BY refer to these columns.
 pub(in crate::sql) fn name_shorthands(query: &mut Query) {
     let mut names = Vec::new();
     let mut bodies = vec![query.body.as_mut()];
@@ -146,8 +146,8 @@ pub(in crate::sql) fn name_shorthands(query: &mut Query) {
     }
 }
 
-/// Returns the name of a call that may be a shorthand. A call with OVER or FILTER is one only if its
-/// expansion accepts that clause.
+/// Returns the name of a call that may be a shorthand. A call with OVER or FILTER is a shorthand only if
+/// its expansion accepts that clause.
 fn shorthand_name(call: &Function) -> Option<&'static str> {
     let name = one_name(&call.name)?;
     let (name, expansion) = SHORTHANDS.iter().find(|(shorthand, _)| *shorthand == name)?;
@@ -162,7 +162,7 @@ fn is_aggregate(expansion: &str) -> bool {
     expansion.starts_with("sum(") || expansion.starts_with("first_value(")
 }
 
-/// Returns the arguments if all are unnamed expressions without further clauses.
+/// Returns the arguments of a call if all are unnamed expressions, without DISTINCT or other clauses.
 fn plain_arguments(call: &Function) -> Option<Vec<Expr>> {
     let FunctionArguments::List(list) = &call.args else { return None };
     if list.duplicate_treatment.is_some() || !list.clauses.is_empty() {
@@ -198,7 +198,7 @@ struct Arguments<'a> {
 impl VisitorMut for Arguments<'_> {
     type Break = ();
 
-    // Runs after the children, so that `$1` within an argument is not replaced.
+    // Runs after the children are visited, so that `$1` within an argument is not replaced.
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         if let Expr::Value(value) = expr
             && let Value::Placeholder(place) = &value.value

@@ -1,9 +1,9 @@
-//! Gives columns of `*` different names where DataFusion looks columns up by name.
+//! Renames columns of `*` where DataFusion finds columns by name.
 //!
-//! The inputs of UNION, EXCEPT and INTERSECT correspond by position, but DataFusion gives the columns of
-//! all inputs the names of the first, and refuses two columns of one name. `SELECT *, x` repeats a name
-//! of the star. The names of a star are known only after planning, so such queries are first planned
-//! alone. Remove once `stock_set_operations_by_name_still_fail` in `tests/sql/set_operations.rs` fails.
+//! The inputs of UNION, EXCEPT and INTERSECT correspond by position, but DataFusion gives the columns of all
+//! inputs the names of the first input, and rejects two columns with the same name. `SELECT *, x` repeats a
+//! name of the star. The names of a star are known only after planning, so such queries are planned alone
+//! first. Obsolete once the test `stock_set_operations_by_name_still_fail` fails.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -20,7 +20,7 @@ use crate::sql::statement::merged::{names, with_queries};
 use crate::sql::statement::scopes::Scopes;
 use crate::sql::statement::set_names::unused_name;
 
-/// Gives columns of one name in `*` different names.
+/// Gives columns of `*` that share a name different names.
 pub(in crate::sql) async fn name_apart<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
@@ -36,7 +36,7 @@ pub(in crate::sql) async fn name_apart<S: VisitMut>(
             Place::Input(query) => Known::Input(repeated_names(state, *query).await),
             Place::Columns(both) => {
                 let (query, renamed) = *both;
-                // A statement that DataFusion can plan is left unchanged.
+                // A statement that DataFusion can plan stays unchanged.
                 let fails = names(state, query).await.is_none();
                 Known::Columns(fails && names(state, renamed).await.is_some())
             }
@@ -48,7 +48,7 @@ pub(in crate::sql) async fn name_apart<S: VisitMut>(
     Ok(())
 }
 
-/// Returns unique names for the columns of a query, if two of its columns share a name.
+/// Returns unique names for the columns of a query, or `None` if they are unique already.
 async fn repeated_names(state: &SessionState, query: Query) -> Option<Vec<String>> {
     let names = names(state, query).await?;
     let mut used = HashSet::new();
@@ -56,21 +56,20 @@ async fn repeated_names(state: &SessionState, query: Query) -> Option<Vec<String
     (apart != names).then_some(apart)
 }
 
-/// A query that must be planned to know its names.
+/// A query that must be planned to find its column names.
 enum Place {
-    /// An input of a set operation.
     Input(Box<Query>),
-    /// A SELECT with a star and other columns: as it is, and with other names for those columns.
+    /// A SELECT with a star and other columns: unchanged, and with new names for the other columns.
     Columns(Box<(Query, Query)>),
 }
 
 enum Known {
     Input(Option<Vec<String>>),
-    /// Whether the columns next to a star need other names.
+    /// Whether the columns beside a star need new names.
     Columns(bool),
 }
 
-/// Visitor of queries with stars: collects them in one pass and renames columns in another.
+/// Visitor of queries with stars: collects them in a first pass and renames columns in a second one.
 struct Stars {
     scopes: Scopes<Cte>,
     places: Vec<Place>,
@@ -125,7 +124,7 @@ impl Stars {
         }
     }
 
-    /// Returns a SELECT or set operation as a query with the visible CTEs.
+    /// Returns a SELECT or set operation as a query that includes the visible CTEs.
     fn build_query(&self, body: SetExpr) -> Option<Query> {
         let mut query = parse_query("SELECT 1").ok()?;
         *query.body = body;
@@ -144,7 +143,7 @@ impl VisitorMut for Stars {
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        // Inner queries are already rewritten, and the CTEs are visible.
+        // Inner queries are already rewritten, and all CTEs of this query are visible.
         if matches!(*query.body, SetExpr::SetOperation { .. }) {
             self.name_inputs(&mut query.body);
         }
@@ -174,7 +173,7 @@ fn last_name(expr: &Expr) -> Option<&Ident> {
     }
 }
 
-/// Wraps an input in `SELECT * FROM (input) AS i (names)`.
+/// Replaces an input with `SELECT * FROM (input) AS i (names)`.
 fn name_input(input: &mut SetExpr, names: Vec<String>) {
     let Ok(mut around) = parse_query("SELECT * FROM (SELECT 1) AS __serrate_input (x)") else {
         return;

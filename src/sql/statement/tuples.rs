@@ -1,4 +1,4 @@
-//! Tuples: `(a, b) = (1, 2)`, `(a + 1, b) IN ((1, 2), (3, 4))` and `(a, b) IN (SELECT x, y ..)`.
+//! Supports tuples: `(a, b) = (1, 2)`, `(a + 1, b) IN ((1, 2), (3, 4))` and `(a, b) IN (SELECT x, y ..)`.
 
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::helpers::attached_token::AttachedToken;
@@ -11,11 +11,11 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::mends::rows_in::ROW_FIELD;
 use crate::sql::statement::predicates::call_function;
 
-/// Rewrites compared tuples to structs, and a tuple in front of IN (query) to a test of rows.
+/// Rewrites compared tuples to structs, and `tuple IN (query)` to a form that compares rows.
 ///
-/// DataFusion plans only tuples of names and literals, and no tuple in front of IN (query). Structs are
-/// equal field by field, with NULL equal to NULL, as in DuckDB. A row of a query is equal if the
-/// conjunction over its columns is true.
+/// DataFusion plans only tuples of names and literals, and no tuple in front of IN (query). Structs compare
+/// field by field, with NULL equal to NULL, as in DuckDB. A row of a query equals the tuple if all columns
+/// are equal, and NULL equals nothing.
 pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::BinaryOp { left, right, .. } => {
@@ -38,7 +38,7 @@ pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// Like [`rewrite_tuples`], for conjuncts of WHERE: FALSE and NULL are equivalent, so a join suffices.
+/// Does the same as [`rewrite_tuples`] in conjuncts of WHERE, where FALSE acts like NULL and EXISTS suffices.
 pub(in crate::sql) fn rewrite_condition(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
@@ -65,10 +65,10 @@ fn values_of(expr: &Expr) -> Option<Vec<Expr>> {
     }
 }
 
-/// Rewrites a tuple and the columns of the query after IN to structs, so that the query may be
-/// correlated. [`RowsIn`](crate::sql::mends::rows_in::RowsIn) splits the structs in the plan.
+/// Rewrites a tuple and the columns of the query after IN to structs, so that the query may be correlated.
+/// [`RowsIn`](crate::sql::mends::rows_in::RowsIn) splits the structs in the plan.
 ///
-/// Returns whether it could. It cannot if the columns are unknown before planning (a star, a set
+/// Returns whether it succeeded. It fails if the columns are unknown before planning (a star, a set
 /// operation or VALUES), or if the query may refer to aliases of its columns.
 fn compare_structs(values: &[Expr], tuple: &mut Expr, query: &mut Query) -> bool {
     let is_ordered = query.order_by.is_some();

@@ -1,9 +1,9 @@
-//! Names of columns next to `unnest`.
+//! Supports column aliases beside `unnest` that equal names of columns.
 //!
-//! DataFusion 55 plans `SELECT r.d + 1 AS d, unnest(r.x) AS u FROM r` as a projection of `r.d`, `r.d + 1
-//! AS d` and `r.x` below the `Unnest`, and refuses `r.d` and `d` there as ambiguous. Such a SELECT
-//! therefore gets generated column names, within another SELECT that restores the original names. Remove
-//! once `stock_names_beside_unnest_still_clash` in `tests/sql/unnest.rs` fails.
+//! DataFusion 55 plans `SELECT r.d + 1 AS d, unnest(r.x) AS u FROM r` as a projection of `r.d`, `r.d + 1 AS
+//! d` and `r.x` below the `Unnest`, and rejects `r.d` and `d` there as ambiguous. So this file gives the
+//! columns of such a SELECT generated names, and wraps it in another SELECT that restores the original names.
+//! Obsolete once the test `stock_names_beside_unnest_still_clash` fails.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +14,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::sql::sources::from::parse_query;
 
-/// Wraps a SELECT with `unnest` in another one if an alias is the name of a column that it uses.
+/// Wraps a SELECT with `unnest` in another SELECT if an alias has the name of a column that it uses.
 pub(in crate::sql) fn separate_names(select: &mut Select) -> Result<()> {
     if matches!(select.distinct, Some(Distinct::On(_))) || !has_clash(&select.projection) {
         return Ok(());
@@ -53,7 +53,7 @@ pub(in crate::sql) fn separate_names(select: &mut Select) -> Result<()> {
     Ok(())
 }
 
-/// Whether an alias in a projection with `unnest` is the name of a column in its expressions.
+/// Whether an alias in a projection with `unnest` has the name of a column in its expressions.
 fn has_clash(projection: &[SelectItem]) -> bool {
     let mut used = UsedColumns::default();
     let mut named = Vec::new();
@@ -73,12 +73,12 @@ fn has_clash(projection: &[SelectItem]) -> bool {
     used.unnests && named.iter().any(|name| used.names.iter().any(|used| is_same_name(name, used)))
 }
 
-/// The columns in expressions outside `unnest(..)`.
+/// Collects the columns in expressions, except in arguments of `unnest`.
 #[derive(Default)]
 struct UsedColumns {
     names: Vec<Ident>,
     unnests: bool,
-    /// Number of enclosing calls of `unnest`.
+    /// Nesting depth in calls of `unnest`.
     within: usize,
 }
 

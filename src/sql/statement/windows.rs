@@ -1,7 +1,7 @@
 //! Replaces references to named windows with their definitions.
 //!
-//! DataFusion resolves named windows only in SELECT. In ORDER BY and QUALIFY, it plans `sum(x) OVER w` as
-//! an aggregate, and `OVER (w ROWS ..)` ignores the definition of `w`.
+//! DataFusion resolves named windows only in the SELECT list. In ORDER BY and QUALIFY, it plans `sum(x)
+//! OVER w` as an aggregate, and in `OVER (w ROWS ..)` it ignores the definition of `w`.
 
 use std::ops::ControlFlow;
 
@@ -12,12 +12,12 @@ use datafusion::logical_expr::sqlparser::ast::{
     visit_expressions_mut,
 };
 
-/// Replaces the named windows of a query's SELECT wherever the query refers to them.
+/// Replaces references to the named windows of a query's SELECT in the whole query.
 ///
 /// The visitor rewrites inner queries first, so a name refers to the innermost SELECT that defines it.
 ///
 /// # Errors
-/// When a window is not defined, or a reference overrides a part of its definition.
+/// If a window is not defined, or a reference overrides a part of its definition.
 pub(in crate::sql) fn write_out_windows(query: &mut Query) -> Result<()> {
     let SetExpr::Select(select) = query.body.as_mut() else { return Ok(()) };
     if select.named_window.is_empty() {
@@ -36,7 +36,7 @@ pub(in crate::sql) fn write_out_windows(query: &mut Query) -> Result<()> {
 
 type Windows = Vec<(String, WindowSpec)>;
 
-/// Returns the definitions of a WINDOW clause. A window may extend one that is defined before it.
+/// Returns the definitions of a WINDOW clause. A window may extend an earlier one.
 fn define_windows(clause: &[NamedWindowDefinition]) -> Result<Windows> {
     let mut windows: Windows = Vec::with_capacity(clause.len());
     for NamedWindowDefinition(name, window) in clause {
@@ -53,13 +53,12 @@ fn find_window<'a>(windows: &'a Windows, name: &str) -> Result<&'a WindowSpec> {
     let known = windows.iter().find(|(window, _)| window.eq_ignore_ascii_case(name));
     known.map(|(_, spec)| spec).ok_or_else(|| {
         plan_datafusion_err!(
-            "the WINDOW clause does not define {name} before its use; define it earlier \
-         in the clause"
+            "the WINDOW clause does not define {name} before its use; define {name} earlier in the clause"
         )
     })
 }
 
-/// Adds the definition of the window that a window extends.
+/// Combines a window with the named window that it extends.
 fn extend_window(mut spec: WindowSpec, windows: &Windows) -> Result<WindowSpec> {
     let Some(name) = spec.window_name.take() else { return Ok(spec) };
     let base = find_window(windows, &name.value)?;
@@ -71,7 +70,7 @@ fn extend_window(mut spec: WindowSpec, windows: &Windows) -> Result<WindowSpec> 
     };
     if let Some(twice) = twice {
         return Err(plan_datafusion_err!(
-            "OVER ({name} ..): the window {name} already has its own {twice}; write the whole window in OVER (..)"
+            "OVER ({name} ..) cannot extend the window {name}, because {twice} conflicts with its definition; write the whole window in OVER (..)"
         ));
     }
     spec.partition_by = base.partition_by.clone();

@@ -1,5 +1,5 @@
-//! Rewrites expressions to forms that the planner knows: slices with one bound, comparisons as arguments,
-//! DuckDB's names of aggregates, and calls that read a table.
+//! Rewrites expressions to forms that the planner supports: slices with one bound, comparisons as
+//! arguments, DuckDB's names of aggregates, and calls that read a table.
 
 use std::path::Path;
 
@@ -13,11 +13,10 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::functions::{BIN_COLUMNS, PAIR, TABLES, parameter_names};
 use crate::sql::sources::from::{one_name, query_text, text};
 
-/// Rewrites one expression. Most are unchanged.
+/// Rewrites one expression, and leaves most unchanged.
 ///
 /// # Errors
-/// When the table that a call reads does not exist, and for arguments whose names a function does not
-/// have.
+/// If a call reads a table that does not exist, or names an argument that its function does not have.
 pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::CompoundFieldAccess { access_chain, .. } => {
@@ -43,8 +42,8 @@ pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
     }
 }
 
-/// Adds the missing bound of a slice: `x[a:]` ends with the last element and `x[:b]` begins with the
-/// first. A negative step swaps the two.
+/// Adds the missing bound of a slice: `x[a:]` ends with the last element and `x[:b]` begins with the first
+/// one. With a negative step, it is the other way round.
 fn add_bounds(lower: &mut Option<Expr>, upper: &mut Option<Expr>, stride: Option<&Expr>) {
     let number = |n: u8| Expr::value(Value::Number(n.to_string(), false));
     let first = || number(1);
@@ -54,7 +53,7 @@ fn add_bounds(lower: &mut Option<Expr>, upper: &mut Option<Expr>, stride: Option
     upper.get_or_insert_with(|| if back { first() } else { last() });
 }
 
-/// Reads `f(a = 5)` as a comparison, as in DuckDB. The parser reads an argument named `a`.
+/// Converts `f(a = 5)` to a comparison, as in DuckDB. The parser returns an argument named `a`.
 fn read_comparisons(call: &mut Function) {
     let FunctionArguments::List(list) = &mut call.args else { return };
     for arg in &mut list.args {
@@ -75,8 +74,8 @@ fn read_comparisons(call: &mut Function) {
     }
 }
 
-/// Puts the named arguments of our functions at their positions, with NULL in place of optional
-/// ones between them. DataFusion has no named arguments for functions of any number of arguments.
+/// Moves named arguments of Serrate's functions to their positions, with NULL for omitted ones before them.
+/// DataFusion supports no named arguments for functions with a variable number of arguments.
 fn order_arguments(call: &mut Function) -> Result<()> {
     let FunctionArguments::List(list) = &mut call.args else { return Ok(()) };
     if list.args.iter().all(|arg| matches!(arg, FunctionArg::Unnamed(_))) {
@@ -90,7 +89,7 @@ fn order_arguments(call: &mut Function) -> Result<()> {
         let (at, value) = match arg {
             FunctionArg::Unnamed(_) if named => {
                 return plan_err!(
-                    "{function}: arguments without a name come before those with one"
+                    "{function}: the unnamed argument {arg} follows a named one; write unnamed arguments first"
                 );
             }
             FunctionArg::Unnamed(value) => (Some(i), value),
@@ -102,17 +101,20 @@ fn order_arguments(call: &mut Function) -> Result<()> {
         };
         match at.and_then(|at| placed.get_mut(at)) {
             Some(free @ None) => *free = Some(value.clone()),
-            Some(Some(_)) => return plan_err!("{function}: an argument is given twice: {arg}"),
+            Some(Some(_)) => return plan_err!("{function}: {arg} is given twice; remove one"),
             None => {
                 return plan_err!(
-                    "{function} has no argument for {arg}; its arguments are {}",
+                    "{function} does not accept the argument {arg}; its arguments are {}",
                     names.join(", ")
                 );
             }
         }
     }
     if let Some(missing) = placed.iter().take(required).position(Option::is_none) {
-        return plan_err!("{function}: the argument {} is not given", names[missing]);
+        return plan_err!(
+            "{function}: the required argument {} is missing; add it",
+            names[missing]
+        );
     }
     let given = placed.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
     let null = || FunctionArgExpr::Expr(Expr::value(Value::Null));
@@ -121,7 +123,7 @@ fn order_arguments(call: &mut Function) -> Result<()> {
     Ok(())
 }
 
-/// DuckDB's names of aggregates, with DataFusion's.
+/// DuckDB's names of aggregates, and DataFusion's names for them.
 const AGGREGATES: [(&str, &str); 3] =
     [("list", "array_agg"), ("first", "first_value"), ("last", "last_value")];
 
@@ -132,8 +134,8 @@ fn as_called_here(call: &mut Function) {
     }
 }
 
-/// Returns the left side of `=` in an argument. The parser reads a string there, as in `f('a' = x)`, as a
-/// name.
+/// Returns the left side of `=` in an argument. The parser returns a string on this side, as in `f('a' =
+/// x)`, as the name of an argument.
 fn read_name(name: Ident) -> Expr {
     match name.quote_style {
         Some('\'') => Expr::value(Value::SingleQuotedString(name.value)),
@@ -141,12 +143,12 @@ fn read_name(name: Ident) -> Expr {
     }
 }
 
-/// Returns `left = right`, where `right` was parsed without its left side. Operators that bind no tighter
-/// than `=` enclose the comparison.
+/// Returns `left = right`, where the parser has parsed `right` alone. Operators in `right` that bind no
+/// tighter than `=` apply to the whole comparison.
 fn equate(left: Expr, mut right: Expr) -> Expr {
     let mut first = &mut right;
     loop {
-        // The operand is looked up twice, because a borrow that only one branch returns is rejected.
+        // The operand is computed twice: the borrow checker rejects a borrow that only one branch returns.
         if weak_operand(first).is_none() {
             break;
         }
@@ -161,7 +163,7 @@ fn equate(left: Expr, mut right: Expr) -> Expr {
     right
 }
 
-/// Returns the left operand of an operator that binds no tighter than `=` in the parser's precedences.
+/// Returns the left operand of an operator that binds no tighter than `=` in the parser.
 fn weak_operand(expr: &mut Expr) -> Option<&mut Expr> {
     match expr {
         Expr::BinaryOp { left, op, .. } => (!binds_stronger(op)).then_some(left.as_mut()),
@@ -216,8 +218,8 @@ fn binds_stronger(op: &BinaryOperator) -> bool {
     )
 }
 
-/// Appends the pairs of the two columns to `ragged_lookup(x, 't', 'key', 'column')`, because a function
-/// cannot access the tables of a session. The function reads and caches Parquet files itself.
+/// Appends a subquery for the key and value columns to `ragged_lookup(x, 't', 'key', 'column')`, because
+/// functions cannot access the session's tables. The function itself reads and caches Parquet files.
 fn with_table(call: &mut Function) -> Result<()> {
     let Some(name) = one_name(&call.name) else { return Ok(()) };
     let Some((function, before)) = TABLES.iter().find(|(function, _)| *function == name) else {
@@ -233,7 +235,7 @@ fn with_table(call: &mut Function) -> Result<()> {
             _ => None,
         })
         .collect();
-    // The function reports other errors.
+    // The function itself reports other invalid arguments.
     let all_texts = texts.len() == args.len().saturating_sub(before);
     let [from, columns @ ..] = texts.as_slice() else { return Ok(()) };
     let own = Path::new(from);
@@ -259,7 +261,7 @@ fn with_table(call: &mut Function) -> Result<()> {
         Ok(query) => query,
         Err(e) => {
             return plan_err!(
-                "{function}: {from:?} is not a table, file or query: {}",
+                "{function}: {from:?} is not a table, a file or a query: {}",
                 e.strip_backtrace()
             );
         }

@@ -1,4 +1,4 @@
-//! Held conditions: conditions that optimizer rules do not move.
+//! Wraps conditions that optimizer rules must not move, because they can fail or are volatile.
 
 use std::sync::{Arc, LazyLock};
 
@@ -17,11 +17,11 @@ use datafusion::logical_expr::{
 
 use crate::functions::cannot_fail;
 
-/// Returns its first argument. It is volatile, so that no rule moves the condition that it wraps.
+/// Function around such a condition. It returns its first argument, and is volatile so that no rule moves it.
 static HERE: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(EvaluatedHere::default())));
 
-/// Returns the functions that hold conditions.
+/// Returns the functions of this file, which plans may contain.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn held_functions() -> [Arc<ScalarUDF>; 2] {
     [Arc::clone(&HERE), Arc::clone(&LATER)]
@@ -54,14 +54,12 @@ impl ScalarUDFImpl for EvaluatedHere {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let value = args.args.into_iter().next();
         value.ok_or_else(|| {
-            internal_datafusion_err!(
-                "evaluated_here needs a condition as its argument, but has none"
-            )
+            internal_datafusion_err!("evaluated_here takes 1 condition or more; 0 given")
         })
     }
 }
 
-/// Returns its argument. It is volatile, so that no rule evaluates the constant before the query runs.
+/// Function around a constant. It returns its argument, and is volatile so that no rule folds the constant.
 static LATER: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(EvaluatedLater::default())));
 
@@ -89,24 +87,24 @@ impl ScalarUDFImpl for EvaluatedLater {
         types
             .first()
             .cloned()
-            .ok_or_else(|| internal_datafusion_err!("evaluated_later takes one argument"))
+            .ok_or_else(|| internal_datafusion_err!("evaluated_later takes 1 argument; 0 given"))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let value = args.args.into_iter().next();
-        value.ok_or_else(|| internal_datafusion_err!("evaluated_later takes one argument"))
+        value.ok_or_else(|| internal_datafusion_err!("evaluated_later takes 1 argument; 0 given"))
     }
 }
 
-/// Wraps a constant so that no rule folds it.
+/// Wraps a constant whose evaluation fails, so that it fails only if the query evaluates it.
 pub(super) fn defer_constant(constant: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LATER), vec![constant]))
 }
 
-/// The conditions of a filter, or the conditions of a join beyond its keys, in order.
+/// The conditions of a filter, or the join conditions besides the key equalities, in order.
 #[derive(Debug, Default)]
 pub(super) struct Conditions {
-    /// Conditions that may be evaluated for any row, at any place in the plan.
+    /// Conditions that may be evaluated for any row, anywhere in the plan.
     pub(super) free: Vec<Expr>,
     /// Conditions that can fail, or that are volatile.
     pub(super) held: Vec<Expr>,
@@ -143,7 +141,7 @@ pub(super) fn is_held(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call) if call.func == *HERE)
 }
 
-/// Returns the held conjunction of conditions, each evaluated only where those before it are true.
+/// Wraps conditions in one call that evaluates each only for rows for which the previous ones are true.
 pub(super) fn hold_together(conditions: Vec<Expr>) -> Option<Expr> {
     let all = conditions.into_iter().rev().reduce(|rest, first| and_then(first, rest))?;
     let call = ScalarFunction::new_udf(Arc::clone(&HERE), vec![all]);
@@ -152,13 +150,13 @@ pub(super) fn hold_together(conditions: Vec<Expr>) -> Option<Expr> {
 
 /// Wraps a condition of a subquery together with the condition that correlates the subquery.
 ///
-/// They move together, because rows without a match in the outer query must not be evaluated.
+/// Both must move together, so that the first is evaluated only for rows with a match in the outer query.
 fn hold_beside(condition: Expr, outer: Expr) -> Expr {
     let call = ScalarFunction::new_udf(Arc::clone(&HERE), vec![condition, outer]);
     Expr::ScalarFunction(call)
 }
 
-/// Moves conditions of a query in EXISTS or IN that can fail into the join that replaces the query.
+/// Moves the fallible conditions of a subquery in EXISTS or IN into the join that replaces the subquery.
 pub(super) fn correlate_held(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
     match plan {
         LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {
@@ -213,15 +211,15 @@ fn conjuncts_of(held: Expr) -> Vec<Expr> {
     }
 }
 
-/// Returns a conjunction whose second condition is evaluated only where the first is true.
+/// Returns a conjunction that evaluates its second condition only for rows for which the first is true.
 ///
 /// DataFusion evaluates the right side of AND for all rows of a batch unless the left side drops most of
-/// them. It turns `CASE WHEN a THEN b ELSE false END` into AND, but leaves a CASE with an operand.
+/// them. Its optimizer simplifies `CASE WHEN a THEN b ELSE false END` to AND, but not a CASE with an operand.
 pub(super) fn and_then(first: Expr, then: Expr) -> Expr {
     case_of(first, vec![(lit(true), then)], lit(false))
 }
 
-/// Splits the result of [`and_then`]. Any other expression is returned as `Err`.
+/// Splits the result of [`and_then`]. Returns any other expression as `Err`.
 fn as_and_then(e: Expr) -> std::result::Result<(Expr, Expr), Expr> {
     match e {
         Expr::Case(Case { expr: Some(first), mut when_then_expr, else_expr: Some(other) })
@@ -236,13 +234,11 @@ fn as_and_then(e: Expr) -> std::result::Result<(Expr, Expr), Expr> {
     }
 }
 
-/// Returns `CASE of WHEN .. THEN .. ELSE other END`.
 pub(super) fn case_of(of: Expr, arms: Vec<(Expr, Expr)>, other: Expr) -> Expr {
     let arms = arms.into_iter().map(|(when, then)| (Box::new(when), Box::new(then))).collect();
     Expr::Case(Case::new(Some(Box::new(of)), arms, Some(Box::new(other))))
 }
 
-/// Returns the predicate of a filter: the free conditions, then the held ones.
 pub(super) fn join_conditions(free: Vec<Expr>, held: Vec<Expr>) -> Option<Expr> {
     conjunction(free.into_iter().chain(hold_together(held)))
 }

@@ -1,4 +1,4 @@
-//! [`LazyConditions`]: evaluates operands of AND, OR and CASE that can fail only for rows that need them.
+//! [`LazyConditions`]: evaluates fallible operands of AND, OR and CASE only for rows that need them.
 
 use std::sync::Arc;
 
@@ -24,14 +24,14 @@ use super::held::{
 };
 use crate::functions::cannot_fail;
 
-/// Logical optimizer rule, before all others: the right side of AND and OR is evaluated only for rows
-/// that the left side does not decide, and a branch of CASE only for rows that take it. Conditions of
-/// WHERE that can fail are held in a filter above the others.
+/// Logical optimizer rule, before all others: makes AND and OR evaluate their right side only for rows that
+/// the left side does not decide, and CASE evaluate a branch only for rows that take it. It moves
+/// conditions of WHERE that can fail to a filter above the others.
 ///
 /// DataFusion evaluates both sides of AND and OR for all rows of a batch unless the left side decides 80%
-/// of them, so whether a batch fails depends on its other rows. It also turns a CASE with boolean
-/// results into AND and OR. This rule writes a CASE with an operand, which later rules do not change, and
-/// held conditions, which [`PushDownFree`](super::PushDownFree) keeps in place.
+/// of them, so whether a batch fails depends on its other rows. It also simplifies a CASE with boolean
+/// results to AND and OR. This rule therefore creates a CASE with an operand, which later rules do not
+/// simplify, and held conditions, which [`PushDownFree`](super::PushDownFree) keeps in place.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct LazyConditions;
 
@@ -68,7 +68,8 @@ impl OptimizerRule for LazyConditions {
     }
 }
 
-/// Makes each conjunct of a predicate lazy and keeps the conjuncts separate.
+/// Rewrites each conjunct of a predicate to evaluate its operands on demand, and keeps the conjuncts
+/// separate.
 fn lazy_conjuncts(predicate: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let mut changed = false;
     let conjuncts = split_conjunction_owned(predicate);
@@ -86,7 +87,7 @@ fn lazy_conjuncts(predicate: Expr, schema: &DFSchema) -> Result<Transformed<Expr
     Ok(Transformed::new_transformed(conjunction(made).unwrap_or_else(|| lit(true)), changed))
 }
 
-/// Makes subqueries evaluate conditions that can fail only for rows that match the outer query.
+/// Makes EXISTS and IN subqueries evaluate fallible conditions only for rows that match the outer query.
 fn with_correlated(e: Expr) -> Result<Transformed<Expr>> {
     e.transform_down(|e| {
         let (Expr::Exists(Exists { subquery, .. })
@@ -104,18 +105,18 @@ fn with_correlated(e: Expr) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Splits a filter so that the conditions that can fail are above the others.
+/// Splits a filter in two, so that conditions that can fail are above the others.
 fn separate_held(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Filter(filter) = plan else { return Ok(Transformed::no(plan)) };
     let schema = filter.input.schema();
     let mut conditions = Conditions::default();
     conditions.add(filter.predicate.clone(), schema);
-    // Join keys stay below, because DataFusion looks for them in the filter above a join.
+    // Equalities of join keys stay in the lower filter, because DataFusion searches only there for join keys.
     let (keys, held): (Vec<_>, Vec<_>) =
         conditions.held.into_iter().partition(|e| is_key(e, &filter.input));
     conditions.free.extend(keys);
     let is_done = is_held(&filter.predicate)
-        // A single condition on a scan is evaluated for every row in any case.
+        // The scan evaluates a single condition for every row in any case, so it can stay in one filter.
         || held.len() == 1 && matches!(*filter.input, LogicalPlan::TableScan(_));
     if held.is_empty() || (conditions.free.is_empty() && is_done) {
         return Ok(Transformed::no(LogicalPlan::Filter(filter)));
@@ -130,7 +131,7 @@ fn separate_held(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(held, input)?)))
 }
 
-/// Whether a condition equates the two sides of a join below.
+/// Whether a condition is an equality between the two sides of a join below.
 fn is_key(condition: &Expr, input: &LogicalPlan) -> bool {
     match input {
         LogicalPlan::Join(join) => match condition {
@@ -147,7 +148,8 @@ fn is_key(condition: &Expr, input: &LogicalPlan) -> bool {
     }
 }
 
-/// Makes operands in an expression, also in lambdas, evaluated only for the rows that need them.
+/// Rewrites the AND, OR and CASE in an expression, also in lambdas, so that operands that can fail are
+/// evaluated only for the rows that need them.
 fn made_lazy(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     e.transform_down(|e| match e {
         Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right })
@@ -172,11 +174,10 @@ fn made_lazy(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Defers casts of constants that fail until the query runs, if the query may not need them.
+/// Defers constant casts that fail from planning to execution, if the query may not need their results.
 ///
-/// DataFusion evaluates casts of literals at planning, so `CASE WHEN false THEN CAST('a' AS BIGINT) ELSE
-/// 1 END` fails. Remove once `stock_constants_fail_where_nothing_asks` in `tests/sql/conditions.rs`
-/// fails.
+/// DataFusion evaluates casts of literals at planning, so `CASE WHEN false THEN CAST('a' AS BIGINT) ELSE 1
+/// END` fails. Obsolete once the test `stock_constants_fail_where_nothing_asks` fails.
 fn defer_failures(e: Expr, conditional: bool) -> Result<Transformed<Expr>> {
     if conditional {
         return e.transform_down(|e| Ok(defer_cast(e)));
@@ -200,7 +201,7 @@ fn is_conditional(e: &Expr) -> bool {
     }
 }
 
-/// Hides the operand of a constant cast that fails, so that the cast fails only if it is evaluated.
+/// Defers a constant cast that fails, so that the query fails only if it evaluates the cast.
 fn defer_cast(e: Expr) -> Transformed<Expr> {
     let Expr::Cast(cast) = e else { return Transformed::no(e) };
     let is_constant = cast.expr.column_refs().is_empty()
@@ -220,7 +221,7 @@ fn defer_cast(e: Expr) -> Transformed<Expr> {
 
 type Arms = Vec<(Box<Expr>, Box<Expr>)>;
 
-/// Whether the branches of a CASE are booleans.
+/// Whether a CASE returns booleans.
 fn is_truth(arms: &Arms, schema: &DFSchema) -> bool {
     let boolean = |e: &Expr| e.get_type(schema).is_ok_and(|t| t == DataType::Boolean);
     arms.first().is_some_and(|(_, then)| boolean(then))

@@ -1,9 +1,9 @@
-//! Restricts a condition that can fail to the rows for which the query as written evaluates it.
+//! Evaluates a condition that can fail only for the rows for which the query as written evaluates it.
 //!
-//! A rewrite that evaluates `1 / x > 0` below a join, or for the rows that `x <> 0` excludes, makes a
-//! valid statement fail. Conditions that cannot fail are *free*: DataFusion pushes them down as usual.
-//! The others are *held*: they stay in a filter above the free ones, wrapped in the function
-//! `evaluated_here`, which the rules of DataFusion do not look into.
+//! A rewrite that evaluates `1 / x > 0` below a join, or for rows that `x <> 0` drops, makes a valid
+//! statement fail. Conditions that cannot fail are *free*: DataFusion pushes them down as usual. The others
+//! are *held*: they stay in a filter above the free ones, wrapped in the function `evaluated_here`, which
+//! DataFusion's rules treat as opaque.
 
 mod held;
 mod lazy;

@@ -1,5 +1,3 @@
-//! [`PushDownFree`]: applies DataFusion's `PushDownFilter` to free conditions only.
-
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -14,21 +12,20 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use super::held::{Conditions, is_free, is_held, join_conditions};
 use crate::sql::rules::LogicalRule;
 
-/// DataFusion's `PushDownFilter`, which moves free conditions as usual, and held ones only past nodes
-/// where they are evaluated for the same rows.
+/// Wraps DataFusion's `PushDownFilter`: moves conditions that cannot fail as usual, and others (held
+/// conditions) only past nodes below which they are evaluated for the same rows.
 ///
-/// DataFusion moves every condition below joins and into scans, and evaluates cheap ones before expensive
-/// ones. A condition that can fail is then evaluated for rows that a join or another condition drops, and
-/// a volatile one once per row of one join input. DataFusion also moves conditions without columns, such
-/// as `HAVING random() > 2`, below an aggregate without keys, which then returns a row where it should
-/// return none. Remove once `stock_conditions_still_move` in `tests/sql/conditions.rs` fails.
+/// DataFusion moves every condition below joins and into scans, and evaluates cheap conditions before
+/// expensive ones. A condition that can fail is then evaluated for rows that a join or another condition
+/// drops, and a volatile condition once per row of one join input. DataFusion also moves conditions without
+/// columns, such as `HAVING random() > 2`, below an aggregate without group keys, which then returns a row
+/// where it should return none. Obsolete once the test `stock_conditions_still_move` fails.
 #[derive(Debug)]
 pub(in crate::sql) struct PushDownFree {
     stock: LogicalRule,
 }
 
 impl PushDownFree {
-    /// Wraps `push_down_filter`; returns any other rule unchanged.
     pub(in crate::sql) fn around(rule: LogicalRule) -> LogicalRule {
         match rule.name() {
             "push_down_filter" => Arc::new(Self { stock: rule }),
@@ -47,7 +44,7 @@ impl PushDownFree {
         };
         match Arc::unwrap_or_clone(input) {
             LogicalPlan::Join(join) => self.push_over(Some(free), join, config),
-            // An aggregate without keys, or with an empty grouping set, returns a row for an empty input
+            // An aggregate without group keys, or with an empty grouping set, returns a row for empty input
             // too, so the filter must stay above it.
             LogicalPlan::Aggregate(aggregate) if may_group_nothing(&aggregate) => {
                 Ok(Transformed::no(filter(free, LogicalPlan::Aggregate(aggregate))?))
@@ -56,7 +53,7 @@ impl PushDownFree {
         }
     }
 
-    /// Pushes conditions from above a join into it where they may move.
+    /// Pushes conditions above a join into the join, except those that must stay.
     fn push_over(
         &self,
         above: Option<Expr>,
@@ -110,7 +107,7 @@ impl PushDownFree {
                 && !filters[1].predicate.exists(|e| Ok(is_held(e)))?;
         match input {
             LogicalPlan::TableScan(_) if free.is_empty() && held.len() == 1 => {
-                // A single condition on a scan is evaluated for every row in any case.
+                // The scan evaluates a single condition for every row in any case, so it can be pushed down.
                 let [only] = &held[..] else { return Ok(Transformed::no(plan)) };
                 if only.is_volatile() {
                     return Ok(Transformed::no(plan));
@@ -121,7 +118,7 @@ impl PushDownFree {
                 Ok(Transformed::new_transformed(pushed.data, changed || pushed.transformed))
             }
             LogicalPlan::Join(join) if join.join_type == JoinType::Inner && join.on.is_empty() => {
-                // The join evaluates conditions before it copies the columns of a pair of rows.
+                // The join evaluates its filter before it copies the columns of a pair of rows.
                 let mut join = join.clone();
                 let all = join.filter.take().into_iter().chain(join_conditions(Vec::new(), held));
                 join.filter = conjunction(all);
@@ -190,8 +187,8 @@ fn stacked_filters(mut plan: &LogicalPlan) -> (Vec<&Filter>, &LogicalPlan) {
     (filters, plan)
 }
 
-/// Whether conditions that DataFusion moves below a node are evaluated for the same rows as above it.
-/// Below groups and windows, they must be evaluated for at least one row of each.
+/// Whether conditions that DataFusion moves below a node are evaluated for the same rows as above it. Below
+/// an aggregate or a window, a condition on its keys must be evaluated for at least one row of each group.
 fn lets_through(node: &LogicalPlan, conditions: &[Expr]) -> bool {
     let stable = || conditions.iter().all(|e| !e.is_volatile() && !e.column_refs().is_empty());
     match node {
@@ -211,7 +208,7 @@ fn may_group_nothing(aggregate: &Aggregate) -> bool {
     aggregate.group_expr.iter().all(|e| matches!(e, Expr::GroupingSet(_)))
 }
 
-/// Moves held conditions that a rule has merged into a filter back into a filter above it.
+/// Separates conditions that can fail from a filter that a rule has merged, in a filter above the others.
 fn split_held(plan: LogicalPlan) -> Result<LogicalPlan> {
     let LogicalPlan::Filter(found) = plan else { return Ok(plan) };
     let mut conditions = Conditions::default();
@@ -226,7 +223,7 @@ fn split_held(plan: LogicalPlan) -> Result<LogicalPlan> {
     }
 }
 
-/// Removes the keys that can fail from a join that has a key that cannot, and returns them as conditions.
+/// If a join has a key that cannot fail, removes its fallible keys and returns them as conditions.
 fn take_keys(join: &mut Join) -> Vec<Expr> {
     let (l, r) = (Arc::clone(join.left.schema()), Arc::clone(join.right.schema()));
     let is_whole = |(left, right): &(Expr, Expr)| is_free(left, &l) && is_free(right, &r);
@@ -245,7 +242,7 @@ fn take_keys(join: &mut Join) -> Vec<Expr> {
     moved.into_iter().map(equal).collect()
 }
 
-/// Returns the filter of a join: conditions that become keys, other free conditions, held conditions.
+/// Returns the filter of a join: future keys, then other conditions that cannot fail, then those that can.
 fn held_together(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
     let (l, r) = (join.left.schema(), join.right.schema());
     let mut conditions = Conditions::default();
@@ -268,7 +265,7 @@ fn held_together(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
     join_conditions(keys, ordered)
 }
 
-/// Changes the join at the top of a plan or below its filters.
+/// Calls `change` on the join at the top of a plan or below its filters.
 fn with_join(plan: LogicalPlan, change: impl FnOnce(&mut Join)) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Join(mut join) => {
@@ -281,7 +278,7 @@ fn with_join(plan: LogicalPlan, change: impl FnOnce(&mut Join)) -> Result<Logica
             Ok(LogicalPlan::Filter(found))
         }
         plan => internal_err!(
-            "internal error: a filter of a join is over {} instead of a join",
+            "internal error: expected a join below the pushed filter, found {}",
             plan.display()
         ),
     }

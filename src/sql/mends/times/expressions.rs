@@ -1,4 +1,4 @@
-//! Expressions that combine times of different types.
+//! Rewrites expressions that combine times of different types.
 
 use std::sync::Arc;
 
@@ -21,14 +21,12 @@ use super::wide::wide_part;
 use crate::array::leaf_type;
 use crate::functions::{facts_of, fold_constant, is_constant};
 
-/// Functions that return one of their arguments unchanged.
+/// Functions that return one of their arguments.
 const CHOOSE: [&str; 5] = ["coalesce", "greatest", "least", "nvl", "nullif"];
 
-/// Functions that compare their arguments and return one.
 const EXTREMES: [&str; 2] = ["greatest", "least"];
 
-/// Functions of DataFusion that order the values of lists, or search for equal ones. Ours say so
-/// themselves.
+/// Functions of DataFusion that compare list elements. Serrate's functions declare this in `facts_of`.
 const OF_LISTS: [&str; 14] = [
     "array_distinct",
     "array_except",
@@ -46,7 +44,7 @@ const OF_LISTS: [&str; 14] = [
     "array_union",
 ];
 
-/// Aggregates that compare their values.
+/// Aggregates that compare their inputs.
 const COMPARE: [&str; 6] =
     ["min", "max", "median", "ragged_histogram_agg", "ragged_max_agg", "ragged_min_agg"];
 
@@ -60,7 +58,7 @@ pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<
             let done = unify_compared(&parts, schema)?;
             let (changed, parts) = (done.is_some(), done.unwrap_or(parts.to_vec()));
             let Ok([expr, low, high]) = <[Expr; 3]>::try_from(parts) else {
-                return plan_err!("BETWEEN needs a value and two bounds");
+                return plan_err!("internal error: BETWEEN takes a value and 2 bounds");
             };
             let between = Between::new(Box::new(expr), negated, Box::new(low), Box::new(high));
             Ok(Transformed::new_transformed(Expr::Between(between), changed))
@@ -136,18 +134,18 @@ fn of_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>>
     Ok(Transformed::new_transformed(binary, changed))
 }
 
-/// Refuses to compare lists or structs that contain intervals.
+/// Returns an error for comparisons between lists or structs that contain intervals.
 fn refuse_nested(left: &Expr, right: &Expr, op: Operator, schema: &DFSchema) -> Result<()> {
     let nested = |e: &Expr| e.get_type(schema).is_ok_and(|t| t.is_nested() && holds_interval(&t));
     match nested(left) && nested(right) {
         true => plan_err!(
-            "{op} between lists or structs of intervals is not supported, because 1 day and 24 hours would differ; use durations (timestamp - timestamp)"
+            "{op} between lists or structs of intervals is not supported, because 1 day and 24 hours would not be equal; use durations instead (timestamp - timestamp)"
         ),
         false => Ok(()),
     }
 }
 
-/// Casts a date to a timestamp if hours are added to it. Arrow would return a date and drop the hours.
+/// Casts a date to a timestamp if hours are added to it, because Arrow would drop the hours.
 fn with_hours(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
     let is_date = |e: &Expr| {
         e.get_type(schema).is_ok_and(|t| matches!(t, DataType::Date32 | DataType::Date64))
@@ -204,13 +202,13 @@ fn of_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Ex
     let intervals = |e: &Expr| e.get_type(schema).is_ok_and(|t| holds_interval(&t));
     let durations =
         |e: &Expr| e.get_type(schema).is_ok_and(|t| matches!(leaf_type(&t), DataType::Duration(_)));
-    // Intervals that are searched among durations become durations.
+    // `ragged_isin` converts intervals to durations if it searches them in a list of durations.
     if (OF_LISTS.contains(&name) || facts_of(&call.func).compares)
         && call.args.iter().any(intervals)
         && !(name == "ragged_isin" && call.args.first().is_some_and(durations))
     {
         return plan_err!(
-            "{name} of {} is not supported, because intervals would be compared field by field, months before days before hours; use durations (timestamp - timestamp)",
+            "{name} of {} is not supported, because it would compare the months, days and hours of intervals one after the other, so 1 day would differ from 24 hours; use durations instead (timestamp - timestamp)",
             list_intervals(&call.args, schema)
         );
     }
@@ -236,7 +234,7 @@ fn of_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Ex
     }
     if compares && call.args.iter().any(is_interval) {
         return plan_err!(
-            "{} of {} is not supported, because intervals would be compared field by field, months before days before hours; compare durations (timestamp - timestamp), or seconds: extract(epoch FROM x)",
+            "{} of {} is not supported, because it would compare the months, days and hours of intervals one after the other, so 1 day would differ from 24 hours; compare durations (timestamp - timestamp) or seconds (extract(epoch FROM x)) instead",
             call.name(),
             list_intervals(&call.args, schema)
         );
@@ -244,7 +242,7 @@ fn of_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Ex
     Ok(Transformed::new_transformed(Expr::ScalarFunction(call), changed))
 }
 
-/// Lists the intervals among some values in SQL syntax.
+/// Returns the intervals among the arguments in SQL syntax, for an error message.
 fn list_intervals(values: &[Expr], schema: &DFSchema) -> String {
     let intervals = values.iter().filter(|e| e.get_type(schema).is_ok_and(|t| holds_interval(&t)));
     let named = intervals.map(|e| match e {
@@ -257,7 +255,7 @@ fn list_intervals(values: &[Expr], schema: &DFSchema) -> String {
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// Normalizes the intervals in the arguments of an aggregate that compares them. Returns whether it did.
+/// Normalizes the intervals that an aggregate compares. Returns whether there were any.
 fn equal_args(name: &str, distinct: bool, args: &mut [Expr], schema: &DFSchema) -> Result<bool> {
     let mut changed = false;
     if distinct || ["min", "max"].contains(&name) {
@@ -281,7 +279,7 @@ fn refuse_extremes(name: &str, distinct: bool, args: &[Expr], schema: &DFSchema)
         |e: &Expr| !is_equal_form(e) && e.get_type(schema).is_ok_and(|t| holds_interval(&t));
     if (distinct || COMPARE.contains(&name)) && args.iter().any(interval) {
         return plan_err!(
-            "{name}{} of {} is not supported, because intervals would be compared field by field, months before days before hours; use their seconds, extract(epoch FROM x)",
+            "{name}{} of {} is not supported, because it would compare the months, days and hours of intervals one after the other, so 1 day would differ from 24 hours; use their seconds instead, extract(epoch FROM x)",
             if distinct { " DISTINCT" } else { "" },
             list_intervals(args, schema)
         );
@@ -289,7 +287,7 @@ fn refuse_extremes(name: &str, distinct: bool, args: &[Expr], schema: &DFSchema)
     Ok(())
 }
 
-/// Unifies a value with the rows of a subquery that it is compared with.
+/// Casts a value, and the column of the subquery that it is compared with, to one comparable type.
 fn with_subquery(
     expr: Expr,
     subquery: Subquery,

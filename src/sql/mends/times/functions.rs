@@ -16,12 +16,12 @@ use crate::kernels::times::{
     EXACT_SECONDS, INTERVAL_NANOSECONDS, exact_seconds, interval_nanoseconds,
 };
 
-/// A comparable form of times.
+/// A form in which times, durations or intervals can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Form {
-    /// Exact seconds as a decimal, for instants and durations of all units.
+    /// Exact seconds as a decimal, for timestamps, dates and durations of all units.
     ExactSeconds,
-    /// Nanoseconds of an interval, with months of 30 days.
+    /// Nanoseconds, for an interval with months of 30 days.
     IntervalNanoseconds,
     /// An interval with months of 30 days and days of 24 hours, normalized so that equal intervals have
     /// equal fields and sort by their fields.
@@ -89,11 +89,11 @@ impl ScalarUDFImpl for InForm {
 const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 const DAYS_PER_MONTH: i128 = 30;
 
-/// Normalizes intervals to as many months and days as possible, with all fields of one sign.
+/// Normalizes intervals: converts as much as possible to months and days, and gives all fields one sign.
 fn equal_intervals(values: &ArrayRef) -> Result<ArrayRef> {
     let lengths = interval_nanoseconds(values)?;
     let lengths = lengths.as_primitive::<Decimal128Type>();
-    let out_of_range = || exec_datafusion_err!("an interval has more months than fit 32 bits");
+    let out_of_range = || exec_datafusion_err!("an interval has over 2^31 months; shorten it");
     let equal = lengths.try_unary::<_, IntervalMonthDayNanoType, _>(|length| {
         let (days, rest) = (length / NANOSECONDS_PER_DAY, length % NANOSECONDS_PER_DAY);
         let months = i32::try_from(days / DAYS_PER_MONTH).map_err(|_| out_of_range())?;

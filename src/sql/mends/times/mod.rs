@@ -31,15 +31,15 @@ pub(in crate::sql) use written::{columns_in_microseconds, in_microseconds};
 /// Analyzer rule, before DataFusion's type coercion: compares times, durations and intervals exactly.
 ///
 /// Type coercion converts durations to intervals and compares those field by field, so that 60 days in
-/// hours are less than 30 days. It converts all timestamps to nanoseconds, which cannot represent the
-/// year 2999.
+/// hours are less than 30 days. It converts all timestamps to nanoseconds, a unit that cannot represent
+/// the year 2999. This rule rewrites the comparisons:
 ///
-/// * A duration and an interval compare as durations, without months; two intervals compare as lengths of
-///   time with months of 30 days, as in DuckDB.
+/// * A duration and an interval compare as durations; an interval with months is an error. Two intervals
+///   compare as lengths of time with months of 30 days, as in DuckDB.
 /// * Timestamps, dates and strings compare in the unit of the columns. If the columns have several units,
-///   or a literal does not fit their unit, they compare as exact decimals.
-/// * Intervals are grouped, counted and compared by aggregates in a normalized form. Within lists and
-///   structs, which would compare field by field, this is refused.
+///   or a literal does not fit their unit, all compare as exact decimals.
+/// * Intervals are grouped, counted and compared by aggregates in a normalized form. Lists and structs of
+///   intervals would compare field by field, so grouping by them is an error.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct ExactTimes;
 
@@ -53,11 +53,10 @@ impl AnalyzerRule for ExactTimes {
     }
 }
 
-/// Rewrites one node of a plan whose inputs are already rewritten.
+/// Rewrites a plan node whose inputs are already rewritten.
 fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if let LogicalPlan::Dml(dml) = &plan {
-        // The planner cast inserted values to the types of the table, but a rewrite below may have changed
-        // them.
+        // Inserted values have the types of the table, but a rewrite below may have changed these types.
         let target = dml.target.schema();
         let same = |t: &DFSchema| {
             let given = t.fields().iter().map(|f| f.data_type());
@@ -118,7 +117,7 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             let more = dates_as_timestamps(&mut union)? | take_branch_types(&mut union)?;
             (LogicalPlan::Union(union), more)
         }
-        // The rewritten values keep the types that the planner chose.
+        // The values keep the types that the planner chose.
         LogicalPlan::Values(mut values) => {
             for row in &mut values.values {
                 for (value, field) in row.iter_mut().zip(values.schema.fields()) {
@@ -136,7 +135,8 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::new_transformed(plan.recompute_schema()?, changed || more))
 }
 
-/// Casts dates of a branch to timestamps if other branches have some. Nanoseconds may not represent dates.
+/// Casts dates of a union input to timestamps if other inputs have timestamps, except nanoseconds, which
+/// cannot represent all dates.
 fn dates_as_timestamps(union: &mut Union) -> Result<bool> {
     let columns = union.schema.fields().len();
     let mut changed = false;
@@ -173,9 +173,10 @@ fn dates_as_timestamps(union: &mut Union) -> Result<bool> {
     Ok(changed)
 }
 
-/// Gives a union the time types of its branches if no branch has the planned type any more.
+/// Changes time columns of a union to the type of its inputs if no input has the planned type any more.
 ///
-/// A date plus hours is now a timestamp, and type coercion would cast both to nanoseconds.
+/// For example, a date plus hours is now a timestamp in microseconds, which type coercion would cast to
+/// nanoseconds.
 fn take_branch_types(union: &mut Union) -> Result<bool> {
     let is_time =
         |t: &DataType| matches!(t, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..));
@@ -206,7 +207,7 @@ fn take_branch_types(union: &mut Union) -> Result<bool> {
     Ok(changed)
 }
 
-/// Whether a node may contain a time, duration or interval. A cheap test that excludes most plans.
+/// Whether a node may contain a time, duration or interval. This cheap test excludes most plans.
 fn may_have_times(plan: &LogicalPlan, schema: &DFSchema) -> bool {
     fn of_time(t: &DataType) -> bool {
         t.is_temporal() || t.is_nested() || holds_interval(t)
@@ -233,7 +234,7 @@ fn may_have_times(plan: &LogicalPlan, schema: &DFSchema) -> bool {
         || plan.expressions().iter().any(has)
 }
 
-/// Groups by, and removes duplicates by, normalized intervals. Returns whether there were any.
+/// Normalizes intervals in group keys and in DISTINCT. Returns whether there were any.
 fn with_equal_intervals(plan: LogicalPlan) -> Result<(LogicalPlan, bool)> {
     let is_interval = |e: &Expr, schema: &DFSchema| e.get_type(schema).is_ok_and(|t| t == INTERVAL);
     match plan {
@@ -299,7 +300,7 @@ fn with_equal_intervals(plan: LogicalPlan) -> Result<(LogicalPlan, bool)> {
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
-/// Refuses to group by lists and structs of intervals, which would compare field by field.
+/// Returns an error for grouping by lists or structs of intervals, which would compare field by field.
 fn refuse_groups(plan: &LogicalPlan, schema: &DFSchema) -> Result<()> {
     let of = |e: &Expr| e.get_type(schema).is_ok_and(|t| t != INTERVAL && holds_interval(&t));
     let (what, found) = match plan {
@@ -316,7 +317,7 @@ fn refuse_groups(plan: &LogicalPlan, schema: &DFSchema) -> Result<()> {
     };
     match found {
         true => plan_err!(
-            "{what} of intervals in lists or structs is not supported, because equal intervals can be written in several ways (1 day, 24 hours); use durations (timestamp - timestamp)"
+            "{what} of intervals in lists or structs is not supported, because equal intervals can have different fields (1 day, 24 hours); use durations instead (timestamp - timestamp)"
         ),
         false => Ok(()),
     }

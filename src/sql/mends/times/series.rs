@@ -1,9 +1,9 @@
-//! `generate_series` and `range` of timestamps of all years, as lists and in FROM.
+//! `generate_series` and `range` of timestamps of any year, as scalar functions and in FROM.
 //!
-//! DataFusion's functions work in nanoseconds whatever the unit of their arguments: for the year 2999 the
-//! list is NULL, and the table an error. Here times keep their unit, but at least microseconds; in FROM,
-//! dates become timestamps, as in DataFusion. Remove once `stock_series_still_are_nanoseconds` in
-//! `tests/sql/times.rs` fails.
+//! DataFusion's functions compute in nanoseconds whatever the unit of their arguments: for the year 2999 the
+//! list is NULL, and the table function fails. The functions here keep nanoseconds and compute in
+//! microseconds otherwise. In FROM, dates become timestamps, as in DataFusion. Obsolete once the test
+//! `stock_series_still_are_nanoseconds` fails.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -70,7 +70,10 @@ impl ScalarUDFImpl for SeriesList {
         let one = args.args.iter().all(|v| matches!(v, ColumnarValue::Scalar(_)));
         let rows = if one { 1 } else { args.number_rows };
         let [start, stop, step] = args.args.as_slice() else {
-            return exec_err!("{} of timestamps needs a start, a stop and a step", self.name());
+            return exec_err!(
+                "{} of timestamps takes 3 arguments: a start, a stop and a step",
+                self.name()
+            );
         };
         let lists = self.build_lists(
             element,
@@ -153,11 +156,10 @@ impl SeriesList {
 
 fn too_many<T>(name: &str) -> Result<T> {
     exec_err!(
-        "{name}: the lists of a batch have more than 2147483647 timestamps; FROM {name}(..) returns any number of them as rows"
+        "{name}: the lists of a batch have more than 2147483647 timestamps; use FROM {name}(..), which returns one row per timestamp"
     )
 }
 
-/// Returns the element type of a series between values of two types.
 fn element_type(start: &DataType, stop: &DataType) -> DataType {
     let is_nanos = |t: &DataType| matches!(t, DataType::Timestamp(TimeUnit::Nanosecond, _));
     let unit = match is_nanos(start) || is_nanos(stop) {
@@ -179,7 +181,7 @@ fn unit_and_zone(element: &DataType) -> Result<(TimeUnit, Tz)> {
     Ok((*unit, Tz::from_str(zone.as_deref().unwrap_or("+00:00"))?))
 }
 
-/// Returns timestamps or dates as numbers of a unit since the epoch.
+/// Returns timestamps or dates as counts of a unit since the epoch.
 fn counts_in(times: &ArrayRef, unit: TimeUnit) -> Result<ArrayRef> {
     let zone = match times.data_type() {
         DataType::Timestamp(_, zone) => zone.clone(),
@@ -197,7 +199,7 @@ struct Bounds {
     closed: bool,
 }
 
-/// Iterator over the timestamps of a series, as numbers of their unit.
+/// Iterator over the timestamps of a series, as counts of their unit since the epoch.
 #[derive(Clone, Debug)]
 struct Series {
     name: &'static str,
@@ -219,13 +221,13 @@ impl Series {
     ) -> Result<Self> {
         if unit == TimeUnit::Microsecond && step.nanoseconds % 1000 != 0 {
             return exec_err!(
-                "{name}: a step of {} ns does not fit timestamps in microseconds; cast one of them to TIMESTAMP(9)",
+                "{name}: a step of {} ns is not a whole number of microseconds, the unit of the timestamps; cast the start to TIMESTAMP(9)",
                 step.nanoseconds
             );
         }
         let (months, days) = (i128::from(step.months), i128::from(step.days));
         let (least, most) = {
-            // A month has 28 to 31 days; the bounds decide whether the step always has one sign.
+            // A month has 28 to 31 days, so `least` and `most` bound the step. Both must have the same sign.
             let rest = days * NANOSECONDS_PER_DAY + i128::from(step.nanoseconds);
             let (a, b) =
                 (months * 28 * NANOSECONDS_PER_DAY, months * DAYS_PER_MONTH * NANOSECONDS_PER_DAY);
@@ -233,8 +235,7 @@ impl Series {
         };
         if least <= 0 && most >= 0 {
             return exec_err!(
-                "{name}: a step of {} months, {} days and {} ns does not always move in the same \
-                 direction; use fields of one sign, not all 0",
+                "{name}: a step of {} months, {} days and {} ns is zero or changes its direction; use fields of the same sign, at least one of them not 0",
                 step.months,
                 step.days,
                 step.nanoseconds
@@ -254,7 +255,7 @@ impl Series {
         }
     }
 
-    /// Returns a lower bound of the number of elements, with months of 31 days.
+    /// Returns a lower bound of the number of elements. It assumes the longest months, 31 days.
     fn min_elements(&self) -> u128 {
         if self.is_past(self.bounds.start) {
             return 0;
@@ -292,7 +293,7 @@ impl Iterator for Series {
                     self.name
                 ));
             }
-            // A time that nanoseconds cannot represent is past every stop that they can represent.
+            // A time beyond the range of nanoseconds is beyond every stop in nanoseconds.
             None if self.unit == TimeUnit::Nanosecond => None,
             None => {
                 let stop = self.bounds.stop;
@@ -302,8 +303,7 @@ impl Iterator for Series {
                     true => None,
                     false => {
                         return Some(Err(exec_datafusion_err!(
-                            "{}: the calendar does not reach {time} or {stop} microseconds since 1970; \
-                             use times of earlier years",
+                            "{}: {time} or {stop} microseconds since 1970 is outside the range of the calendar; use times closer to 1970",
                             self.name
                         )));
                     }
@@ -337,7 +337,10 @@ impl TableFunctionImpl for SeriesTable {
             return self.inner.call_with_args(args);
         }
         let (Expr::Literal(stop, _), Expr::Literal(step, _)) = (stop, step) else {
-            return plan_err!("{} in FROM needs literals as arguments", self.name);
+            return plan_err!(
+                "the arguments of {} in FROM must be literals; use {0}(..) in SELECT for computed arguments",
+                self.name
+            );
         };
         if !is_time(&stop.data_type()) && !stop.data_type().is_null() {
             return plan_err!(
@@ -381,7 +384,7 @@ impl TableFunctionImpl for SeriesTable {
 #[derive(Debug)]
 struct SeriesRows {
     schema: SchemaRef,
-    /// `None` if a bound is NULL; the table then has no rows.
+    /// `None` if an argument is NULL; the table then has no rows.
     series: Option<Series>,
 }
 

@@ -1,4 +1,4 @@
-//! Casts values that are compared, or chosen from, to one type that represents them exactly.
+//! Casts values that are compared, or of which one is chosen, to one type that represents all exactly.
 
 use arrow::array::{Array, ArrayRef};
 use arrow::compute::{CastOptions, cast_with_options};
@@ -14,14 +14,13 @@ use crate::kernels::times::{in_unit, is_instant_or_span};
 struct Value {
     expr: Expr,
     data_type: DataType,
-    /// The literal, if the expression is one.
     constant: Option<ScalarValue>,
 }
 
-/// The replacement of a value; `None` if any type is accepted.
+/// The expression that replaces a value, or `None` if the value stays unchanged.
 type Changed = Option<Expr>;
 
-/// Unifies values that are compared with each other. Returns `None` if nothing has to change.
+/// Casts compared values to one comparable type. Returns `None` if nothing has to change.
 pub(super) fn unify_compared(values: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     compared_over(&with_schema(values, schema))
 }
@@ -30,7 +29,7 @@ fn with_schema<'a>(values: &'a [Expr], schema: &'a DFSchema) -> Vec<(&'a Expr, &
     values.iter().map(|e| (e, schema)).collect()
 }
 
-/// Like [`unify_compared`], with one schema per value.
+/// Does the same as [`unify_compared`], with one schema per value.
 pub(super) fn compared_over(values: &[(&Expr, &DFSchema)]) -> Result<Option<Vec<Expr>>> {
     let Some(values) = typed_values(values) else { return Ok(None) };
     let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));
@@ -53,7 +52,7 @@ pub(super) fn compared_over(values: &[(&Expr, &DFSchema)]) -> Result<Option<Vec<
     let alike: Vec<Value> = values
         .into_iter()
         .map(|v| match (&v.data_type, &zone) {
-            // Values without a time zone get the zone of the others.
+            // Timestamps without a time zone get the zone of the other values.
             (DataType::Timestamp(unit, None), Some(_)) => {
                 let to = DataType::Timestamp(*unit, zone.clone());
                 cast_value(v, to)
@@ -68,25 +67,26 @@ pub(super) fn compared_over(values: &[(&Expr, &DFSchema)]) -> Result<Option<Vec<
     Ok(Some(apply_form(&alike, Form::ExactSeconds)))
 }
 
-/// Unifies values of which one is chosen, as in CASE, except for types that DataFusion unifies.
+/// Casts values of which an expression such as CASE returns one to a common time type. Returns `None` if
+/// nothing has to change or other types are involved.
 pub(super) fn chosen_from(values: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     let Some(values) = typed_values(&with_schema(values, schema)) else { return Ok(None) };
     let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));
     let durations = of(is_duration);
     let foreign = match durations {
         true => of(|t| !t.is_null() && !is_duration(t) && !is_interval(t)),
-        // A string next to a timestamp stays a string, because it may not be a time.
+        // A string beside a timestamp remains a string, because it may not contain a time.
         false => of(|t| !t.is_null() && !is_timestamp(t) && !is_date(t)),
     };
     if foreign || !(durations || of(is_timestamp)) {
         return Ok(None);
     }
-    // An interval with months turns durations next to it into intervals, which DataFusion does.
+    // For a duration and an interval with months, `in_one_type` fails and DataFusion casts to intervals.
     let changed = in_one_type(&values).unwrap_or_default();
     Ok(changed.filter(|c| c.iter().any(Option::is_some)).map(|c| apply_changes(values, c)))
 }
 
-/// Unifies a duration and an interval, or two instants, that are added or subtracted.
+/// Casts a duration and an interval, or two instants, that are added or subtracted, to one type.
 pub(super) fn unify_operands(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
     let values = typed_values(&[(left, schema), (right, schema)])?;
     let [a, b] = &values[..] else { return None };
@@ -107,7 +107,7 @@ pub(super) fn interval_key(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
     interval.then(|| Form::IntervalNanoseconds.call(expr.clone()))
 }
 
-/// Returns values with their types, or `None` if no value is a time or one has no type.
+/// Returns values with their types, or `None` if no value is a time or the type of a value is unknown.
 fn typed_values(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Value>> {
     let typed = values.iter().map(|&(expr, schema)| {
         let data_type = match expr.get_type(schema).ok()? {
@@ -130,7 +130,7 @@ fn typed_values(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Value>> {
     Some(typed)
 }
 
-/// Returns replacements that have one type and represent all values exactly, or `None` if no type does.
+/// Returns replacements of one type that represent all values exactly, or `None` if there is no such type.
 fn in_one_type(values: &[Value]) -> Result<Option<Vec<Changed>>> {
     let durations = values.iter().any(|v| is_duration(&v.data_type));
     let zone = common_zone(values);
@@ -138,7 +138,7 @@ fn in_one_type(values: &[Value]) -> Result<Option<Vec<Changed>>> {
         true => DataType::Duration(unit),
         false => DataType::Timestamp(unit, zone.clone()),
     };
-    // Columns decide the unit. Without columns, the finest unit of the literals does.
+    // The columns determine the unit. Without columns, the finest unit of the literals does.
     let units = |literals: bool| {
         let of = move |v: &Value| match (v.constant.is_some() == literals, &v.data_type) {
             (true, DataType::Timestamp(unit, _) | DataType::Duration(unit)) if !is_now(&v.expr) => {
@@ -153,7 +153,7 @@ fn in_one_type(values: &[Value]) -> Result<Option<Vec<Changed>>> {
         (Some(_), Some(_)) => return refused_months(values).map(|()| None),
         _ => match units(true).max() {
             Some(unit) => unit,
-            // `now()` has microseconds, so nothing has to change.
+            // `now()` already has microseconds.
             None => return Ok(None),
         },
     };
@@ -177,7 +177,7 @@ fn in_type(value: &Value, unit: TimeUnit, to: &DataType) -> Result<Option<Change
     }
     if let Some(constant) = &value.constant {
         let Some(literal) = read(constant, to) else { return Ok(Some(cast(&value.expr))) };
-        // A time without a zone is read in the zone of the target.
+        // A literal without a zone is interpreted in the zone of the target.
         let naive = zone && !matches!(literal.data_type(), DataType::Timestamp(_, Some(_)));
         let literal = match (naive, literal.data_type(), to) {
             (true, DataType::Timestamp(u, _), DataType::Timestamp(_, zone)) => {
@@ -200,16 +200,16 @@ fn in_type(value: &Value, unit: TimeUnit, to: &DataType) -> Result<Option<Change
     Ok(match t {
         t if t == to => Some(None),
         DataType::Timestamp(..) if is_now(&value.expr) => Some(cast(&value.expr)),
-        // DataFusion adds the zone.
+        // DataFusion itself adds the zone.
         DataType::Timestamp(u, _) if *u == unit => Some(None),
-        // Microseconds represent every calendar date, nanoseconds do not.
+        // Microseconds can represent every calendar date, unlike nanoseconds.
         t if is_date(t) && unit != TimeUnit::Nanosecond => Some(cast(&value.expr)),
         t if is_text(t) => Some(cast(&value.expr)),
         _ => None,
     })
 }
 
-/// Returns a literal as an array of one value. Strings are parsed as times.
+/// Returns a literal as an array of length 1. Parses strings as timestamps.
 fn read(constant: &ScalarValue, to: &DataType) -> Option<ArrayRef> {
     let literal = constant.to_array().ok()?;
     let literal = match literal.data_type() {
@@ -234,7 +234,7 @@ fn text_unit(value: &Value) -> TimeUnit {
     text.map_or(TimeUnit::Microsecond, unit_of_text)
 }
 
-/// Refuses an interval with months next to a duration.
+/// Returns an error if a literal interval with months is compared with a duration.
 fn refused_months(values: &[Value]) -> Result<()> {
     let durations = values.iter().any(|v| is_duration(&v.data_type));
     let literals = values.iter().filter_map(|v| v.constant.as_ref());

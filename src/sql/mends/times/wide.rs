@@ -1,10 +1,10 @@
-//! `date_trunc`, `date_bin`, `to_timestamp` and `now` for all years.
+//! `date_trunc`, `date_bin`, `to_timestamp` and `now` for timestamps of any year.
 //!
-//! DataFusion's functions convert to nanoseconds whatever the unit of their arguments: for the year 2999
-//! in microseconds, `date_bin` returns NULL, `date_trunc` fails, and `to_timestamp(1e11)` is the year
-//! 2262. The functions here still call them for values that nanoseconds can represent.
-//! `stock_functions_still_work_in_nanoseconds` fails once DataFusion's accept other units and these can
-//! be removed.
+//! DataFusion's functions convert to nanoseconds whatever the unit of their arguments: for the year 2999 in
+//! microseconds, `date_bin` returns NULL, `date_trunc` fails, and `to_timestamp(1e11)` is the year 2262.
+//! The functions here call DataFusion's for values that nanoseconds can represent.
+//! `stock_functions_still_work_in_nanoseconds` fails once DataFusion's functions support other units and
+//! this file can be removed.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -34,10 +34,9 @@ use super::series::{SeriesList, SeriesTable};
 use crate::functions::unit_of_text;
 use crate::kernels::times::per_unit;
 
-/// Functions that are also table functions.
 const SERIES: [&str; 2] = ["generate_series", "range"];
 
-/// Registers the functions in place of DataFusion's.
+/// Replaces the functions that DataFusion has registered.
 pub(in crate::sql) fn register_wide(ctx: &SessionContext) {
     let state = ctx.state_ref();
     let config = state.read().config_options().as_ref().clone();
@@ -61,7 +60,7 @@ pub(in crate::sql) fn register_wide(ctx: &SessionContext) {
     }
 }
 
-/// Whether the session uses this crate's table functions for series.
+/// Whether the session has this crate's table functions `generate_series` and `range`.
 pub(super) fn has_wide_series(state: &SessionState) -> bool {
     SERIES.iter().all(|name| {
         state.table_functions().get(*name).is_some_and(|f| {
@@ -71,8 +70,8 @@ pub(super) fn has_wide_series(state: &SessionState) -> bool {
     })
 }
 
-/// Returns `date_part` for durations in place of DataFusion's own. It must be replaced in the plan,
-/// because DataFusion plans `extract(..)` as its own function whatever is registered.
+/// If `function` is DataFusion's `date_part`, returns its replacement for durations. The replacement must
+/// happen in the plan, because DataFusion plans `extract(..)` as its own function whatever is registered.
 pub(super) fn wide_part(function: &ScalarUDF) -> Option<Arc<ScalarUDF>> {
     let inner = datetime::date_part();
     (function == inner.as_ref())
@@ -88,7 +87,7 @@ enum What {
     Now,
 }
 
-/// A function of DataFusion with a replacement for the values that it does not accept.
+/// Wraps a function of DataFusion and handles the times that DataFusion's function does not support.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Wide {
     what: What,
@@ -115,7 +114,7 @@ impl ScalarUDFImpl for Wide {
         &self.signature
     }
 
-    /// Dates and strings become timestamps in microseconds where DataFusion casts them to nanoseconds.
+    /// Casts dates and strings to microseconds where DataFusion would cast them to nanoseconds.
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let coerced = |types: &[DataType]| -> Result<Vec<DataType>> {
             let fields: Vec<FieldRef> =
@@ -210,11 +209,11 @@ impl ScalarUDFImpl for Wide {
     }
 }
 
-/// Computes `date_part`.
+/// Computes `date_part` of durations.
 ///
 /// DataFusion 55 counts the seconds of durations in 32 bits: durations over 68 years are NULL, and the
-/// milliseconds of a month overflow. `parts_of_long_durations_are_exact` of the SQL tests passes without
-/// this function once it can be removed.
+/// milliseconds of a month overflow. The function can be removed once the test
+/// `parts_of_long_durations_are_exact` passes without it.
 fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
     let [ColumnarValue::Scalar(part), lengths] = args.args.as_slice() else {
         return function.invoke_with_args(args);
@@ -255,15 +254,15 @@ fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Column
     given_as(parts, one)
 }
 
-/// Days of 400 years, after which dates and weekdays repeat.
+/// Number of days of 400 years, after which dates and weekdays repeat.
 const CYCLE_DAYS: i128 = 146_097;
 const CYCLE_MONTHS: i32 = 4800;
 const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
-/// 1800-01-01 in days since 1970, the start of a cycle that nanoseconds cover completely.
+/// 1800-01-01 in days since 1970: the start of a 400-year cycle that nanoseconds can represent completely.
 const CYCLE_START_DAYS: i128 = -62_091;
 
-/// Returns the second argument if nanoseconds cannot represent some of its times and it is in UTC or has
-/// no zone. Daylight saving rules of other zones do not repeat with the calendar.
+/// Returns the second argument as counts of its unit if nanoseconds cannot represent some of its times.
+/// Returns `None` for zones other than UTC, whose daylight saving rules do not repeat every 400 years.
 fn times_out_of_range(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit, ArrayRef)>> {
     let Some(times) = args.args.get(1) else { return Ok(None) };
     let unit = match times.data_type() {
@@ -276,7 +275,7 @@ fn times_out_of_range(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit, Arr
     let times = times.to_array(if one { 1 } else { args.number_rows })?;
     let counts = cast(&times, &DataType::Int64)?;
     let per = per_unit(unit);
-    // The ends of the range are not used, so that bins and truncated times are in range, too.
+    // The cycle ends before the range of nanoseconds, so bins and truncated times stay in that range.
     let inside = |t: i64| {
         let days = i128::from(t) * per / NANOSECONDS_PER_DAY;
         (CYCLE_START_DAYS..CYCLE_START_DAYS + CYCLE_DAYS).contains(&days)
@@ -285,7 +284,7 @@ fn times_out_of_range(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit, Arr
     Ok(if all { None } else { Some((unit, counts)) })
 }
 
-/// Calls the function on times moved by whole 400-year cycles, and moves the results back.
+/// Calls the function on times shifted by multiples of 400 years, and shifts the results back.
 fn call_shifted(
     function: &ScalarUDF,
     mut args: ScalarFunctionArgs,
@@ -299,7 +298,7 @@ fn call_shifted(
     let near = |t: i64| (i128::from(t) - start).rem_euclid(cycle) + start;
     let moved: Int64Array = counts.unary_opt::<_, Int64Type>(|t| i64::try_from(near(t)).ok());
     let Some(given) = args.args.get_mut(1) else {
-        return exec_err!("internal error: the second argument is missing; it must be a time");
+        return exec_err!("internal error: the time, the second argument, is missing");
     };
     let (one, to) = (matches!(given, ColumnarValue::Scalar(_)), given.data_type());
     let moved = cast(&moved, &to)?;
@@ -316,7 +315,7 @@ fn call_shifted(
             let back = i128::from(found) + i128::from(t) - near(t);
             let back = i64::try_from(back);
             back.map(Some).map_err(|_| {
-                exec_datafusion_err!("{}: the result is out of range", function.name())
+                exec_datafusion_err!("{}: the result is outside the range of timestamps in 64 bits; use times closer to 1970", function.name())
             })
         }
         _ => Ok(None),
@@ -325,7 +324,7 @@ fn call_shifted(
     given_as(cast(&back, &to)?, one)
 }
 
-/// Computes `date_bin`: strides of fixed length by arithmetic, strides of months by calendar cycles.
+/// Computes `date_bin`: fixed-length bins by arithmetic, bins of months by shifts of 400 years.
 fn bin_dates(
     function: &ScalarUDF,
     args: ScalarFunctionArgs,
@@ -335,7 +334,7 @@ fn bin_dates(
     let interval = DataType::Interval(IntervalUnit::MonthDayNano);
     let strides = match args.args.first() {
         Some(ColumnarValue::Scalar(stride)) => stride.to_array()?,
-        _ => return exec_err!("date_bin: the stride must be one literal interval"),
+        _ => return exec_err!("date_bin: the stride must be an interval literal"),
     };
     let strides = cast_with_options(&strides, &interval, &CastOptions::default())?;
     let strides = strides.as_primitive::<IntervalMonthDayNanoType>();
@@ -348,7 +347,7 @@ fn bin_dates(
             return call_shifted(function, args, unit, counts);
         }
         return exec_err!(
-            "date_bin: bins of {} months are supported for times before 1800 or after 2199 only if the number of months divides 4800",
+            "date_bin: for times before 1800 or after 2199, the stride must be a number of months that divides 4800, not {} months",
             stride.months
         );
     }
@@ -361,28 +360,28 @@ fn bin_dates(
         Some(ColumnarValue::Scalar(origin)) => {
             let origin = match origin {
                 ScalarValue::TimestampNanosecond(origin, _) => *origin,
-                _ => return exec_err!("date_bin: the origin must be a timestamp"),
+                _ => return exec_err!("date_bin: the origin must be a timestamp literal"),
             };
             match origin {
                 Some(origin) => i128::from(origin),
                 None => return function.invoke_with_args(args),
             }
         }
-        Some(_) => return exec_err!("date_bin: the origin must be one literal timestamp"),
+        Some(_) => return exec_err!("date_bin: the origin must be a timestamp literal"),
     };
     let per = per_unit(unit);
     let bins = counts.as_primitive::<Int64Type>().iter().map(|t| {
         t.map(|t| {
             let bin = (i128::from(t) * per - origin).div_euclid(length) * length + origin;
             i64::try_from(bin.div_euclid(per))
-                .map_err(|_| exec_datafusion_err!("date_bin: the result is out of range"))
+                .map_err(|_| exec_datafusion_err!("date_bin: the result is outside the range of timestamps in 64 bits; use times closer to 1970"))
         })
         .transpose()
     });
     let bins: Int64Array = bins.collect::<Result<_>>()?;
     let (one, to) = match args.args.get(1) {
         Some(times) => (matches!(times, ColumnarValue::Scalar(_)), times.data_type()),
-        None => return exec_err!("internal error: date_bin has no time argument"),
+        None => return exec_err!("internal error: the time, the second argument, is missing"),
     };
     given_as(cast(&bins, &to)?, one)
 }
@@ -394,8 +393,7 @@ fn given_as(values: ArrayRef, one: bool) -> Result<ColumnarValue> {
     })
 }
 
-/// Returns the unit of a parsed string: nanoseconds for a literal with more than six
-/// fractional digits, otherwise microseconds.
+/// Returns nanoseconds for a string literal with more than six fractional digits, otherwise microseconds.
 fn parsed_unit(literal: Option<&ScalarValue>) -> TimeUnit {
     let text = literal.and_then(|v| v.try_as_str().flatten());
     text.map_or(TimeUnit::Microsecond, unit_of_text)
@@ -417,7 +415,7 @@ fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Co
             let per = i64::try_from(per_second).unwrap_or(1);
             let counts: Int64Array = seconds.try_unary::<_, Int64Type, _>(|s| {
                 s.checked_mul(per).ok_or_else(|| {
-                    exec_datafusion_err!("to_timestamp: {s} seconds are out of range")
+                    exec_datafusion_err!("to_timestamp: {s} seconds are outside the range of timestamps in 64 bits; use times closer to 1970")
                 })
             })?;
             cast(&counts, &to)?
@@ -429,12 +427,12 @@ fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Co
             let counts: Int64Array =
                 seconds.as_primitive::<Float64Type>().try_unary::<_, Int64Type, _>(|s| {
                     let count = (s * per).trunc();
-                    // Both bounds are powers of two, and hence exact floats.
+                    // Both bounds are powers of two, which floats represent exactly.
                     if count >= -(2f64.powi(63)) && count < 2f64.powi(63) {
                         #[expect(clippy::cast_possible_truncation, reason = "within the range")]
                         return Ok(count as i64);
                     }
-                    exec_err!("to_timestamp: {s} seconds are out of range")
+                    exec_err!("to_timestamp: {s} seconds are outside the range of timestamps in 64 bits; use times closer to 1970")
                 })?;
             cast(&counts, &to)?
         }
@@ -443,7 +441,7 @@ fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Co
             cast_with_options(&values, &DataType::Timestamp(*unit, zone.clone()), &strict)?
         }
         _ => {
-            // Decimals, and strings with explicit formats.
+            // These are decimals, and strings with an explicit format.
             let nanos = DataType::Timestamp(TimeUnit::Nanosecond, zone.clone());
             let field = args.return_field.as_ref().clone().with_data_type(nanos);
             let rows = if one { 1 } else { args.number_rows };

@@ -1,4 +1,4 @@
-//! `TIMESTAMP` without a precision in statements.
+//! Gives `TIMESTAMP` without a precision in SQL statements microseconds.
 
 use std::ops::ControlFlow;
 
@@ -11,15 +11,15 @@ use datafusion::logical_expr::sqlparser::ast::{
 use super::wide::has_wide_series;
 use crate::functions::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, plans_predicates};
 
-/// Replaces casts to TIMESTAMP with operators that cast to microseconds, and declares columns of that
-/// type in microseconds. The session's planners must know these operators.
+/// Replaces casts to TIMESTAMP with custom operators that cast to microseconds, and declares columns of
+/// that type in microseconds. Does nothing unless the session's planners can plan these operators.
 pub(in crate::sql) fn in_microseconds<S: VisitMut>(state: &SessionState, statement: &mut S) {
     if plans_predicates(state.expr_planners()) {
         let _ = statement.visit(&mut Timestamps { wide: has_wide_series(state), in_series: 0 });
     }
 }
 
-/// Like [`in_microseconds`], for columns that a statement declares.
+/// Does the same as [`in_microseconds`] for columns that a statement declares.
 pub(in crate::sql) fn columns_in_microseconds(state: &SessionState, columns: &mut [ColumnDef]) {
     if plans_predicates(state.expr_planners()) {
         for column in columns {
@@ -29,13 +29,13 @@ pub(in crate::sql) fn columns_in_microseconds(state: &SessionState, columns: &mu
 }
 
 struct Timestamps {
-    /// Whether table functions for series accept microseconds.
+    /// Whether the table functions `generate_series` and `range` of the session accept microseconds.
     wide: bool,
-    /// Number of enclosing calls of functions that require nanoseconds.
+    /// Nesting depth in calls of these table functions.
     in_series: usize,
 }
 
-/// Whether an item of FROM is a function of DataFusion that accepts only timestamps in nanoseconds.
+/// Whether an item of FROM is a call of `generate_series` or `range`.
 fn is_series(factor: &TableFactor) -> bool {
     let name = match factor {
         TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => name,
@@ -89,7 +89,7 @@ impl VisitorMut for Timestamps {
             }
             _ => return ControlFlow::Continue(()),
         };
-        // A temporary value, so that the expression can be moved.
+        // The placeholder allows the expression to be moved out.
         let taken = std::mem::replace(expr, Expr::Identifier(Ident::new("")));
         let (left, right) = match taken {
             Expr::Cast { expr, data_type, .. } => (expr, null_of(data_type)),
@@ -118,7 +118,7 @@ fn null_of(mut data_type: DataType) -> Box<Expr> {
     })
 }
 
-/// Changes timestamps without a precision in a type to microseconds.
+/// Sets the precision of timestamps in a type to microseconds if they have none.
 fn set_microseconds(data_type: &mut DataType) {
     match data_type {
         DataType::Timestamp(digits @ None, _) => *digits = Some(6),
