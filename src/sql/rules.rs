@@ -29,6 +29,7 @@ use crate::sql::mends::empty_queries::EmptyQueries;
 use crate::sql::mends::equations::PlainEquations;
 use crate::sql::mends::float_keys::{ConstantFloatKeys, FloatKeys};
 use crate::sql::mends::guarded_rules::GuardedRule;
+use crate::sql::mends::join_orders::JoinOrders;
 use crate::sql::mends::lambdas::LambdaParameters;
 use crate::sql::mends::limits::OpaqueLimits;
 use crate::sql::mends::merge_joins::MergeJoinFilters;
@@ -306,6 +307,13 @@ static RULES: &[Rule] = &[
         until: Until::Feature,
     },
     Rule {
+        // Must run before the sides of joins are chosen.
+        step: Step::FirstPhysical(|| Arc::new(MergeJoinFilters)),
+        without: "merge joins with a condition fail, or return rows in another order than they claim",
+        upstream: &[21197],
+        until: Until::Fails("stock_merge_joins_still_fail"),
+    },
+    Rule {
         step: Step::FirstPhysical(|| Arc::new(MovedKeys)),
         without: "`SELECT rank() .. AS r, k .. GROUP BY k ORDER BY r, k` is not sorted by `k`",
         upstream: &[],
@@ -351,6 +359,13 @@ static RULES: &[Rule] = &[
         without: "one thread reads a file of few rows and many leaves",
         upstream: &[],
         until: Until::Speed,
+    },
+    Rule {
+        // Must run after the sides of joins are chosen, and before sorts are removed.
+        step: Step::AfterPhysical("join_selection", || Arc::new(JoinOrders)),
+        without: "`ORDER BY b, a` does not sort by `a` over a join of sides in the orders `b` and `a`",
+        upstream: &[],
+        until: Until::Fails("stock_joins_still_claim_two_orders"),
     },
     Rule {
         // Must run after conditions are pushed into scans, and before a repartitioning is inserted.
@@ -440,13 +455,6 @@ static RULES: &[Rule] = &[
         without: "ORDER BY lists with NULL and LIMIT loses rows",
         upstream: &[],
         until: Until::Passes("order_by_lists_does_not_depend_on_batches"),
-    },
-    Rule {
-        // Must run before joins are wrapped.
-        step: Step::LastPhysical(|| Arc::new(MergeJoinFilters)),
-        without: "merge joins with a condition fail at rows without a match",
-        upstream: &[21197],
-        until: Until::Fails("stock_merge_joins_still_fail"),
     },
     Rule {
         step: Step::LastPhysical(|| Arc::new(YieldingJoins)),

@@ -313,6 +313,71 @@ async fn sort_merge_joins_answer_as_hash_joins_do() {
     assert!(plan.contains("SortMergeJoin"), "{plan}");
 }
 
+const SORTED: [&str; 2] = [
+    "CREATE TABLE l AS SELECT * FROM (VALUES (1, 5), (1, 3), (1, 9)) t(k, a)",
+    "CREATE TABLE r AS SELECT * FROM (VALUES (1, 7), (1, 7), (1, 8)) t(k, b)",
+];
+
+/// Returns a join of two sides that are sorted by `a` and by `b`, after columns of both.
+fn join_sorted(kind: &str, first: &str, order: &str) -> String {
+    let side = |t: &str, by: &str| format!("(SELECT * FROM {t} ORDER BY {first}{by} LIMIT 9) {t}");
+    let (l, r) = (side("l", "a"), side("r", "b"));
+    format!("SELECT b, a FROM {l} {kind} {r} ON l.k = r.k ORDER BY {order}")
+}
+
+#[tokio::test]
+async fn joins_of_sorted_sides_are_sorted_by_columns_of_both() {
+    let (b_a, a_b) = (
+        "7 3; 7 3; 7 5; 7 5; 7 9; 7 9; 8 3; 8 5; 8 9",
+        "7 3; 7 3; 8 3; 7 5; 7 5; 8 5; 7 9; 7 9; 8 9",
+    );
+    for partitions in [1, 4] {
+        for hash in [true, false] {
+            let config = SessionConfig::new().with_target_partitions(partitions);
+            let ctx = serrate::sql::session_with(config);
+            run_all(&ctx, &SORTED.map(str::to_owned)).await;
+            let set = format!("SET datafusion.optimizer.prefer_hash_join = {hash}");
+            batches(&ctx, &set).await.unwrap();
+            for kind in ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"] {
+                for (order, expected) in [
+                    ("b, a", b_a),
+                    ("l.k, b, a", b_a),
+                    ("r.k, b, a", b_a),
+                    ("a, b", a_b),
+                    ("l.k, a, b", a_b),
+                ] {
+                    for first in ["", "k, "] {
+                        let sql = join_sorted(kind, first, order);
+                        let found = rows_or_error(&ctx, &sql).await;
+                        assert_eq!(found, expected, "{sql}, {partitions} partitions");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn stock_joins_still_claim_two_orders() {
+    let stock = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
+    run_all(&stock, &SORTED.map(str::to_owned)).await;
+    let found = rows_or_error(&stock, &join_sorted("JOIN", "", "b, a")).await;
+    assert!(found.starts_with("7 3; 7 5; 7 9; 7 3"), "{found}");
+}
+
+#[tokio::test]
+async fn stock_merge_joins_still_claim_an_order() {
+    let stock = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2));
+    batches(&stock, "SET datafusion.optimizer.prefer_hash_join = false").await.unwrap();
+    let create =
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, true, 'p'), (2, NULL, 'p')) t(id, flag, s)";
+    run_all(&stock, &[create.to_owned()]).await;
+    let sql = "SELECT * FROM t a RIGHT JOIN t b ON a.s = b.s AND b.flag ORDER BY b.s NULLS FIRST, a.s NULLS FIRST";
+    let plan = text(&stock, &format!("EXPLAIN {sql}")).await;
+    let above = plan.split("SortMergeJoinExec").next().unwrap();
+    assert!(!above.contains("SortExec"), "{plan}");
+}
+
 /// DataFusion's own join still fails. Once this test fails, `sql::merge_joins` can be removed.
 #[tokio::test]
 async fn stock_merge_joins_still_fail() {

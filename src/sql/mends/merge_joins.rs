@@ -1,19 +1,20 @@
+//! [`MergeJoinFilters`]: sort-merge joins without conditions beside their keys.
+
 use std::sync::Arc;
 
-use arrow::datatypes::Schema;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::joins::SortMergeJoinExec;
-use datafusion::physical_plan::joins::utils::JoinFilter;
+use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode, SortMergeJoinExec};
 
-/// Physical optimizer rule: declares the columns in the condition of a sort-merge join nullable.
+/// Physical optimizer rule: turns a sort-merge join with a condition beside its keys into a hash join.
 ///
-/// If `datafusion.optimizer.prefer_hash_join` is off, an outer join also evaluates its condition for rows
-/// without a match, with NULL in the columns of the other side. The statement fails if the tables declare
-/// those columns non-nullable. Obsolete once the test `stock_merge_joins_still_fail` fails.
+/// DataFusion 55 plans sort-merge joins if `datafusion.optimizer.prefer_hash_join` is off. With a
+/// condition, they fail over tables with non-nullable columns and over conditions without columns, and
+/// outer ones claim an order that their rows do not have. Obsolete once the tests
+/// `stock_merge_joins_still_fail` and `stock_merge_joins_still_claim_an_order` fail.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct MergeJoinFilters;
 
@@ -27,23 +28,19 @@ impl PhysicalOptimizerRule for MergeJoinFilters {
             let Some(join) = node.downcast_ref::<SortMergeJoinExec>() else {
                 return Ok(Transformed::no(node));
             };
-            let Some(filter) = join.filter() else { return Ok(Transformed::no(node)) };
-            let fields = filter.schema().fields().iter();
-            let fields = fields.map(|field| field.as_ref().clone().with_nullable(true));
-            let schema = Schema::new(fields.collect::<Vec<_>>());
-            let filter = JoinFilter::new(
-                Arc::clone(filter.expression()),
-                filter.column_indices().to_vec(),
-                Arc::new(schema),
-            );
-            let join = SortMergeJoinExec::try_new(
+            if join.filter().is_none() {
+                return Ok(Transformed::no(node));
+            }
+            let join = HashJoinExec::try_new(
                 Arc::clone(join.left()),
                 Arc::clone(join.right()),
                 join.on().to_vec(),
-                Some(filter),
-                join.join_type(),
-                join.sort_options().to_vec(),
+                join.filter().clone(),
+                &join.join_type(),
+                None,
+                PartitionMode::Auto,
                 join.null_equality(),
+                false,
             )?;
             Ok(Transformed::yes(Arc::new(join) as Arc<dyn ExecutionPlan>))
         })?;

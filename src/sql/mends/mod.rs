@@ -14,6 +14,7 @@ pub(in crate::sql) mod empty_queries;
 pub(in crate::sql) mod equations;
 pub(in crate::sql) mod float_keys;
 pub(in crate::sql) mod guarded_rules;
+pub(in crate::sql) mod join_orders;
 pub(in crate::sql) mod lambdas;
 pub(in crate::sql) mod limits;
 pub(in crate::sql) mod merge_joins;

@@ -61,7 +61,8 @@ impl PhysicalOptimizerRule for MovedKeys {
     }
 }
 
-fn has_order(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+/// Whether a plan has a sort or a window.
+pub(super) fn has_order(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     let mut found = false;
     plan.apply(|node| {
         found = node.is::<SortExec>()
