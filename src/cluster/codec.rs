@@ -190,7 +190,7 @@ impl SerrateCodec {
         let header = match portable {
             Portable::BatchSize { rows } => json!({"node": "batch_size", "rows": rows}),
             Portable::DeepStack => json!({"node": "deep_stack"}),
-            Portable::Keyless => json!({"node": "keyless"}),
+            Portable::PlainOrder => json!({"node": "plain_order"}),
             Portable::Paced => json!({"node": "paced"}),
             Portable::SourceOrder { fetch } => json!({"node": "source_order", "fetch": fetch}),
             Portable::Unordered => json!({"node": "unordered"}),
@@ -251,7 +251,7 @@ impl PhysicalExtensionCodec for SerrateCodec {
         let portable = match fields.read_text("node")? {
             "batch_size" => Portable::BatchSize { rows: fields.read_number("rows")? },
             "deep_stack" => Portable::DeepStack,
-            "keyless" => Portable::Keyless,
+            "plain_order" => Portable::PlainOrder,
             "paced" => Portable::Paced,
             "source_order" => Portable::SourceOrder { fetch: fields.optional_number("fetch")? },
             "unordered" => Portable::Unordered,

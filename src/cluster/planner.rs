@@ -46,7 +46,7 @@ const KNOWN: [&str; 35] = [
     "FilterExec",
     "GlobalLimitExec",
     "HashJoinExec",
-    "KeylessExec",
+    "PlainOrderExec",
     "LocalLimitExec",
     "NestExec",
     "NestedLoopJoinExec",

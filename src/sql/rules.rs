@@ -37,6 +37,7 @@ use crate::sql::mends::moved_keys::MovedKeys;
 use crate::sql::mends::multisets::CountedSets;
 use crate::sql::mends::nested_constants::NestedConstants;
 use crate::sql::mends::nested_order::NestedOrder;
+use crate::sql::mends::partition_constants::PartitionConstants;
 use crate::sql::mends::query_values::QueryValues;
 use crate::sql::mends::range_frames::RangeFrames;
 use crate::sql::mends::rows_in::RowsIn;
@@ -312,6 +313,12 @@ static RULES: &[Rule] = &[
         without: "merge joins with a condition fail, or return rows in another order than they claim",
         upstream: &[21197],
         until: Until::Fails("stock_merge_joins_still_fail"),
+    },
+    Rule {
+        step: Step::FirstPhysical(|| Arc::new(PartitionConstants)),
+        without: "`ORDER BY x` does not sort a UNION ALL that ORDER BY a literal and `x` with LIMIT sorts",
+        upstream: &[],
+        until: Until::Fails("stock_merges_still_claim_orders_of_partitions"),
     },
     Rule {
         step: Step::FirstPhysical(|| Arc::new(MovedKeys)),

@@ -23,11 +23,11 @@ use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, ExecutionPlanP
 use crate::config::SerrateOptions;
 use crate::sql::exec::guard::GuardedSource;
 use crate::sql::exec::pacing::PacedExec;
+use crate::sql::exec::plain_order::PlainOrderExec;
 use crate::sql::exec::stack::DeepStackExec;
 use crate::sql::exec::yielding::YieldingExec;
 use crate::sql::mends::conditions::held_functions;
 use crate::sql::mends::float_keys::float_key_function;
-use crate::sql::mends::moved_keys::KeylessExec;
 use crate::sql::mends::sorts::UnorderedExec;
 use crate::sql::order::SourceOrderExec;
 use crate::sql::pushdown::batches::BatchSizeExec;
@@ -44,7 +44,7 @@ const TRAVELS: [&str; 11] = [
     "BatchSizeExec",
     "DeepStackExec",
     "GuardedSource",
-    "KeylessExec",
+    "PlainOrderExec",
     "ListsSource",
     "MedsSource",
     "NrtSource",
@@ -97,7 +97,7 @@ pub(crate) enum Portable {
         reader: Reader,
         preserve_order: bool,
     },
-    Keyless,
+    PlainOrder,
     Meds(MedsScan),
     Paced,
     SourceOrder {
@@ -138,8 +138,8 @@ pub(crate) fn to_portable(node: &Arc<dyn ExecutionPlan>) -> std::result::Result<
     }
     if node.is::<DeepStackExec>() {
         Ok(Portable::DeepStack)
-    } else if node.is::<KeylessExec>() {
-        Ok(Portable::Keyless)
+    } else if node.is::<PlainOrderExec>() {
+        Ok(Portable::PlainOrder)
     } else if node.is::<PacedExec>() {
         Ok(Portable::Paced)
     } else if node.is::<UnorderedExec>() {
@@ -288,7 +288,7 @@ pub(crate) fn from_portable(
                 Portable::BatchSize { rows: 0 } => return plan_err!("the batch size is 0 rows"),
                 Portable::BatchSize { rows } => Arc::new(BatchSizeExec::new(input, rows)),
                 Portable::DeepStack => Arc::new(DeepStackExec::new(input)),
-                Portable::Keyless => Arc::new(KeylessExec::new(input)),
+                Portable::PlainOrder => Arc::new(PlainOrderExec::new(input)),
                 Portable::Paced => Arc::new(PacedExec::new(input)),
                 Portable::SourceOrder { fetch } => Arc::new(SourceOrderExec::new(input, fetch)),
                 Portable::Unordered => Arc::new(UnorderedExec::new(input)),

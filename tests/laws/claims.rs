@@ -19,6 +19,8 @@ use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::equivalence::AcrossPartitions;
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
@@ -127,9 +129,9 @@ impl Claims {
         let schema = node.schema();
         let known = node.equivalence_properties();
         let orders = known.oeq_class().iter().filter_map(|order| Ordered::new(order, &schema));
-        // A scan also claims conditions that it uses to skip row groups alone. A filter above it holds
-        // them for each row.
-        let classes = known.eq_group().iter().filter(|_| !node.is::<DataSourceExec>());
+        // A scan also claims conditions that it uses only to skip row groups. A filter above it applies
+        // them to each row.
+        let classes = known.eq_group().iter().filter(|_| !is_scan(node));
         let equals = classes.filter_map(|class| {
             let constant = class.iter().find_map(|e| known.eq_group().is_expr_constant(e));
             Equal::new(class.iter().cloned().collect(), constant, &schema)
@@ -152,6 +154,18 @@ impl Claims {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether a node returns the rows of a scan, in any partitions.
+fn is_scan(node: &Arc<dyn ExecutionPlan>) -> bool {
+    match node.children()[..] {
+        [] => node.is::<DataSourceExec>(),
+        [input] => {
+            let passes = node.is::<ClaimsExec>() || node.is::<RepartitionExec>();
+            (passes || node.is::<CooperativeExec>()) && is_scan(input)
+        }
+        _ => false,
     }
 }
 

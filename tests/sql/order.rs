@@ -822,3 +822,47 @@ async fn stock_projections_still_move_keys() {
     let plan = text(&ctx, &format!("EXPLAIN {RANKED}")).await;
     assert!(!plan.contains("SortExec: expr=[r@"), "{plan}");
 }
+
+/// Statements whose last ORDER BY is by `x` alone, over rows that were merged by a literal and `x`.
+const MERGED_PARTITIONS: [(&str, &str); 4] = [
+    (
+        "SELECT * FROM (SELECT x, 0 AS c FROM m UNION ALL SELECT x + 1, 1 FROM m ORDER BY c DESC, x LIMIT 9) ORDER BY x",
+        "3 0; 4 1; 5 0; 6 1; 9 0; 10 1",
+    ),
+    (
+        "SELECT x, row_number() OVER (ORDER BY x) FROM (SELECT x, 0 AS c FROM m UNION ALL SELECT x + 1, 1 FROM m
+         ORDER BY c, x LIMIT 9) ORDER BY 2",
+        "3 1; 4 2; 5 3; 6 4; 9 5; 10 6",
+    ),
+    (
+        "SELECT x, count(*) AS n FROM (SELECT x, 0 AS c FROM m UNION ALL SELECT x, 1 FROM m ORDER BY c, x LIMIT 9)
+         GROUP BY x ORDER BY x",
+        "3 2; 5 2; 9 2",
+    ),
+    (
+        "SELECT x, c FROM (SELECT * FROM (SELECT x, 0 AS c FROM m UNION ALL SELECT x + 1, 1 FROM m
+         ORDER BY c DESC, x LIMIT 9) ORDER BY x LIMIT 3) ORDER BY c, x",
+        "3 0; 5 0; 4 1",
+    ),
+];
+
+const UNSORTED: &str = "CREATE TABLE m AS SELECT * FROM (VALUES (5), (3), (9)) t(x)";
+
+#[tokio::test]
+async fn merged_partitions_are_sorted_again() {
+    for partitions in [1, 2, 4] {
+        let ctx = serrate::sql::session_with(one_row_batches(partitions));
+        batches(&ctx, UNSORTED).await.unwrap();
+        for (sql, expected) in MERGED_PARTITIONS {
+            assert_eq!(rows_or_error(&ctx, sql).await, expected, "{partitions} {sql}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn stock_merges_still_claim_orders_of_partitions() {
+    let stock = SessionContext::new_with_config(one_row_batches(1));
+    batches(&stock, UNSORTED).await.unwrap();
+    let (sql, expected) = MERGED_PARTITIONS[0];
+    assert_ne!(rows_or_error(&stock, sql).await, expected);
+}

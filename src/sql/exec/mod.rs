@@ -2,6 +2,7 @@
 
 pub(in crate::sql) mod guard;
 pub(in crate::sql) mod pacing;
+pub(in crate::sql) mod plain_order;
 pub(in crate::sql) mod spool;
 pub(in crate::sql) mod stack;
 pub(in crate::sql) mod yielding;

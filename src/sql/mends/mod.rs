@@ -22,6 +22,7 @@ pub(in crate::sql) mod moved_keys;
 pub(in crate::sql) mod multisets;
 pub(in crate::sql) mod nested_constants;
 pub(in crate::sql) mod nested_order;
+pub(in crate::sql) mod partition_constants;
 pub(in crate::sql) mod query_values;
 pub(in crate::sql) mod range_frames;
 pub(in crate::sql) mod row_filters;

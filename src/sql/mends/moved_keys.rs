@@ -1,23 +1,19 @@
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::common::Constraint;
-use datafusion::common::Constraints;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
-    PlanProperties, ReplaceChildrenOptions,
+    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions,
 };
 
-use crate::sql::exec::{one_input, same_statistics};
+use crate::sql::exec::plain_order::PlainOrderExec;
 
 /// Physical optimizer rule, before DataFusion's: if a projection moves unique columns to another index, hides
 /// from it that they are unique.
@@ -45,7 +41,7 @@ impl PhysicalOptimizerRule for MovedKeys {
             if !moves_keys(projection) {
                 return Ok(Transformed::no(node));
             }
-            let input = Arc::new(KeylessExec::new(Arc::clone(projection.input())));
+            let input = Arc::new(PlainOrderExec::new(Arc::clone(projection.input())));
             let anew = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
             node.replace_children(vec![input], anew).map(Transformed::yes)
         })?;
@@ -84,55 +80,4 @@ fn moves_keys(projection: &ProjectionExec) -> bool {
         let (Constraint::PrimaryKey(places) | Constraint::Unique(places)) = constraint;
         !places.iter().all(stays)
     })
-}
-
-/// Returns the rows of its input and hides which columns are unique.
-#[derive(Debug)]
-pub(in crate::sql) struct KeylessExec {
-    input: Arc<dyn ExecutionPlan>,
-    properties: Arc<PlanProperties>,
-}
-
-impl KeylessExec {
-    pub(in crate::sql) fn new(input: Arc<dyn ExecutionPlan>) -> Self {
-        let known = input.equivalence_properties().clone();
-        let known = known.with_constraints(Constraints::default());
-        let properties = input.properties().as_ref().clone().with_eq_properties(known);
-        Self { input, properties: Arc::new(properties) }
-    }
-
-    fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
-        Self::new(input)
-    }
-}
-
-impl DisplayAs for KeylessExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "KeylessExec")
-    }
-}
-
-impl ExecutionPlan for KeylessExec {
-    fn name(&self) -> &str {
-        "KeylessExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    one_input!();
-    same_statistics!();
-
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        self.input.execute(partition, context)
-    }
 }

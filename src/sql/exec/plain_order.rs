@@ -1,0 +1,66 @@
+//! [`PlainOrderExec`]: rows with fewer claims about their order.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::Constraints;
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+};
+
+use crate::sql::exec::{one_input, same_statistics};
+
+/// Returns the rows of its input. Hides unique columns, and columns that are constant within each
+/// partition but not across partitions.
+#[derive(Debug)]
+pub(in crate::sql) struct PlainOrderExec {
+    input: Arc<dyn ExecutionPlan>,
+    properties: Arc<PlanProperties>,
+}
+
+impl PlainOrderExec {
+    pub(in crate::sql) fn new(input: Arc<dyn ExecutionPlan>) -> Self {
+        let known = input.equivalence_properties().clone();
+        let mut known = known.with_constraints(Constraints::default());
+        known.clear_per_partition_constants();
+        let properties = input.properties().as_ref().clone().with_eq_properties(known);
+        Self { input, properties: Arc::new(properties) }
+    }
+
+    fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
+        Self::new(input)
+    }
+}
+
+impl DisplayAs for PlainOrderExec {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PlainOrderExec")
+    }
+}
+
+impl ExecutionPlan for PlainOrderExec {
+    fn name(&self) -> &str {
+        "PlainOrderExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    one_input!();
+    same_statistics!();
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        self.input.execute(partition, context)
+    }
+}
