@@ -1,4 +1,4 @@
--- Which patients under stress had a diastolic pressure above 80 in the 30 days before an
+-- Which patients with stress on record had a diastolic pressure above 80 in the 30 days before an
 -- emergency, and when were these emergencies?
 SELECT subject_id, ragged_filter(emergency, high)::DATE[] AS emergencies
 FROM (SELECT subject_id, emergency,
