@@ -126,7 +126,7 @@ fn fenced_blocks(page: &str) -> Vec<Block<'_>> {
 }
 
 /// Runs the commands of a session and returns it with what they print now. A command begins with `$ `
-/// and goes on while a double quote is open; all other lines are output.
+/// and goes on while a double quote is open and after a backslash; all other lines are output.
 fn rerun_session(place: &Place, session: &str) -> String {
     let folder = Path::new(env!("CARGO_BIN_EXE_serrate")).parent().unwrap();
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -136,7 +136,7 @@ fn rerun_session(place: &Place, session: &str) -> String {
     let mut command = String::new();
     for line in session.lines() {
         if let Some(start) = line.strip_prefix("$ ") {
-            assert!(command.is_empty(), "a quote is open: {command}");
+            assert!(command.is_empty(), "a command has no end: {command}");
             command.push_str(start);
         } else if command.is_empty() {
             continue;
@@ -146,7 +146,7 @@ fn rerun_session(place: &Place, session: &str) -> String {
         }
         now.push_str(line);
         now.push('\n');
-        if command.matches('"').count() % 2 == 0 {
+        if command.matches('"').count() % 2 == 0 && !command.ends_with('\\') {
             // Both streams go to one pipe, in the order in which they are written.
             let output = Command::new("sh")
                 .args(["-c", &format!("exec 2>&1\n{command}")])
@@ -159,7 +159,7 @@ fn rerun_session(place: &Place, session: &str) -> String {
             command.clear();
         }
     }
-    assert!(command.is_empty(), "a quote is open: {command}");
+    assert!(command.is_empty(), "a command has no end: {command}");
     now
 }
 
