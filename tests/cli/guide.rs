@@ -146,10 +146,11 @@ fn rerun_session(place: &Place, session: &str) -> String {
         }
         now.push_str(line);
         now.push('\n');
-        if command.matches('"').count() % 2 == 0 && !command.ends_with('\\') {
+        if command.matches('"').count().is_multiple_of(2) && !command.ends_with('\\') {
             // Both streams go to one pipe, in the order in which they are written.
             let output = Command::new("sh")
-                .args(["-c", &format!("exec 2>&1\n{command}")])
+                .arg("-c")
+                .arg(format!("exec 2>&1\n{command}"))
                 .current_dir(place.0.path())
                 .env("PATH", &path)
                 .stdin(Stdio::null())
