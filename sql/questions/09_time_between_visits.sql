@@ -1,7 +1,7 @@
 -- How many days pass between visits: mean, median, standard deviation, 90th percentile of each
 -- patient?
 SELECT subject_id, ragged_count(days) AS gaps, round(ragged_mean(days), 1) AS mean,
-       ragged_median(days) AS median, round(ragged_std(days, 1), 1) AS sd,
+       ragged_median(days) AS median, round(ragged_std(days), 1) AS sd,
        round(ragged_quantile(days, 0.9), 1) AS p90
 FROM (SELECT subject_id, date_diff('day', ragged_shift(time, 1), time) AS days
       FROM (SELECT subject_id,
