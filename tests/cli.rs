@@ -7,6 +7,9 @@ mod batches;
 mod convert;
 #[path = "cli/features.rs"]
 mod features;
+#[cfg(unix)]
+#[path = "cli/guide.rs"]
+mod guide;
 #[path = "cli/inspect.rs"]
 mod inspect;
 #[path = "cli/meds.rs"]

@@ -1,20 +1,23 @@
-"""The session of the README runs as it is printed."""
+"""The sessions of the README and of the guide run as they are printed."""
 
 import doctest
 import os
 from pathlib import Path
 
-README = Path(__file__).resolve().parents[1] / "README.md"
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_session(tmp_path):
+@pytest.mark.parametrize("page, least", [("python/README.md", 20), ("docs/guide/from-python.md", 6)])
+def test_session(page, least, tmp_path):
     here = os.getcwd()
-    os.chdir(README.parents[1])
+    os.chdir(ROOT)
     try:
         failed, run = doctest.testfile(
-            str(README), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS,
+            str(ROOT / page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS,
             globs={"folder": tmp_path},
         )
     finally:
         os.chdir(here)
-    assert failed == 0 and run > 20
+    assert failed == 0 and run > least

@@ -1,0 +1,207 @@
+//! The thirty questions of `sql/questions` with their answers, and the pages of `docs/guide`, whose
+//! blocks run as they are printed. `SERRATE_BLESS=1` writes answers and outputs anew.
+
+use std::ops::Range;
+use std::path::Path;
+
+use super::*;
+
+const RECIPES: &str = "docs/guide/recipes.md";
+
+fn root(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// Returns the files of a folder of the repository with this extension, by name.
+fn list_files(folder: &str, extension: &str) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(root(folder))
+        .unwrap()
+        .map(|f| f.unwrap().path())
+        .filter(|p| p.extension().is_some_and(|e| e == extension))
+        .collect();
+    files.sort();
+    files
+}
+
+/// Returns a folder that looks like a clone to the commands of the guide.
+fn make_clone() -> Place {
+    let place = Place::new();
+    for folder in ["sql", "tests"] {
+        std::os::unix::fs::symlink(root(folder), place.path(folder)).unwrap();
+    }
+    place
+}
+
+/// Returns what a script prints on the screen.
+fn show_results(place: &Place, sql: &str) -> String {
+    let said = place.run_with(&["-"], sql);
+    assert_eq!(said.code, 0, "{sql}\n{}", said.err);
+    said.out
+}
+
+/// Writes `now` if answers are blessed, and else adds `file` to `outdated` if it holds anything else.
+fn compare(file: &Path, now: &str, outdated: &mut Vec<String>) {
+    if std::env::var_os("SERRATE_BLESS").is_some() {
+        fs::write(file, now).unwrap();
+        return;
+    }
+    let recorded = fs::read_to_string(file).unwrap_or_default();
+    if recorded != now {
+        let lines = recorded.lines().zip(now.lines());
+        let at = lines.take_while(|(recorded, now)| recorded == now).count();
+        let line = |text: &str| text.lines().nth(at).unwrap_or("(the end)").to_string();
+        outdated.push(format!(
+            "{}:{}:\n  recorded: {}\n  now:      {}",
+            file.display(),
+            at + 1,
+            line(&recorded),
+            line(now)
+        ));
+    }
+}
+
+/// Each script has its answer beside it, and the page of recipes has both, below the question, which
+/// is the comment at the head of the script.
+#[test]
+fn the_thirty_questions_have_the_recorded_answers() {
+    let place = make_clone();
+    let scripts = list_files("sql/questions", "sql");
+    assert_eq!(scripts.len(), 30, "{scripts:?}");
+    let page = fs::read_to_string(root(RECIPES)).unwrap();
+    let mut recipes = page.split("\n## ").next().unwrap().to_string();
+    let mut outdated = Vec::new();
+    for (position, script) in scripts.iter().enumerate() {
+        let answer = place.ok(&[&script.display().to_string(), "-f", "csv"]);
+        compare(&script.with_extension("csv"), &answer, &mut outdated);
+
+        let (number, name) = script.file_stem().unwrap().to_str().unwrap().split_once('_').unwrap();
+        assert_eq!(number, format!("{:02}", position + 1));
+        let title = name[..1].to_uppercase() + &name[1..].replace('_', " ");
+        let text = fs::read_to_string(script).unwrap();
+        let mut question = String::new();
+        let mut statement = String::new();
+        for line in text.lines() {
+            let (part, line) = match line.strip_prefix("-- ") {
+                Some(comment) => (&mut question, comment),
+                None => (&mut statement, line),
+            };
+            part.push_str(line);
+            part.push('\n');
+        }
+        recipes.push_str(&format!(
+            "\n## {}. {title}\n\n{question}\n```sql\n{statement}```\n\n```text\n{}```\n",
+            position + 1,
+            show_results(&place, &statement)
+        ));
+    }
+    compare(&root(RECIPES), &recipes, &mut outdated);
+    assert!(outdated.is_empty(), "{}", outdated.join("\n"));
+}
+
+/// A fenced block of a page.
+struct Block<'a> {
+    language: &'a str,
+    body: Range<usize>,
+}
+
+fn fenced_blocks(page: &str) -> Vec<Block<'_>> {
+    let mut blocks = Vec::new();
+    let mut open = None;
+    let mut start = 0;
+    for line in page.split_inclusive('\n') {
+        let end = start + line.len();
+        if let Some(language) = line.strip_prefix("```") {
+            open = match open {
+                None => Some((language.trim(), end)),
+                Some((language, body)) => {
+                    blocks.push(Block { language, body: body..start });
+                    None
+                }
+            };
+        }
+        start = end;
+    }
+    assert!(open.is_none(), "a block has no end");
+    blocks
+}
+
+/// Runs the commands of a session and returns it with what they print now. A command begins with `$ `
+/// and goes on while a double quote is open and after a backslash; all other lines are output.
+fn rerun_session(place: &Place, session: &str) -> String {
+    let folder = Path::new(env!("CARGO_BIN_EXE_serrate")).parent().unwrap();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(folder.to_path_buf()).chain(std::env::split_paths(&path));
+    let path = std::env::join_paths(folders).unwrap();
+    let mut now = String::new();
+    let mut command = String::new();
+    for line in session.lines() {
+        if let Some(start) = line.strip_prefix("$ ") {
+            assert!(command.is_empty(), "a command has no end: {command}");
+            command.push_str(start);
+        } else if command.is_empty() {
+            continue;
+        } else {
+            command.push('\n');
+            command.push_str(line);
+        }
+        now.push_str(line);
+        now.push('\n');
+        if command.matches('"').count().is_multiple_of(2) && !command.ends_with('\\') {
+            // Both streams go to one pipe, in the order in which they are written.
+            let output = Command::new("sh")
+                .arg("-c")
+                .arg(format!("exec 2>&1\n{command}"))
+                .current_dir(place.0.path())
+                .env("PATH", &path)
+                .stdin(Stdio::null())
+                .output()
+                .unwrap();
+            now.push_str(&String::from_utf8_lossy(&output.stdout));
+            command.clear();
+        }
+    }
+    assert!(command.is_empty(), "a command has no end: {command}");
+    now
+}
+
+/// Returns the page with what its blocks print now: `console` holds commands with their output, and
+/// `text` the output of the block of `sql` before it. The blocks of a page share a folder.
+fn rerun_page(page: &str) -> String {
+    let place = make_clone();
+    let mut now = String::new();
+    let mut copied = 0;
+    let mut printed = None;
+    for block in fenced_blocks(page) {
+        let body = &page[block.body.clone()];
+        let before = printed.take();
+        let fresh = match block.language {
+            "console" => rerun_session(&place, body),
+            "sql" => {
+                printed = Some(show_results(&place, body));
+                continue;
+            }
+            "text" => match before {
+                Some(output) => output,
+                None => continue,
+            },
+            _ => continue,
+        };
+        now.push_str(&page[copied..block.body.start]);
+        now.push_str(&fresh);
+        copied = block.body.end;
+    }
+    now.push_str(&page[copied..]);
+    now
+}
+
+#[test]
+fn the_pages_of_the_guide_show_what_their_blocks_print() {
+    let pages = list_files("docs/guide", "md");
+    assert!(pages.len() >= 4, "{pages:?}");
+    let mut outdated = Vec::new();
+    for page in pages.iter().filter(|p| !p.ends_with(RECIPES)) {
+        let text = fs::read_to_string(page).unwrap();
+        compare(page, &rerun_page(&text), &mut outdated);
+    }
+    assert!(outdated.is_empty(), "{}", outdated.join("\n"));
+}
