@@ -10,8 +10,9 @@ use datafusion::logical_expr::expr::Sort as SortKey;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, Distinct, Expr, ExprFunctionExt, FetchType, Filter, Join, LogicalPlan,
-    LogicalPlanBuilder, Operator, SkipType, Subquery, SubqueryAlias, Union, Window, lit, when,
+    Aggregate, BinaryExpr, Distinct, EmptyRelation, Expr, ExprFunctionExt, FetchType, Filter, Join,
+    LogicalPlan, LogicalPlanBuilder, Operator, SkipType, Subquery, SubqueryAlias, Union, Window,
+    lit, when,
 };
 
 use super::checks::{any_outer, has_grouping_sets};
@@ -239,20 +240,10 @@ impl Bound<'_> {
             .build()?;
         let right: Vec<Column> =
             self.keys.iter().map(|key| Column::new(Some(results.as_str()), key.name())).collect();
-        let null = |plan: &LogicalPlan| -> Result<LogicalPlan> {
-            let done = plan.clone().transform_up(|node| {
-                let node = node.map_expressions(|e| {
-                    let done = self.replace_columns(e, |_, field| {
-                        let null = ScalarValue::try_new_null(field.data_type()).ok()?;
-                        Some(Expr::Literal(null, None))
-                    })?;
-                    Ok(Transformed::yes(done))
-                })?;
-                Ok(Transformed::yes(node.data.recompute_schema()?))
-            })?;
-            Ok(done.data)
-        };
-        let nothing = Filter::try_new(lit(false), Arc::new(null(&node.input)?))?;
+        let nothing = LogicalPlan::EmptyRelation(EmptyRelation {
+            produce_one_row: false,
+            schema: Arc::clone(node.input.schema()),
+        });
         let aggregates = node.aggr_expr.iter().map(|e| {
             self.replace_columns(e.clone(), |_, field| {
                 let null = ScalarValue::try_new_null(field.data_type()).ok()?;
@@ -260,8 +251,7 @@ impl Bound<'_> {
             })
         });
         let aggregates = aggregates.collect::<Result<Vec<_>>>()?;
-        let nothing =
-            Aggregate::try_new(Arc::new(LogicalPlan::Filter(nothing)), Vec::new(), aggregates)?;
+        let nothing = Aggregate::try_new(Arc::new(nothing), Vec::new(), aggregates)?;
         let nothing = LogicalPlan::Aggregate(nothing);
         let shown = nothing.schema().columns().into_iter().zip(&named);
         let shown: Vec<Expr> = shown.map(|(c, n)| Expr::Column(c).alias(n)).collect();
