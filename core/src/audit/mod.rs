@@ -31,7 +31,7 @@ use crate::io::meds_torch::TensorizedCohort;
 pub enum Severity {
     /// A fault that is notable but breaks nothing.
     Warning,
-    /// A fault by which a model trained on the data learns something wrong, or cannot be trained.
+    /// A fault that makes a model learn something wrong from the data, or prevents its training.
     Error,
 }
 

@@ -121,7 +121,7 @@ impl RaggedBatch {
         let at = match (differ.next(), differ.next()) {
             (Some(first), Some(second)) => {
                 return Err(Error::invalid(format!(
-                    "lists differ in length on axes {} and {}, but a batch can have only one such axis; pad the lists of the other",
+                    "lists differ in length on axes {} and {}, but a batch can have only one such axis; pad the lists of the other axis",
                     first + 1,
                     second + 1
                 )));

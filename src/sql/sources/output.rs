@@ -15,7 +15,7 @@ use futures::StreamExt;
 #[derive(Clone, Debug, Default)]
 pub(in crate::sql) struct OutputOptions {
     pub(in crate::sql) overwrite: bool,
-    /// Names of other options that are on.
+    /// Names of the boolean options that are on, except `overwrite`.
     pub(in crate::sql) on: Vec<String>,
 }
 
@@ -31,7 +31,7 @@ impl OutputOptions {
             let name = key.strip_prefix("format.").unwrap_or(key);
             if name != "overwrite" && !known.contains(&name) {
                 if name.starts_with("execution.") {
-                    // An option of the sink, such as `execution.keep_partition_by_columns`.
+                    // Skips an option of the sink, such as `execution.keep_partition_by_columns`.
                     continue;
                 }
                 let all: Vec<_> =
@@ -180,7 +180,7 @@ pub(in crate::sql) async fn write_unless_cancelled<T: Send + 'static>(
     + 'static,
 ) -> Result<T> {
     let (sender, mut receiver) = tokio::sync::mpsc::channel::<Option<Result<RecordBatch>>>(2);
-    // Dropped with this future, which tells the writer that the query was cancelled.
+    // The value `running` is dropped with this future. Then the writer knows that the query was cancelled.
     let running = Arc::new(());
     let watched = Arc::downgrade(&running);
     let writer = tokio::task::spawn_blocking(move || {

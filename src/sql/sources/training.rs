@@ -161,7 +161,7 @@ impl Options {
             }
             (None | Some("end" | "start" | "random" | "balanced"), Some(_)) => {
                 return plan_err!(
-                    "option 'stride' requires window 'step'; set it or remove stride"
+                    "option 'stride' requires window 'step'; set window 'step' or remove 'stride'"
                 );
             }
             (Some(other), _) => {

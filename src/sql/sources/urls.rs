@@ -21,7 +21,8 @@ use crate::sql::sources::empty::refuse_empty;
 use crate::sql::sources::from::files;
 use crate::sql::sources::listing::FilesTable;
 
-/// Resolves a path to a table, and reports why it cannot be read, which DataFusion's factory does not.
+/// Resolves a path to a table. If the path cannot be read, the error gives the reason, which DataFusion's
+/// factory omits.
 #[derive(Debug)]
 pub(in crate::sql) struct PathTables {
     /// Creates tables for paths, and holds the weak reference to the session.

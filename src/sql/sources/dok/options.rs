@@ -85,7 +85,9 @@ fn shape(text: &str) -> Result<Vec<usize>> {
 fn names(text: &str) -> Result<Vec<String>> {
     let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
     if names.iter().any(String::is_empty) {
-        return plan_err!("option 'keys' must be a list of columns such as 'subject_id, code'");
+        return plan_err!(
+            "option 'keys' must be a list of columns such as 'subject_id, code', but '{text}' has an empty name"
+        );
     }
     match first_double(&names) {
         None => Ok(names),
