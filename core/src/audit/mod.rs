@@ -125,8 +125,8 @@ pub struct CheckOptions {
 /// all subjects, the codes, and the labels of one task.
 ///
 /// # Errors
-/// If the folder is neither, a folder cannot be listed, or the labels do not exist. Faults are findings
-/// instead.
+/// If the folder is neither of the two, a folder cannot be listed, or the labels do not exist. Faults are
+/// findings and not errors.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -13,7 +13,7 @@ use crate::io::meds::file::{MedsFile, string_like};
 
 const DAY: i64 = 86_400_000_000;
 
-/// A measurement with the fields that duplicates have in common, and its row.
+/// The fields of a measurement that are compared to find duplicates, and the row of the measurement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
     /// Time in microseconds; `None` for a static fact.

@@ -184,8 +184,8 @@ impl RaggedBatch {
     /// axes.
     ///
     /// # Errors
-    /// If there are no batches, sample sizes differ (the message names the sample), data axes are
-    /// not such a prefix, or a name repeats.
+    /// If there are no batches, sample sizes differ (the message names the sample), the data axes of
+    /// a column are no prefix of those of the longest column, or a name repeats.
     pub fn to_table(columns: &[(&str, &Self)]) -> Result<RaggedTable> {
         let Some((_, first)) = columns.iter().rev().max_by_key(|(_, b)| b.dim()) else {
             return Err(Error::invalid(

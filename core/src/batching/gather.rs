@@ -295,7 +295,7 @@ fn duplicate_error(indices: &Indices, i: usize, first: usize, second: usize, ind
 
 /// Remembers which entries of the current `sample` are written. For each entry, `places` has the
 /// last sample that wrote it and the position of the index in that sample. A new sample need not
-/// clear `places`, because only its own number counts.
+/// clear `places`, because what other samples wrote does not count.
 #[derive(Default)]
 struct WrittenPositions {
     sample: u32,

@@ -96,7 +96,7 @@ async fn infer_listing(
 const FORMATS: [&str; 9] =
     ["arrow", "avro", "csv", "json", "jsonl", "ndjson", "nrt", "parquet", "safetensors"];
 
-/// Returns an error for a folder with files of several formats, of which a listing would read only one.
+/// Returns an error for a folder with files of several formats, because a listing reads only one format.
 async fn one_format(state: &SessionState, url: &str, path: &ListingTableUrl) -> Result<()> {
     if !path.is_collection() || path.get_glob().is_some() {
         return Ok(());

@@ -225,7 +225,7 @@ fn displayed_expr(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
     plain.ok().map(|plain| plain.data)
 }
 
-/// Encloses operands that bind looser than their operator in parentheses, which DataFusion omits in names.
+/// Adds parentheses around operands that bind looser than their operator. DataFusion omits them in names.
 fn with_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
     let loose = |binds: Option<u8>, outer: u8| binds.is_some_and(|own| own < outer);
     let mut changed = false;

@@ -16,7 +16,8 @@ const FEW: usize = 1 << 12;
 /// Maximum number of keys to look up in any file. Each key takes some hundred bytes during planning.
 const MOST: usize = 1 << 17;
 
-/// Maximum number of alternatives (operands of OR) of a condition. If it has more, any key is possible.
+/// Maximum number of alternatives (operands of OR) of a condition. A condition with more may be true for any
+/// key.
 const ALTERNATIVES: usize = 1 << 12;
 
 /// The values that each key column may have in one alternative of a condition. `None` means any value.

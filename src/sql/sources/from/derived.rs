@@ -186,7 +186,7 @@ impl TableProvider for DerivedTable {
     }
 }
 
-/// Adds conditions to a query, below its final sort if it ends with one.
+/// Adds conditions to a query. If the query ends with a sort, the conditions are below the sort.
 fn add_conditions(
     query: LogicalPlan,
     inside: impl Fn(&Expr) -> Result<Expr>,
@@ -211,9 +211,9 @@ async fn plan_ordered(state: &dyn Session, query: &LogicalPlan) -> Result<Arc<dy
     Ok(in_source_order(&plan).unwrap_or(plan))
 }
 
-/// Plans a query that becomes part of a statement, with `partitions` partitions or the session's number.
-/// Leaves dynamic filters to the optimizer's run for the whole statement, because they can be created only
-/// once: a join that has them refuses to swap its sides.
+/// Plans a query that becomes part of a statement, with `partitions` partitions or else the session's number.
+/// Creates no dynamic filters. The optimizer creates them later for the whole statement, and a join that
+/// already has dynamic filters refuses to swap its sides.
 async fn plan_within(
     state: &dyn Session,
     query: &LogicalPlan,

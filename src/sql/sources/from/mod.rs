@@ -3,7 +3,7 @@
 //!
 //! The first argument of a function over queries is a query, in parentheses or as a string, or the name of a
 //! table or file. [`rewrite`] turns each form into a query in parentheses when a statement is parsed, so
-//! that its tables are resolved with those of the statement. The [`TableFunctionsPlanner`] plans it.
+//! that its tables are resolved with those of the statement. The [`TableFunctionsPlanner`] plans the call.
 
 mod axes;
 mod derived;

@@ -54,8 +54,8 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Maps the columns of the table's `schema` to the file. `constants` are the columns with one value
-    /// in the whole file, and `lengths` names the columns of which only the lengths of lists are needed.
+    /// Maps the columns of the table's `schema` to the file. `constants` are the columns with one value in
+    /// the whole file, and `lengths` names the columns that are needed only for the lengths of their lists.
     pub(super) fn try_new(
         input: &Input,
         schema: SchemaRef,

@@ -46,7 +46,8 @@ impl RowFilter {
         Self { conditions }
     }
 
-    /// Removes dynamic filters, because under a LIMIT their timing would decide which rows come first.
+    /// Removes dynamic filters. Under a LIMIT, the moment of their updates would decide which rows come
+    /// first.
     pub(super) fn fixed(&self) -> Self {
         let dynamic = |condition: &Condition| {
             condition.exists(|e| Ok(e.downcast_ref::<DynamicFilterPhysicalExpr>().is_some()))

@@ -66,9 +66,8 @@ pub(super) enum Input {
 }
 
 impl Input {
-    /// Opens a file of an object store with one request. If the file is local, the request returns a file
-    /// handle. If it is remote, the request returns its header, unless `headers` has the header in the cache.
-    /// Errors show a remote file as `name`.
+    /// Opens a file of an object store. One request returns the handle of a local file or the header of a
+    /// remote file; a header in the cache `headers` needs no request. Errors show a remote file as `name`.
     pub(super) async fn open(
         store: &Arc<dyn ObjectStore>,
         meta: &ObjectMeta,

@@ -51,7 +51,7 @@ impl Read {
     }
 }
 
-/// One open file, and what the scan requires of it.
+/// One open file, with the output columns, the conditions and the settings of the scan.
 pub(super) struct Scan {
     pub(super) input: Input,
     pub(super) output: Columns,
@@ -277,7 +277,7 @@ impl Scan {
         Ok(group)
     }
 
-    /// Runs `f`, on a thread for blocking work if it may block on the disk.
+    /// Runs `f`. If reads of the file may block on the disk, `f` runs on a thread for blocking work.
     async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         f: impl FnOnce(&Self) -> Result<T> + Send + 'static,

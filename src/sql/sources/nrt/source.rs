@@ -171,7 +171,7 @@ struct NrtOpener {
     url: ObjectStoreUrl,
     /// The columns to return, in the types of the table.
     schema: SchemaRef,
-    /// Names of the columns of `schema` of which only the lengths of lists are needed.
+    /// Names of the columns of `schema` that are needed only for the lengths of their lists.
     lengths: Vec<String>,
     /// All columns of the table, on which conditions may depend.
     table: TableSchema,

@@ -246,8 +246,8 @@ impl FileFormat for ParquetFileFormat {
     }
 }
 
-/// Returns statistics in which the size of a list column is the size of its values in memory, which the
-/// footer tells. The compressed size says little about the number of values.
+/// Returns statistics in which the size of a list column is the size of its values in memory, computed from
+/// the footer. The compressed size says little about the number of values.
 async fn with_leaves(
     mut statistics: Statistics,
     state: &dyn Session,

@@ -260,7 +260,7 @@ fn read_columns(
     Ok(source.and_then(|source| source.downcast_ref::<ParquetSource>().cloned()))
 }
 
-/// Returns the list columns of which a scan needs only the lengths.
+/// Returns the list columns that a scan needs only for the lengths of their lists.
 pub(super) fn lengths_only(stock: &ParquetSource, lists: &BTreeSet<usize>) -> BTreeSet<usize> {
     let mut looked_at: BTreeSet<usize> = BTreeSet::new();
     let outputs = stock.projection().into_iter().flatten().map(|e| Arc::clone(&e.expr));
