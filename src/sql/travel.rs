@@ -201,13 +201,19 @@ fn files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, St
             (carrier, Reader::Nrt)
         } else if let Some(lists) = source.downcast_ref::<ListsSource>() {
             if lists.has_windows() {
-                return Err("the session itself skips the rows of OFFSET within a file".into());
+                return Err(
+                    "workers cannot skip the rows of OFFSET within a file, so the session scans it"
+                        .into(),
+                );
             }
             (Arc::new(lists.stock().clone()), Reader::Lists { leaves: lists.leaves() })
         } else if source.is::<ParquetSource>() {
             (Arc::clone(source), Reader::Parquet)
         } else {
-            return Err(format!("the session itself reads files of type {}", source.file_type()));
+            return Err(format!(
+                "workers cannot read files of type {}, so the session reads them",
+                source.file_type()
+            ));
         };
     if let Some(parquet) = stock.downcast_ref::<ParquetSource>()
         && is_reordered(parquet)
@@ -238,10 +244,12 @@ fn check_files(files: &FileScanConfig) -> std::result::Result<(), String> {
         return Err("workers cannot adapt the expressions of a scan to each file".into());
     }
     if files.limit.is_some_and(|limit| u32::try_from(limit).is_err()) {
-        return Err("the LIMIT of the scan does not fit 32 bits".into());
+        return Err("the LIMIT of the scan exceeds 2^32 - 1, the maximum for workers".into());
     }
     if files.file_groups.iter().flat_map(FileGroup::iter).any(|file| !file.extensions.is_empty()) {
-        return Err("the session itself skips the rows of OFFSET within a file".into());
+        return Err(
+            "workers cannot skip the rows of OFFSET within a file, so the session scans it".into(),
+        );
     }
     Ok(())
 }

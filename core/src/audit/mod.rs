@@ -147,7 +147,10 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
     } else if !root.exists() {
         return Err(Error::io(
             root,
-            io::Error::new(io::ErrorKind::NotFound, "the folder does not exist"),
+            io::Error::new(
+                io::ErrorKind::NotFound,
+                "the folder does not exist; give the folder of a MEDS data set or a tensorized cohort",
+            ),
         ));
     } else {
         return Err(Error::file(

@@ -37,7 +37,7 @@ impl OutputOptions {
                 let all: Vec<_> =
                     std::iter::once("overwrite").chain(known.iter().copied()).collect();
                 return plan_err!(
-                    "the format {format} has no option '{name}'; its options are {}",
+                    "the format {format} has no option '{name}'; the options of this format are {}",
                     all.join(", ")
                 );
             }

@@ -126,7 +126,7 @@ impl Options {
             } else if !name.starts_with("execution.") {
                 // Every COPY has options `execution.*`; all other options are unknown.
                 return plan_err!(
-                    "the format BATCHES has no option '{name}'; its options are {}",
+                    "the format BATCHES has no option '{name}'; the options of this format are {}",
                     NAMES.join(", ")
                 );
             }

@@ -301,7 +301,10 @@ fn check_into(body: &SetExpr) -> Result<()> {
 
 fn check_select(select: &Select) -> Result<()> {
     if !select.optimizer_hints.is_empty() {
-        return Err(refuse("an optimizer hint", "remove the hint, and change settings with SET"));
+        return Err(refuse(
+            "the optimizer hint of a SELECT",
+            "remove the hint, and change settings with SET",
+        ));
     }
     if let Some(modifiers) = &select.select_modifiers
         && modifiers.is_any_set()

@@ -112,7 +112,7 @@ struct Natural {
 }
 
 impl Natural {
-    /// Returns the query `SELECT * FROM from`, with the visible CTEs.
+    /// Returns a query that selects `*` from `from` and includes the visible CTEs.
     fn query(&self, from: TableWithJoins) -> Option<Query> {
         let mut query = crate::sql::sources::from::parse_query("SELECT * FROM t").ok()?;
         let SetExpr::Select(select) = query.body.as_mut() else { return None };
@@ -400,7 +400,7 @@ fn merge_tables(
                 by_position = true;
                 continue;
             }
-            // On the right side, the table that already merges the column has it, or else the only table
+            // The column is in the table on the right side that already merges it, or else in the only table
             // there.
             let merges = |table: &Table| table.own.iter().any(|(own, _)| same_name(own, &name));
             let right_at = match out[before..].iter().position(merges) {

@@ -127,8 +127,8 @@ pub(in crate::sql) fn windowed(
     }
     let files: Vec<&PartitionedFile> =
         config.file_groups.iter().flat_map(FileGroup::iter).collect();
-    // A limit applies to each of several partitions, so it drops rows between them. A window that ends within
-    // the limit contains none of the dropped rows.
+    // A limit applies to each of several partitions, so rows may be missing between two partitions. A window
+    // that ends within the limit contains only rows before the first missing row.
     let fetch = match (config.limit, config.file_groups.len()) {
         (None, _) => fetch,
         (Some(limit), 1) => Some(fetch.unwrap_or(usize::MAX).min(limit.saturating_sub(skip))),
