@@ -201,13 +201,19 @@ fn files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, St
             (carrier, Reader::Nrt)
         } else if let Some(lists) = source.downcast_ref::<ListsSource>() {
             if lists.has_windows() {
-                return Err("the session itself skips the rows of OFFSET within a file".into());
+                return Err(
+                    "workers cannot skip the rows of OFFSET within a file, so the session scans it"
+                        .into(),
+                );
             }
             (Arc::new(lists.stock().clone()), Reader::Lists { leaves: lists.leaves() })
         } else if source.is::<ParquetSource>() {
             (Arc::clone(source), Reader::Parquet)
         } else {
-            return Err(format!("the session itself reads files of type {}", source.file_type()));
+            return Err(format!(
+                "workers cannot read files of type {}, so the session reads them",
+                source.file_type()
+            ));
         };
     if let Some(parquet) = stock.downcast_ref::<ParquetSource>()
         && is_reordered(parquet)
@@ -238,15 +244,17 @@ fn check_files(files: &FileScanConfig) -> std::result::Result<(), String> {
         return Err("workers cannot adapt the expressions of a scan to each file".into());
     }
     if files.limit.is_some_and(|limit| u32::try_from(limit).is_err()) {
-        return Err("the LIMIT of the scan does not fit 32 bits".into());
+        return Err("the LIMIT of the scan exceeds 2^32 - 1, the maximum for workers".into());
     }
     if files.file_groups.iter().flat_map(FileGroup::iter).any(|file| !file.extensions.is_empty()) {
-        return Err("the session itself skips the rows of OFFSET within a file".into());
+        return Err(
+            "workers cannot skip the rows of OFFSET within a file, so the session scans it".into(),
+        );
     }
     Ok(())
 }
 
-/// Whether a scan reorders row groups. Only its display output contains this.
+/// Whether a scan reorders row groups, which only the display output of its source shows.
 fn is_reordered(source: &ParquetSource) -> bool {
     struct Shown<'a>(&'a ParquetSource);
     impl std::fmt::Display for Shown<'_> {
@@ -285,7 +293,11 @@ pub(crate) fn from_portable(
             };
             let input = Arc::clone(input);
             Ok(match node {
-                Portable::BatchSize { rows: 0 } => return plan_err!("the batch size is 0 rows"),
+                Portable::BatchSize { rows: 0 } => {
+                    return plan_err!(
+                        "the batch size in the received plan is 0 rows instead of at least 1; use the same build of Serrate for the session and its workers"
+                    );
+                }
                 Portable::BatchSize { rows } => Arc::new(BatchSizeExec::new(input, rows)),
                 Portable::DeepStack => Arc::new(DeepStackExec::new(input)),
                 Portable::PlainOrder => Arc::new(PlainOrderExec::new(input)),
@@ -319,17 +331,29 @@ fn files_from_portable(
     preserve_order: bool,
     options: &SerrateOptions,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let wrong = || internal_datafusion_err!("a received scan of files is not encoded as Parquet");
+    let wrong = || {
+        internal_datafusion_err!(
+            "a received scan of files is not encoded as a Parquet scan; use the same build of Serrate for the session and its workers"
+        )
+    };
     let scan = carrier.downcast_ref::<DataSourceExec>().ok_or_else(wrong)?;
     let files = scan.data_source().downcast_ref::<FileScanConfig>().ok_or_else(wrong)?;
     let stock = files.file_source().downcast_ref::<ParquetSource>().ok_or_else(wrong)?;
     let source: Arc<dyn FileSource> = match reader {
         Reader::Nrt => nrt_source(stock, options)?,
         Reader::Parquet => Arc::new(GuardedSource::new(Arc::new(stock.clone()))),
-        Reader::Lists { leaves: 0 } => return plan_err!("the batch size is 0 leaves"),
+        Reader::Lists { leaves: 0 } => {
+            return plan_err!(
+                "the batch size in the received plan is 0 leaves instead of at least 1; use the same build of Serrate for the session and its workers"
+            );
+        }
         Reader::Lists { leaves } => match ListsSource::new(stock.clone(), leaves, Vec::new()) {
             Some(lists) => Arc::new(GuardedSource::new(Arc::new(lists))),
-            None => return plan_err!("a received scan for lists has no list column"),
+            None => {
+                return plan_err!(
+                    "a received scan for the list decoder has no list column; use the same build of Serrate for the session and its workers"
+                );
+            }
         },
     };
     let mut files = files.clone();
@@ -353,7 +377,11 @@ fn nrt_source(carrier: &ParquetSource, options: &SerrateOptions) -> Result<Arc<d
                 .all(|f| matches!(f, datafusion::physical_plan::filter_pushdown::PushedDown::Yes));
         source = match answer.updated_node {
             Some(source) if all => source,
-            _ => return plan_err!("the scan of .nrt files cannot evaluate its conditions"),
+            _ => {
+                return plan_err!(
+                    "a received scan of .nrt files cannot evaluate its conditions; use the same build of Serrate for the session and its workers"
+                );
+            }
         };
     }
     let Some(projection) = carrier.projection() else {
@@ -369,7 +397,8 @@ fn nrt_source(carrier: &ParquetSource, options: &SerrateOptions) -> Result<Arc<d
     }
 }
 
-/// Returns the functions that rules insert into plans. Statements cannot name them; sessions lack them.
+/// Returns the functions that rules insert into plans. Sessions do not register them, so statements cannot
+/// name them.
 pub(crate) fn hidden_functions() -> Vec<Arc<ScalarUDF>> {
     let mut functions = held_functions().to_vec();
     functions.push(Arc::new(float_key_function()));
@@ -383,7 +412,8 @@ pub(crate) struct Division {
     pub(crate) bytes: Option<u64>,
 }
 
-/// Returns how to divide a scan among processes, `None` if nothing can be divided, or why it must not be.
+/// Returns how to divide a scan among processes, or `None` if there is nothing to divide. If the scan must
+/// not be divided, the error is the reason.
 pub(crate) fn division_of(
     leaf: &Arc<dyn ExecutionPlan>,
 ) -> std::result::Result<Option<Division>, String> {

@@ -99,7 +99,7 @@ impl RaggedArray {
                 DataType::FixedSizeList(_, _) => open_fixed_list(current.as_fixed_size_list())?,
                 found @ (DataType::ListView(_) | DataType::LargeListView(_)) => {
                     return Err(Error::type_of(
-                        "a ragged array",
+                        "conversion to a ragged array",
                         "a List, LargeList or FixedSizeList (cast the array first)",
                         found,
                     ));
@@ -181,8 +181,8 @@ pub fn lists_as<'a>(
     for level in levels {
         let (kind, field) = list_kind(current).ok_or_else(|| {
             Error::type_of(
-                "conversion to Arrow",
-                "a type with as many list levels as the array has",
+                "the target type of a conversion to Arrow",
+                "a list type with one level per list axis of the array",
                 target,
             )
         })?;
@@ -218,8 +218,9 @@ fn open_list<O: OffsetSizeTrait>(list: &GenericListArray<O>) -> Result<(ListAxis
 }
 
 fn open_fixed_list(list: &FixedSizeListArray) -> Result<(ListAxis, ArrayRef)> {
-    let size = usize::try_from(list.value_length())
-        .map_err(|_| Error::invalid("the size of a FixedSizeList is negative"))?;
+    let size = usize::try_from(list.value_length()).map_err(|_| {
+        Error::invalid("the array is a FixedSizeList of negative size; use a size of 0 or more")
+    })?;
     let nulls = list.nulls().filter(|n| n.null_count() > 0);
     match nulls {
         Some(nulls) => drop_null_children(nulls, |i| i * size..(i + 1) * size, list.values()),
@@ -265,8 +266,11 @@ fn wrap_in_lists(
         }
         ListKind::FixedSizeList(n) => {
             let lists = layout.lists();
-            let size = usize::try_from(n)
-                .map_err(|_| Error::invalid("the size of a FixedSizeList is negative"))?;
+            let size = usize::try_from(n).map_err(|_| {
+                Error::invalid(
+                    "the target type is a FixedSizeList of negative size; use a size of 0 or more",
+                )
+            })?;
             let is_valid = |i| nulls.as_ref().is_none_or(|n| n.is_valid(i));
             if let Some(i) = (0..lists).find(|i| is_valid(*i) && layout.length(*i) != size) {
                 return Err(Error::invalid(format!(
@@ -276,7 +280,7 @@ fn wrap_in_lists(
             }
             let child = match &nulls {
                 None => child,
-                // A null list occupies `size` slots in an Arrow FixedSizeList.
+                // In an Arrow FixedSizeList, a null list has `size` children, too.
                 Some(n) => {
                     let data = child.to_data();
                     let mut all = MutableArrayData::new(vec![&data], true, child.len());

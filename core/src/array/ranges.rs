@@ -116,7 +116,8 @@ pub(crate) fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Resul
 /// Bytes per copy within a short range; a copy of constant size needs no call of `memcpy`.
 const PIECE: usize = 64;
 
-/// Lengths in bytes of ranges to copy in pieces of [`PIECE`]; the last may extend past the end.
+/// Lengths in bytes of the ranges that are copied in pieces of [`PIECE`] bytes. The last piece may
+/// extend past the end of a range.
 const SHORT: Range<usize> = PIECE / 2..16 * PIECE;
 
 /// Concatenates ranges of values from byte slices; `len` values of `width` bytes in total.

@@ -20,7 +20,10 @@ use crate::io::meds::labels::{KEYS, list_kinds, list_tasks, read_label_keys};
 pub(super) fn check_labels(folder: &Path, log: &mut Log) -> Result<u64> {
     let mut labels = 0;
     if !folder.exists() {
-        return Err(crate::Error::file(folder, "the file or folder of labels does not exist"));
+        return Err(crate::Error::file(
+            folder,
+            "the file or folder of labels does not exist; give labels in the MEDS format",
+        ));
     }
     if !folder.is_dir() {
         return LabelTask::default().check_file(folder, "", log);

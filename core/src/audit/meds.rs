@@ -67,7 +67,7 @@ pub(super) fn check_meds(root: &Path, log: &mut Log) -> Result<Audit> {
                 &path,
                 String::new,
                 error_text(&e),
-                "rows in the MEDS format",
+                "rows that can be read in the MEDS format",
             ),
         }
     }

@@ -31,7 +31,7 @@ use crate::io::meds_torch::TensorizedCohort;
 pub enum Severity {
     /// A fault that is notable but breaks nothing.
     Warning,
-    /// A fault by which a model trained on the data learns something wrong, or cannot be trained.
+    /// A fault that makes a model learn something wrong from the data, or prevents its training.
     Error,
 }
 
@@ -125,8 +125,8 @@ pub struct CheckOptions {
 /// all subjects, the codes, and the labels of one task.
 ///
 /// # Errors
-/// If the folder is neither, a folder cannot be listed, or the labels do not exist. Faults are findings
-/// instead.
+/// If the folder is neither of the two, a folder cannot be listed, or the labels do not exist. Faults are
+/// findings and not errors.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -147,7 +147,10 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
     } else if !root.exists() {
         return Err(Error::io(
             root,
-            io::Error::new(io::ErrorKind::NotFound, "the folder does not exist"),
+            io::Error::new(
+                io::ErrorKind::NotFound,
+                "the folder does not exist; give the folder of a MEDS data set or a tensorized cohort",
+            ),
         ));
     } else {
         return Err(Error::file(

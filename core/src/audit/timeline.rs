@@ -13,7 +13,7 @@ use crate::io::meds::file::{MedsFile, string_like};
 
 const DAY: i64 = 86_400_000_000;
 
-/// The fields of a measurement by which duplicates are recognized.
+/// The fields of a measurement that are compared to find duplicates, and the row of the measurement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
     /// Time in microseconds; `None` for a static fact.
@@ -34,7 +34,8 @@ pub(super) struct SubjectTimeline {
     before_birth: Tally,
     after_death: Tally,
     doubled: Tally,
-    /// Possible duplicates, as group and row, in a file with text values that may distinguish them.
+    /// Possible duplicates, each with the number of its group of equal measurements and its row. Only a file
+    /// with text values has candidates, because texts may distinguish them.
     candidates: Vec<(u32, usize)>,
     groups: u32,
     texts: bool,
@@ -63,7 +64,8 @@ impl SubjectTimeline {
         ended
     }
 
-    /// Ends the current subject; returns the subject, first and last time, or `None` without a time.
+    /// Ends the current subject. Returns the subject with its first and last time, or `None` if all its
+    /// measurements lack a time.
     pub(super) fn end_subject(&mut self, codes: &CodeTable) -> Option<(i64, i64, i64)> {
         let span = self.count_outside_life(codes);
         self.count_duplicates(codes);

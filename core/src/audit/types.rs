@@ -94,7 +94,7 @@ fn meds_type(name: &str) -> Option<DataType> {
     })
 }
 
-/// Returns the expected type of a MEDS column that cannot be read; `None` if it can.
+/// Returns the expected type of a MEDS column that cannot be read; `None` if the column can be read.
 pub(super) fn refuse_type(name: &str, found: &DataType) -> Option<&'static str> {
     use DataType::{Date32, Date64, Null, Timestamp};
     let (fits, expected) = match name {

@@ -50,8 +50,9 @@ impl ApplyOutput for (DenseTensor, DenseTensor, DenseTensor) {
 
 impl RaggedBatch {
     /// Applies a function to the padded [`tensor`](Self::tensor) and converts each returned tensor
-    /// to a batch. The function returns one or several tensors (a tuple or a `Vec`) of any type and
-    /// data axes, with the same batch axes, non-uniform axis, size along it and slots of entries.
+    /// to a batch. The function returns one or several tensors (a tuple or a `Vec`). Their type and
+    /// data axes may change; the batch axes, the non-uniform axis, its size and the places of the
+    /// entries must not.
     ///
     /// For functions of single entries, [`apply_to_values`](Self::apply_to_values) avoids padding.
     ///

@@ -50,7 +50,7 @@ impl SampleSizes {
                 }
                 if let Some(i) = (0..lengths.len()).find(|i| lengths[*i] != counted[*i]) {
                     return Err(Error::invalid(format!(
-                        "{} has {} entries in the mask but {} by its sample size; both must agree",
+                        "{} has {} entries in the mask but {} by its sample size; the two numbers must be equal",
                         name_sample(&batch_shape, i),
                         counted[i],
                         lengths[i]
@@ -80,7 +80,7 @@ impl SampleSizes {
         let width = tensor.shape()[dim];
         if let Some(mask) = self.mask_width.filter(|m| *m != width) {
             return Err(Error::invalid(format!(
-                "the last axis of the mask has the size {mask}, but the non-uniform axis of the tensor has the size {width}; both must be equal"
+                "the last axis of the mask has the size {mask}, but the non-uniform axis of the tensor has the size {width}; the two sizes must be equal"
             )));
         }
         Ok((dim, width))
@@ -113,7 +113,7 @@ impl RaggedBatch {
     /// assert_eq!(batch.mask()?.to_string(), "bool[2, 2] [[true, false], [true, true]]");
     /// let wrong = DenseTensor::from_bools([2, 2], [true, true, true, true])?;
     /// let e = RaggedBatch::try_new(&t, Some(&wrong), Some(&sizes), None).unwrap_err();
-    /// assert_eq!(e.to_string(), "sample 0 has 2 entries in the mask but 1 by its sample size; both must agree");
+    /// assert_eq!(e.to_string(), "sample 0 has 2 entries in the mask but 1 by its sample size; the two numbers must be equal");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
@@ -244,10 +244,10 @@ impl RaggedBatch {
         Self::from_parts(Arc::new(structure), values, non_uniform_dim)
     }
 
-    /// Returns a batch of other data with the sample sizes of this batch. The padded tensor may
-    /// have any type and data axes, but must have the batch axes of this batch and its size along
-    /// the non-uniform axis (by default the non-uniform axis of this batch; negative axes count
-    /// from the end). Sizes and mask are shared.
+    /// Returns a batch of other data with the sample sizes of this batch. The padded tensor may have any type
+    /// and data axes. Its batch axes, and its size along the non-uniform axis, must be the same as in this
+    /// batch. The non-uniform axis is by default that of this batch; negative axes count from the end. Sizes
+    /// and mask are shared.
     ///
     /// # Errors
     /// If the batch axes or the size of the non-uniform axis differ, or the axis does not exist.
@@ -268,7 +268,7 @@ impl RaggedBatch {
         check_dim(dim, batch, tensor.ndim())?;
         if tensor.shape()[dim] != self.max_sample_size() {
             return Err(Error::invalid(format!(
-                "the tensor has the size {} along the non-uniform axis {dim}, but the batch has the size {}; both must be equal",
+                "the tensor has the size {} along the non-uniform axis {dim}, but the batch has the size {}; the two sizes must be equal",
                 tensor.shape()[dim],
                 self.max_sample_size()
             )));

@@ -121,7 +121,7 @@ impl RaggedBatch {
         let at = match (differ.next(), differ.next()) {
             (Some(first), Some(second)) => {
                 return Err(Error::invalid(format!(
-                    "lists differ in length on axes {} and {}, but a batch can have only one such axis; pad the lists of the other",
+                    "lists differ in length on axes {} and {}, but a batch can have only one such axis; pad the lists of the other axis",
                     first + 1,
                     second + 1
                 )));
@@ -184,8 +184,8 @@ impl RaggedBatch {
     /// axes.
     ///
     /// # Errors
-    /// If there are no batches, sample sizes differ (the message names the sample), data axes are
-    /// not such a prefix, or a name repeats.
+    /// If there are no batches, sample sizes differ (the message names the sample), the data axes of
+    /// a column are no prefix of those of the longest column, or a name repeats.
     pub fn to_table(columns: &[(&str, &Self)]) -> Result<RaggedTable> {
         let Some((_, first)) = columns.iter().rev().max_by_key(|(_, b)| b.dim()) else {
             return Err(Error::invalid(

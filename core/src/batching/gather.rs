@@ -220,8 +220,9 @@ pub(super) fn scatter_entries(
     }
     let (entry, dtype) = (from.entry_bytes(), from.values.dtype());
     let bytes = saturating_product(&target.shape).checked_mul(dtype.size());
-    let bytes =
-        bytes.ok_or_else(|| Error::invalid("the target has more bytes than memory can address"))?;
+    let bytes = bytes.ok_or_else(|| {
+        Error::invalid("the target has more bytes than memory can address; use fewer targets")
+    })?;
     let buffer = with_positions!(indices, ids => {
         if entry == 0 {
             check_positions(target.layout, ids, indices, target.limit)?;
@@ -292,8 +293,9 @@ fn duplicate_error(indices: &Indices, i: usize, first: usize, second: usize, ind
     ))
 }
 
-/// For each entry of a sample: the last sample that wrote the entry, and the position of the index
-/// in that sample. Samples need no reset, because only entries written by `sample` count.
+/// Remembers which entries of the current `sample` are written. For each entry, `places` has the
+/// last sample that wrote it and the position of the index in that sample. A new sample need not
+/// clear `places`, because what other samples wrote does not count.
 #[derive(Default)]
 struct WrittenPositions {
     sample: u32,
@@ -312,7 +314,8 @@ impl WrittenPositions {
         }
     }
 
-    /// Returns the position that already wrote entry `k`; otherwise records `j` as that position.
+    /// Returns the position of the index that already wrote entry `k` of this sample. Otherwise
+    /// records position `j` and returns `None`.
     fn record_write(&mut self, k: usize, j: usize) -> Option<usize> {
         let (sample, index) = self.places.get_mut(k)?;
         if *sample == self.sample {

@@ -18,7 +18,7 @@ pub enum BeyondSample {
     /// default), and writes are dropped. Negative indices count from the end of the padded axis.
     #[default]
     Filler,
-    /// Such an index is out of range. Negative indices count from the end of the sample.
+    /// An index of filler is out of range. Negative indices count from the end of the sample.
     Error,
 }
 

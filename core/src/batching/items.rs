@@ -173,7 +173,7 @@ impl RaggedBatch {
         let shape = self.shape();
         if element_count(&shape).is_none() {
             return Err(Error::invalid(format!(
-                "a padded batch of shape {shape:?} has more items than memory can address"
+                "a padded batch of shape {shape:?} has more items than memory can address; use a smaller batch"
             )));
         }
         let selection = Selection::new(&shape, index)?;

@@ -55,7 +55,7 @@ impl MaskedData {
         let width = mask.shape()[batch_shape.len()];
         if width != entries.width {
             return Err(Error::invalid(format!(
-                "the data has the size {} along the non-uniform axis, but the mask has the size {width}; both must be equal",
+                "the data has the size {} along the non-uniform axis, but the mask has the size {width}; the two sizes must be equal",
                 entries.width
             )));
         }
@@ -207,7 +207,7 @@ pub fn batched_bool_indexing_write(
     let masked = MaskedData::new(&into, &output_mask.into())?;
     if to_write.batch_shape() != masked.batch_shape {
         return Err(Error::invalid(format!(
-            "the entries to write have batch axes of shape {:?}, but the mask has batch axes of shape {:?}; both must be equal",
+            "the entries to write have batch axes of shape {:?}, but the mask has batch axes of shape {:?}; the two shapes must be equal",
             to_write.batch_shape(),
             masked.batch_shape
         )));

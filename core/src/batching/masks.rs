@@ -19,14 +19,14 @@ impl Flags {
     /// Reads a mask from a tensor `[batch axes.., entries]` or from a batch without data axes.
     /// Returns an error if the mask is not bool or has data axes.
     pub(super) fn new(mask: &AnyBatch, batch_dims: usize) -> Result<Self> {
-        let refuse = |why: String| Err(Error::invalid(format!("a mask {why}")));
+        let refuse = |why: String| Err(Error::invalid(format!("invalid mask: {why}")));
         if mask.dtype() != DType::Bool {
-            return refuse(format!("must be bool, not {}", mask.dtype()));
+            return refuse(format!("a mask must be bool, not {}", mask.dtype()));
         }
         let shape = mask.shape();
         match mask {
             _ if shape.len() != batch_dims + 1 => refuse(format!(
-                "must have {batch_dims} batch axes and one axis of entries, but has the shape {shape:?}"
+                "a mask must have {batch_dims} batch axes and one axis of entries, but this one has the shape {shape:?}"
             )),
             AnyBatch::Ragged(batch) => {
                 Ok(Self { values: batch.values().clone(), layout: batch.offsets().clone().into() })
@@ -124,9 +124,9 @@ pub fn get_indices_from_mask(mask: impl Into<AnyBatch>) -> Result<RaggedBatch> {
     RaggedBatch::from_parts(structure.into(), values, 1)
 }
 
-/// Returns, for each sample, `mask_num_targets` booleans that are true at its indices: a `Bool`
-/// tensor `[batch axes.., mask_num_targets]`. Order and repeats are ignored; negative indices count
-/// from the end.
+/// Returns, for each sample, `mask_num_targets` booleans that are true at the indices of the sample:
+/// a `Bool` tensor `[batch axes.., mask_num_targets]`. Order and repeats are ignored; negative
+/// indices count from the end.
 ///
 /// ```
 /// # use serrate_core as serrate;

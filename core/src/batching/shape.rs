@@ -290,7 +290,7 @@ impl RaggedBatch {
         self.with_values(self.values().reshape(shape)?, non_uniform)
     }
 
-    /// Swaps the non-uniform axis with axis `dim` of the tensor. Copies only if they are not
+    /// Swaps the non-uniform axis with axis `dim` of the tensor. Copies only if the two axes are not
     /// adjacent.
     ///
     /// # Errors

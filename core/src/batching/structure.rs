@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug)]
 pub(super) struct SampleStructure {
     batch_shape: Vec<usize>,
-    /// Entries of each sample, starting at zero.
+    /// Offsets of the entries of each sample; the first offset is zero.
     offsets: Offsets,
     /// Size of the non-uniform axis of the padded tensor, at least the size of the largest sample.
     width: usize,
@@ -22,8 +22,9 @@ pub(super) struct SampleStructure {
 }
 
 impl SampleStructure {
-    /// `width` defaults to the size of the largest sample. Returns an error if there are no batch
-    /// axes, their product is not the number of samples, or a sample is larger than `width`.
+    /// Creates a structure with `width`, by default the size of the largest sample. Returns an error
+    /// if there are no batch axes, the product of their sizes is not the number of samples, or a
+    /// sample is larger than `width`.
     pub(super) fn try_new(
         batch_shape: Vec<usize>,
         offsets: Offsets,
@@ -89,7 +90,7 @@ impl SampleStructure {
     pub(super) fn check_same_sizes(&self, other: &Self, what: &str) -> Result<()> {
         if self.batch_shape != other.batch_shape {
             return Err(Error::invalid(format!(
-                "{what} have batch axes of shape {:?} and {:?}; they must be equal",
+                "{what} have batch axes of shape {:?} and {:?}; the two shapes must be equal",
                 self.batch_shape, other.batch_shape
             )));
         }
@@ -135,7 +136,7 @@ pub(super) fn get_or_compute(
         return Ok(made);
     }
     let made = make()?;
-    // Another thread may have stored its tensor first, which is equal.
+    // Another thread may have stored a tensor first. Both tensors are equal.
     Ok(cell.get_or_init(|| made))
 }
 

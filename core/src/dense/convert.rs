@@ -157,7 +157,7 @@ impl DenseTensor {
             let item = Arc::new(Field::new_list_field(array.data_type().clone(), false));
             let lists = super::tensor::element_count(&self.shape()[..axis]).ok_or_else(|| {
                 Error::invalid(
-                    "the tensor has more lists along its inner axes than memory can address",
+                    "the tensor has more lists along its inner axes than memory can address; reshape it to fewer axes first",
                 )
             })?;
             let size = count_row_elements(&self.shape()[axis..=axis])?;
@@ -193,8 +193,11 @@ impl DenseTensor {
                 )));
             }
             let Some(list) = current.as_fixed_size_list_opt() else { break };
-            let size = usize::try_from(list.value_length())
-                .map_err(|_| Error::invalid("the array has a FixedSizeList of negative size"))?;
+            let size = usize::try_from(list.value_length()).map_err(|_| {
+                Error::invalid(
+                    "the array has a FixedSizeList of negative size; use a size of 0 or more",
+                )
+            })?;
             // The values of a sliced array are already sliced.
             let inner = list.values().slice(0, list.len() * size);
             shape.push(size);
@@ -203,7 +206,7 @@ impl DenseTensor {
         if let DataType::List(_) | DataType::LargeList(_) = current.data_type() {
             return Err(Error::type_of(
                 "a tensor",
-                "FixedSizeList or flat numbers (densify ragged lists first)",
+                "flat numbers, or numbers in FixedSizeLists (densify ragged lists first)",
                 current.data_type(),
             ));
         }

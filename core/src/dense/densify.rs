@@ -341,7 +341,9 @@ impl LeafWriter {
     fn new(array: &RaggedArray, options: &DenseOptions, dtype: DType, what: &str) -> Result<Self> {
         let named = |e: Error| match e {
             Error::Invalid(m) => Error::invalid(format!("{what}: {m}")),
-            Error::Arrow(e) => Error::invalid(format!("{what}: cannot convert to {dtype}: {e}")),
+            Error::Arrow(e) => {
+                Error::invalid(format!("{what}: the values cannot be converted to {dtype}: {e}"))
+            }
             e => e,
         };
         let fill = options.fill.unwrap_or(Fill::Bool(false));

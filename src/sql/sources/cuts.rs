@@ -27,7 +27,8 @@ pub(in crate::sql) fn elements(table: &RaggedTable, row: usize, axis: usize) -> 
     Ok(position)
 }
 
-/// Returns how many rows from `rows.start` on hold at most `limit` elements of `axis`, at least 1.
+/// Returns the number of rows from `rows.start` on that together have at most `limit` elements of `axis`, but
+/// at least 1.
 pub(in crate::sql) fn rows_within(
     table: &RaggedTable,
     rows: Range<usize>,
@@ -130,7 +131,7 @@ impl Cut {
         let column = &table.columns()[column];
         let window = &self.windows[column.axis()];
         let values = match column.values() {
-            // A slice would count the nulls again.
+            // The complete array is shared, because a slice would count its nulls again.
             all if window.len() == all.len() => Arc::clone(all),
             some => some.slice(window.start, window.len()),
         };
@@ -164,7 +165,8 @@ impl Cut {
     }
 }
 
-/// A [`Cut`] with its column arrays, each with values and as [`hollow`], created on first use.
+/// A [`Cut`] with two arrays per column: one with values, and one as [`hollow`]. Each is created on first
+/// use.
 #[derive(Debug)]
 pub(in crate::sql) struct WithArrays {
     cut: Cut,
@@ -235,7 +237,8 @@ impl Cuts {
         if let Some(cuts) = self.find(way) {
             return Ok(Some(cuts));
         }
-        // Elements of the last axis are leaves, which need no offsets.
+        // Counts the elements of all axes except the last one. The last axis has the leaves, which need no
+        // offsets.
         let windows = table.windows(way.rows.clone())?;
         let lists: usize = windows.iter().rev().skip(1).map(ExactSizeIterator::len).sum();
         let bytes = lists.saturating_mul(size_of::<i64>());

@@ -11,7 +11,7 @@ use crate::sql::sources::urls::shown_location;
 /// Formats whose files always have a header.
 const WITH_HEADERS: [&str; 4] = ["nrt", "safetensors", "parquet", "arrow"];
 
-/// Returns an error for a file of 0 bytes in a format with a header. DataFusion would read it as no rows.
+/// Returns an error for a file of 0 bytes in a format with a header. DataFusion would return no rows instead.
 pub(in crate::sql) async fn refuse_empty(
     state: &dyn Session,
     url: &ListingTableUrl,

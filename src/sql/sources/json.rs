@@ -17,8 +17,8 @@ use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 
 use crate::sql::sources::urls::shown_location;
 
-/// Returns the format for a list of records, if `format` is uncompressed JSON whose form was not specified.
-/// The first character of a compressed file does not show the form.
+/// Returns the format for a list of records if `format` is uncompressed JSON and its form was not specified,
+/// otherwise `None`. The first character of a compressed file does not show the form.
 pub(in crate::sql) fn as_array(format: &Arc<dyn FileFormat>) -> Option<Arc<dyn FileFormat>> {
     let any: &dyn Any = format.as_ref();
     let json = any.downcast_ref::<JsonFormat>()?;

@@ -223,7 +223,7 @@ impl MedsSource {
         let shards = shard_names(&folder);
         if shards != scan.shards {
             return plan_err!(
-                "{}: the folder has {} shards on this worker and {} where the query was planned, or other names; every machine must see the same files",
+                "{}: the {} shards on this worker are not the {} shards for which the query was planned; every machine must see the same files",
                 scan.root.display(),
                 shards.len(),
                 scan.shards.len()

@@ -15,7 +15,7 @@ use futures::StreamExt;
 #[derive(Clone, Debug, Default)]
 pub(in crate::sql) struct OutputOptions {
     pub(in crate::sql) overwrite: bool,
-    /// Names of other options that are on.
+    /// Names of the boolean options that are on, except `overwrite`.
     pub(in crate::sql) on: Vec<String>,
 }
 
@@ -31,13 +31,13 @@ impl OutputOptions {
             let name = key.strip_prefix("format.").unwrap_or(key);
             if name != "overwrite" && !known.contains(&name) {
                 if name.starts_with("execution.") {
-                    // An option of the sink, such as `execution.keep_partition_by_columns`.
+                    // Skips an option of the sink, such as `execution.keep_partition_by_columns`.
                     continue;
                 }
                 let all: Vec<_> =
                     std::iter::once("overwrite").chain(known.iter().copied()).collect();
                 return plan_err!(
-                    "the format {format} has no option '{name}'; its options are {}",
+                    "the format {format} has no option '{name}'; the options of this format are {}",
                     all.join(", ")
                 );
             }
@@ -172,7 +172,7 @@ pub(in crate::sql) async fn write_blocking<T: Send + 'static>(
     write_unless_cancelled(data, |batches, _| write(batches)).await
 }
 
-/// Like [`write_blocking`], for a `write` that also asks during its work whether the query was dropped.
+/// Like [`write_blocking`], for a `write` that also checks during its work whether the query was dropped.
 pub(in crate::sql) async fn write_unless_cancelled<T: Send + 'static>(
     mut data: SendableRecordBatchStream,
     write: impl FnOnce(&mut dyn Iterator<Item = Result<RecordBatch>>, &dyn Fn() -> bool) -> Result<T>
@@ -180,7 +180,7 @@ pub(in crate::sql) async fn write_unless_cancelled<T: Send + 'static>(
     + 'static,
 ) -> Result<T> {
     let (sender, mut receiver) = tokio::sync::mpsc::channel::<Option<Result<RecordBatch>>>(2);
-    // Dropped with this future, which tells the writer that the query was cancelled.
+    // The value `running` is dropped with this future. Then the writer knows that the query was cancelled.
     let running = Arc::new(());
     let watched = Arc::downgrade(&running);
     let writer = tokio::task::spawn_blocking(move || {

@@ -28,8 +28,8 @@ use crate::table::RaggedTable;
 /// A [`RaggedTable`] as a SQL table.
 ///
 /// Columns are sibling lists. Partitions are ranges of rows with about equal numbers of leaves.
-/// Batches hold about `serrate.leaf_batch_size` leaves, copy no values, and report only their own
-/// extent of the shared buffers as memory. The number of rows in the statistics is exact.
+/// Batches hold about `serrate.leaf_batch_size` leaves, copy no values, and count only their own part of the
+/// shared buffers as memory. The number of rows in the statistics is exact.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -164,7 +164,8 @@ fn statistics(table: &RaggedTable, columns: &[usize], rows: usize) -> Statistics
     }
 }
 
-/// Maximum number of lists for which one thread is used, which takes a fraction of a millisecond.
+/// Maximum number of lists whose lengths are scanned by one thread. Such a scan takes a fraction of a
+/// millisecond.
 const FEW_LISTS: usize = 1 << 19;
 
 /// A source of ranges of rows of a table.
@@ -180,9 +181,9 @@ pub(in crate::sql) struct TableSource {
 }
 
 impl TableSource {
-    /// Returns the same source for a query that needs only the lengths of lists: rows determine the batches,
-    /// and few lists use only one thread. If `without_leaves`, columns have [`hollow`] types, without leaf
-    /// values.
+    /// Returns the same source for a query that needs only the lengths of lists. Batches are then limited by
+    /// rows instead of leaves, and few lists use only one thread. If `without_leaves`, columns have
+    /// [`hollow`] types, without leaf values.
     pub(in crate::sql) fn of_lengths(&self, without_leaves: bool) -> Result<Self> {
         let mut source = Self { of_lengths: true, ..self.clone() };
         if without_leaves {
@@ -208,8 +209,8 @@ impl TableSource {
         start..self.partitions.last().map_or(start, |part| part.end)
     }
 
-    /// Returns the same source without its first `skip` rows and with at most `fetch`. Returns `None` if
-    /// the limit of each partition would drop rows between them.
+    /// Returns the same source without its first `skip` rows and with at most `fetch`. Returns `None` if a
+    /// limit per partition drops rows within this window.
     pub(in crate::sql) fn window(&self, skip: usize, fetch: Option<usize>) -> Option<Self> {
         let fetch = match (self.limit, self.partitions.len()) {
             (None, _) => fetch,

@@ -126,7 +126,7 @@ impl Options {
             } else if !name.starts_with("execution.") {
                 // Every COPY has options `execution.*`; all other options are unknown.
                 return plan_err!(
-                    "the format BATCHES has no option '{name}'; its options are {}",
+                    "the format BATCHES has no option '{name}'; the options of this format are {}",
                     NAMES.join(", ")
                 );
             }
@@ -161,7 +161,7 @@ impl Options {
             }
             (None | Some("end" | "start" | "random" | "balanced"), Some(_)) => {
                 return plan_err!(
-                    "option 'stride' requires window 'step'; set it or remove stride"
+                    "option 'stride' requires window 'step'; set window 'step' or remove 'stride'"
                 );
             }
             (Some(other), _) => {

@@ -21,7 +21,8 @@ use crate::sql::sources::empty::refuse_empty;
 use crate::sql::sources::from::files;
 use crate::sql::sources::listing::FilesTable;
 
-/// Resolves a path to a table, and reports why it cannot be read, which DataFusion's factory does not.
+/// Resolves a path to a table. If the path cannot be read, the error gives the reason, which DataFusion's
+/// factory omits.
 #[derive(Debug)]
 pub(in crate::sql) struct PathTables {
     /// Creates tables for paths, and holds the weak reference to the session.
@@ -95,7 +96,7 @@ async fn infer_listing(
 const FORMATS: [&str; 9] =
     ["arrow", "avro", "csv", "json", "jsonl", "ndjson", "nrt", "parquet", "safetensors"];
 
-/// Returns an error for a folder with files of several formats, of which a listing would read only one.
+/// Returns an error for a folder with files of several formats, because a listing reads only one format.
 async fn one_format(state: &SessionState, url: &str, path: &ListingTableUrl) -> Result<()> {
     if !path.is_collection() || path.get_glob().is_some() {
         return Ok(());

@@ -216,7 +216,7 @@ impl FileFormat for WholeFileFormat {
             }
             None => None,
         };
-        // The plan only provides its sink, so its input is empty.
+        // Only the sink of this plan is used, so the input of the plan is empty.
         let nothing = Arc::new(EmptyExec::new(Arc::clone(&written)));
         let plan = self.inner.create_writer_physical_plan(nothing, state, conf, None).await?;
         if !plan.is::<DataSinkExec>() {
@@ -266,7 +266,8 @@ impl WholeFileFormat {
     }
 }
 
-/// Returns a temporary folder's name beside the target, and the URL of the target's file name in it.
+/// Returns the stem of a temporary folder beside the target, and the URL of a file in this folder with the
+/// name of the target.
 fn temporary_target(conf: &FileSinkConfig, target: &Path) -> Result<(String, ListingTableUrl)> {
     let stem = Lease::draw_stem();
     let ([url], Some(file)) = (conf.table_paths.as_slice(), target.file_name()) else {

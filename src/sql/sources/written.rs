@@ -134,7 +134,7 @@ impl<F: WrittenFormat> FileFormat for CopyTarget<F> {
     }
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
-        // Never opened, because `create_physical_plan` returns an error.
+        // This source is never opened, because `create_physical_plan` returns an error.
         crate::sql::sources::nrt::NrtFormat::default().file_source(table_schema)
     }
 }

@@ -106,12 +106,15 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
         }
         SqlStatement::CreateView(CreateView { or_alter, secure, params, .. }) => {
             if *or_alter {
-                return Err(refuse("CREATE OR ALTER VIEW", "write CREATE OR REPLACE VIEW"));
+                return Err(refuse(
+                    "the statement CREATE OR ALTER VIEW",
+                    "write CREATE OR REPLACE VIEW to replace an existing view",
+                ));
             }
             if *secure || params.is_some() {
                 return Err(refuse(
-                    "SECURE, ALGORITHM, DEFINER or SQL SECURITY in CREATE VIEW",
-                    "Serrate has no users, and plans a view where it is used; remove the clause",
+                    "the clause SECURE, ALGORITHM, DEFINER or SQL SECURITY in CREATE VIEW",
+                    "Serrate has no users, and plans a view where it is used; remove the clause from CREATE VIEW",
                 ));
             }
             Ok(())
@@ -127,8 +130,8 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
             ];
             match other.into_iter().find(|(_, said)| *said) {
                 Some((clause, _)) => Err(refuse(
-                    &format!("DROP {object_type} .. {clause}"),
-                    "DROP does not check which objects depend on the dropped one; remove the word",
+                    &format!("the statement DROP {object_type} .. {clause}"),
+                    "DROP does not check which objects depend on the dropped one; write only DROP, the type of the object and its name",
                 )),
                 None => Ok(()),
             }
@@ -172,7 +175,10 @@ fn named_only(
         None if written == plain => return Ok(()),
         None => written.strip_prefix(&plain).unwrap_or(&written).trim().to_owned(),
     };
-    Err(refuse(&format!("{rest} in CREATE {what}"), "write only the name"))
+    Err(refuse(
+        &format!("the clause {rest} in CREATE {what}"),
+        "write only the name of the new schema or database",
+    ))
 }
 
 fn check_query(query: &Query) -> Result<()> {
@@ -196,7 +202,7 @@ fn check_query(query: &Query) -> Result<()> {
     if let Some(clause) = for_clause {
         return Err(refuse(
             &clause.to_string(),
-            "choose the format where the results are written, as in COPY .. TO",
+            "write COPY (..) TO 'file' STORED AS .. to choose the format of the results",
         ));
     }
     if let Some(LimitClause::LimitOffset { limit, limit_by, .. }) = limit_clause
@@ -205,8 +211,8 @@ fn check_query(query: &Query) -> Result<()> {
         let limit = limit.as_ref().map_or_else(String::new, ToString::to_string);
         let by: Vec<String> = limit_by.iter().map(ToString::to_string).collect();
         return Err(refuse(
-            &format!("LIMIT {limit} BY {}", by.join(", ")),
-            "write QUALIFY row_number() OVER (PARTITION BY .. ORDER BY ..) <= n",
+            &format!("the clause LIMIT {limit} BY {}", by.join(", ")),
+            "write QUALIFY row_number() OVER (PARTITION BY .. ORDER BY ..) <= n for the first n rows per group",
         ));
     }
     if let Some(LimitClause::LimitOffset { limit, offset, .. }) = limit_clause {
@@ -223,7 +229,10 @@ fn check_query(query: &Query) -> Result<()> {
         }
     }
     if settings.is_some() {
-        return Err(refuse("SETTINGS of a query", "run SET name = value before the query"));
+        return Err(refuse(
+            "the clause SETTINGS of a query",
+            "run SET name = value before the query to change a setting",
+        ));
     }
     if let Some(clause) = format_clause {
         return Err(refuse(
@@ -235,13 +244,13 @@ fn check_query(query: &Query) -> Result<()> {
     for Cte { alias, from, materialized, .. } in with.iter().flat_map(|with| &with.cte_tables) {
         if *materialized == Some(CteAsMaterialized::Materialized) {
             return Err(refuse(
-                &format!("{} AS MATERIALIZED", alias.name),
+                &format!("the clause AS MATERIALIZED of the CTE {}", alias.name),
                 "a CTE is planned where it is used; use CREATE TABLE .. AS SELECT to store its rows",
             ));
         }
         if let Some(from) = from {
             return Err(refuse(
-                &format!("FROM {from} after the WITH query {}", alias.name),
+                &format!("the clause FROM {from} after the CTE {}", alias.name),
                 "remove it",
             ));
         }
@@ -252,7 +261,7 @@ fn check_query(query: &Query) -> Result<()> {
         && !matches!(body.as_ref(), SetExpr::Select(_))
     {
         return Err(refuse(
-            "ORDER BY ALL of UNION, INTERSECT, EXCEPT or VALUES",
+            "the clause ORDER BY ALL of UNION, INTERSECT, EXCEPT or VALUES",
             "write ORDER BY 1, 2, .. with the positions of the columns",
         ));
     }
@@ -267,8 +276,8 @@ fn check_query(query: &Query) -> Result<()> {
                 .any(|e| e.order_by.asc.is_some() || e.order_by.nulls_first.is_some());
             if ordered {
                 return Err(refuse(
-                    "ASC or DESC within |> AGGREGATE",
-                    "write |> ORDER BY after |> AGGREGATE",
+                    "the keyword ASC or DESC within |> AGGREGATE",
+                    "write |> ORDER BY after |> AGGREGATE to sort the rows",
                 ));
             }
         }
@@ -279,8 +288,8 @@ fn check_query(query: &Query) -> Result<()> {
 fn check_into(body: &SetExpr) -> Result<()> {
     match body {
         SetExpr::Select(select) if select.into.is_some() => Err(refuse(
-            "SELECT .. INTO within UNION, INTERSECT or EXCEPT",
-            "write CREATE TABLE .. AS before the whole query",
+            "the clause INTO of a SELECT within UNION, INTERSECT or EXCEPT",
+            "write CREATE TABLE .. AS before the whole query to store its rows",
         )),
         SetExpr::SetOperation { left, right, .. } => {
             check_into(left)?;
@@ -292,7 +301,10 @@ fn check_into(body: &SetExpr) -> Result<()> {
 
 fn check_select(select: &Select) -> Result<()> {
     if !select.optimizer_hints.is_empty() {
-        return Err(refuse("an optimizer hint", "remove the hint, and change settings with SET"));
+        return Err(refuse(
+            "the optimizer hint of a SELECT",
+            "remove the hint, and change settings with SET",
+        ));
     }
     if let Some(modifiers) = &select.select_modifiers
         && modifiers.is_any_set()
@@ -301,26 +313,32 @@ fn check_select(select: &Select) -> Result<()> {
     }
     if select.exclude.is_some() {
         return Err(refuse(
-            "EXCLUDE after the columns of SELECT",
+            "the clause EXCLUDE after the columns of SELECT",
             "write EXCLUDE after the star, as in SELECT * EXCLUDE (a), b",
         ));
     }
     if select.prewhere.is_some() {
         return Err(refuse(
             "PREWHERE",
-            "write WHERE; conditions are pushed into the scan automatically",
+            "write WHERE instead of PREWHERE; conditions are pushed into the scan automatically",
         ));
     }
     if !select.connect_by.is_empty() {
-        return Err(refuse("START WITH and CONNECT BY", "write WITH RECURSIVE"));
+        return Err(refuse(
+            "the clause START WITH or CONNECT BY",
+            "write a recursive query with WITH RECURSIVE",
+        ));
     }
     if select.value_table_mode.is_some() {
-        return Err(refuse("SELECT AS STRUCT and AS VALUE", "write named_struct('a', a)"));
+        return Err(refuse(
+            "the clause AS STRUCT or AS VALUE of SELECT",
+            "write SELECT named_struct('a', a) for a struct",
+        ));
     }
     let (GroupByExpr::All(modifiers) | GroupByExpr::Expressions(_, modifiers)) = &select.group_by;
     if let Some(modifier) = modifiers.first() {
         return Err(refuse(
-            &format!("GROUP BY .. {modifier}"),
+            &format!("the clause GROUP BY .. {modifier}"),
             "write GROUP BY ROLLUP (a, b), CUBE (a, b) or GROUPING SETS ((a), ())",
         ));
     }
@@ -330,7 +348,10 @@ fn check_select(select: &Select) -> Result<()> {
             continue;
         };
         if let Some(alias) = &options.opt_alias {
-            return Err(refuse(&format!("AS {alias} after a star"), "list the columns by name"));
+            return Err(refuse(
+                &format!("the alias AS {alias} after a star (*)"),
+                "list the columns by name instead of the star, and give each its alias",
+            ));
         }
     }
     select.from.iter().try_for_each(check_joins)
@@ -368,15 +389,21 @@ pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
                 ));
             }
             if !partitions.is_empty() && !is_marked(partitions) {
-                return Err(refuse("PARTITION (..) on a table", "write a condition in WHERE"));
+                return Err(refuse(
+                    "the clause PARTITION (..) after a table",
+                    "select the rows of a partition with a condition in WHERE",
+                ));
             }
             if json_path.is_some() {
-                return Err(refuse("a JSON path on a table", "write the path in SELECT"));
+                return Err(refuse(
+                    "a JSON path after a table in FROM",
+                    "write the path after a column in SELECT",
+                ));
             }
             if args.as_ref().is_some_and(|args| args.settings.is_some()) {
                 return Err(refuse(
-                    "SETTINGS of a table function",
-                    "run SET name = value before the query",
+                    "the clause SETTINGS of a table function",
+                    "run SET name = value before the query to change a setting",
                 ));
             }
             (alias, sample.as_ref(), *with_ordinality)
@@ -386,7 +413,7 @@ pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
             if let Some(named) = args.iter().find(|arg| !matches!(arg, FunctionArg::Unnamed(_))) {
                 return Err(refuse(
                     &format!("the named argument {named} of {name}"),
-                    "pass arguments by position, without names",
+                    "pass the arguments of this function by position, without names",
                 ));
             }
             (alias, None, *with_ordinality)
@@ -432,19 +459,21 @@ pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
     check_alias(alias.as_ref())
 }
 
-/// Returns an error for column types in `AS t (a INT, b TEXT)`, of which the planner uses only the names.
+/// Returns an error for column types in `AS t (a INT, b TEXT)`, because the planner uses only the names.
 fn check_alias(alias: Option<&TableAlias>) -> Result<()> {
     let Some(alias) = alias else { return Ok(()) };
     for column in &alias.columns {
         if let Some(data_type) = &column.data_type {
             return Err(refuse(
-                &format!("the type {data_type} of {} after AS {}", column.name, alias.name),
-                "write only column names there, and use CAST in SELECT",
+                &format!("the column type {data_type} of {} after AS {}", column.name, alias.name),
+                "write only column names after AS, and use CAST in SELECT to change a type",
             ));
         }
     }
     match &alias.at {
-        Some(at) => Err(refuse(&format!("AT {at} after AS {}", alias.name), "remove it")),
+        Some(at) => {
+            Err(refuse(&format!("the clause AT {at} after AS {}", alias.name), "remove it"))
+        }
         None => Ok(()),
     }
 }
@@ -463,7 +492,7 @@ pub(in crate::sql) fn using_sample(text: &str) -> Option<DataFusionError> {
         })
 }
 
-/// Returns an error for clauses in calls of scalar functions that the planner ignores.
+/// Returns an error for clauses that the planner ignores in calls of scalar functions.
 fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     let name = match call.name.0.as_slice() {
         [part] => match part.as_ident() {
@@ -513,7 +542,7 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     };
     if call.filter.is_some() && !(reduction && plans_predicates(state.expr_planners())) {
         return Err(refuse(
-            &format!("{name}(..) FILTER (WHERE ..)"),
+            &format!("the call {name}(..) FILTER (WHERE ..)"),
             match kind {
                 Kind::Ragged | Kind::List => {
                     "FILTER applies to aggregates and to reductions of lists such as ragged_mean; use ragged_filter(x, mask) to keep the values for which a mask is true"
@@ -526,7 +555,7 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     }
     if call.over.is_some() {
         return Err(refuse(
-            &format!("{name}(..) OVER (..)"),
+            &format!("the call {name}(..) OVER (..)"),
             &match kind {
                 Kind::Ragged => format!(
                     "{name} works on the list of one row; use OVER with an aggregate or a window function, as in sum({name}(x)) OVER (..)"
@@ -541,14 +570,14 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     }
     if !call.within_group.is_empty() {
         return Err(refuse(
-            &format!("{name}(..) WITHIN GROUP (ORDER BY ..)"),
+            &format!("the call {name}(..) WITHIN GROUP (ORDER BY ..)"),
             "WITHIN GROUP applies to aggregates such as percentile_cont; use ragged_quantile(x, 0.5) for the quantile of a list",
         ));
     }
     let nulls = || {
         refuse(
-            &format!("{name}(..) IGNORE NULLS or RESPECT NULLS"),
-            "they apply to aggregates and window functions; use ragged_filter(x, ragged_not(ragged_is_null(x))) to remove NULL from a list",
+            &format!("the call {name}(..) IGNORE NULLS or RESPECT NULLS"),
+            "IGNORE NULLS and RESPECT NULLS apply to aggregates and window functions; use ragged_filter(x, ragged_not(ragged_is_null(x))) to remove NULL from a list",
         )
     };
     if call.null_treatment.is_some() {
@@ -557,7 +586,7 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     let FunctionArguments::List(list) = &call.args else { return Ok(()) };
     if list.duplicate_treatment == Some(DuplicateTreatment::Distinct) {
         return Err(refuse(
-            &format!("{name}(DISTINCT ..)"),
+            &format!("the call {name}(DISTINCT ..)"),
             &match kind {
                 Kind::Ragged => format!("use {name}(ragged_unique(x)) for distinct values"),
                 Kind::List => format!("use {name}(array_distinct(x)) for distinct values"),
@@ -571,7 +600,7 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
         match clause {
             FunctionArgumentClause::OrderBy(_) => {
                 return Err(refuse(
-                    &format!("{name}(.. ORDER BY ..)"),
+                    &format!("the call {name}(.. ORDER BY ..)"),
                     &match kind {
                         Kind::Ragged => {
                             format!("use {name}(ragged_sort(x)) for the sorted values of a list")
@@ -595,7 +624,7 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     Ok(())
 }
 
-/// Type that a function takes, by the prefix of its name: a ragged list, a one-level list or a scalar.
+/// The argument of a function, as the prefix of its name tells: a ragged list, a one-level list or a scalar.
 #[derive(Clone, Copy)]
 enum Kind {
     Ragged,

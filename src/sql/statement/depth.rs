@@ -1,5 +1,5 @@
-//! Limits the depth of statements: rejects texts that would overflow the stack before they are parsed, and
-//! balances long chains of AND, OR and `||`.
+//! Limits the depth of statements. Before a text is parsed, it is rejected if it would overflow the stack.
+//! Then long chains of AND, OR and `||` are balanced.
 
 use datafusion::common::plan_err;
 use datafusion::error::Result;

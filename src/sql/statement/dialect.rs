@@ -15,8 +15,8 @@ pub(in crate::sql) fn parser_dialect(named: Named) -> Option<Box<dyn Dialect>> {
 }
 
 /// DuckDB's dialect, in which the operator `||` binds looser than arithmetic and tighter than comparison, as
-/// in DuckDB and PostgreSQL: `[1] || 2 + 3` is `[1, 5]`. The parser's DuckDB dialect gives it the precedence
-/// of `*`. Obsolete once the test `the_parser_still_joins_before_it_adds` fails.
+/// in DuckDB and PostgreSQL: `[1] || 2 + 3` is `[1, 5]`. In the parser's DuckDB dialect, `||` has the
+/// precedence of `*`. Obsolete once the test `the_parser_still_joins_before_it_adds` fails.
 #[derive(Debug)]
 struct SqlDialect(DuckDbDialect);
 

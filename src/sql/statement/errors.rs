@@ -7,7 +7,7 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
 
-/// Prefix of DataFusion's internal errors, and suffix with its request for a bug report.
+/// Start of DataFusion's internal errors. [`BLAME`] is the request for a bug report at their end.
 const INTERNAL: &str = "Internal error: ";
 const BLAME: &str = "This issue was likely caused by a bug in DataFusion's code. Please help us to resolve this by filing a bug report in our issue tracker: https://github.com/apache/datafusion/issues";
 

@@ -87,7 +87,7 @@ fn place(token: &TokenWithSpan) -> (u64, u64) {
 enum Read {
     Nothing,
     From,
-    /// SELECT, or a query that needs none.
+    /// The query has a SELECT, or one was inserted.
     Select,
 }
 

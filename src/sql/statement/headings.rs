@@ -136,7 +136,8 @@ fn column_heading(plan: &LogicalPlan, at: usize) -> String {
         LogicalPlan::SubqueryAlias(alias) => Some(column_heading(&alias.input, at)),
         LogicalPlan::Distinct(Distinct::All(input)) => Some(column_heading(input, at)),
         LogicalPlan::Union(union) => union.inputs.first().and_then(|input| {
-            // If the inputs of a union have different names for a column, the union has a name of its own.
+            // The heading of the first input applies only if the union has the same column name as this
+            // input.
             let own = plan.schema().field(at).name();
             (input.schema().field(at).name() == own).then(|| column_heading(input, at))
         }),
@@ -159,7 +160,7 @@ fn column_heading(plan: &LogicalPlan, at: usize) -> String {
 
 fn of_expr(expr: &Expr, input: &LogicalPlan) -> String {
     match expr {
-        // DataFusion plans `count(*)` as `count(1)` with an alias, and `count(1)` may have a FILTER.
+        // DataFusion plans `count(*) FILTER (..)` as `count(1) FILTER (..)` with an alias.
         Expr::Alias(alias) if alias.name.starts_with("count(*)") => {
             let plain = displayed_expr((*alias.expr).clone(), input);
             let name = plain.map(|e| e.schema_name().to_string());
@@ -224,7 +225,7 @@ fn displayed_expr(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
     plain.ok().map(|plain| plain.data)
 }
 
-/// Encloses operands that bind looser than their operator in parentheses, which DataFusion omits in names.
+/// Adds parentheses around operands that bind looser than their operator. DataFusion omits them in names.
 fn with_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
     let loose = |binds: Option<u8>, outer: u8| binds.is_some_and(|own| own < outer);
     let mut changed = false;
@@ -333,7 +334,8 @@ fn called_otherwise(alias: &str, expr: &Expr, input: &LogicalPlan) -> Option<Str
     Some(format!("{name}({})", listed(&args?)))
 }
 
-/// Returns the aggregate or window function that defines a column, and the input of its node.
+/// Returns the aggregate or window function that defines a column, and the input of the plan node with this
+/// function. Returns `None` for any other column.
 fn defining_expr<'a>(
     column: &Column,
     plan: &'a LogicalPlan,

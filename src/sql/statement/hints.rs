@@ -136,7 +136,7 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
                 && let Ok(t @ (DataType::Map(..) | DataType::Union(..))) = e.get_type(schema)
             {
                 return plan_err!(
-                    "{name} takes values that have an order, but {e} has the type {t}; use a column of another type"
+                    "{name} needs values that can be sorted, but {e} has the type {t}; use a column of another type"
                 );
             }
             if let Some(filter) = &call.params.filter {

@@ -112,7 +112,7 @@ struct Natural {
 }
 
 impl Natural {
-    /// Returns `SELECT * FROM ..` with the visible CTEs.
+    /// Returns a query that selects `*` from `from` and includes the visible CTEs.
     fn query(&self, from: TableWithJoins) -> Option<Query> {
         let mut query = crate::sql::sources::from::parse_query("SELECT * FROM t").ok()?;
         let SetExpr::Select(select) = query.body.as_mut() else { return None };
@@ -204,7 +204,7 @@ impl VisitorMut for Merge {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        // Has no effect on the SELECT of a query, which `pre_visit_query` has already expanded.
+        // This call changes nothing in the SELECT of a query, which `pre_visit_query` has already expanded.
         merge(select, None);
         ControlFlow::Continue(())
     }
@@ -233,7 +233,8 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
     let is_plain = |table: &Table, name: &Ident, expr: &Expr| {
         *expr == qualify(&table.name, name) && !table.repeated.iter().any(|n| same_name(n, name))
     };
-    // Merged columns that differ from the table's own column, or whose name is ambiguous to the planner.
+    // Selects the merged columns that differ from the table's own column, or whose name is ambiguous to the
+    // planner.
     let others: Vec<(Ident, Expr)> = tables
         .iter()
         .flat_map(|table| table.own.iter().map(move |(name, expr)| (table, name, expr)))
@@ -321,8 +322,9 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
         }
     }
     if let Some(order) = order {
-        // A name of a result column refers to the result, which is already merged. The left column gets a
-        // qualifier, because its unqualified name is ambiguous to the planner after an ON condition.
+        // In ORDER BY, the name of a result column already refers to the merged column. Any other name of a
+        // left column gets a qualifier, because after an ON condition the unqualified name is ambiguous to
+        // the planner.
         let others =
             others.iter().filter(|(name, _)| !has_star && !output.contains(&fold_name(name)));
         let plain = plain.iter().filter(|(name, _)| !aliased.contains(&fold_name(name)));
@@ -398,7 +400,8 @@ fn merge_tables(
                 by_position = true;
                 continue;
             }
-            // The column is of an earlier table that already merges it, or of the only table on this side.
+            // The column is in the table on the right side that already merges it, or else in the only table
+            // there.
             let merges = |table: &Table| table.own.iter().any(|(own, _)| same_name(own, &name));
             let right_at = match out[before..].iter().position(merges) {
                 Some(at) => before + at,
@@ -407,7 +410,8 @@ fn merge_tables(
             };
             let right_table = &mut out[right_at];
             let plain = qualify(&right_table.name, &name);
-            // If joins in parentheses have merged the column, their expression is the right side.
+            // If joins in parentheses have already merged the column, the merged expression is the right
+            // operand.
             let own = right_table.own.iter().position(|(own, _)| same_name(own, &name));
             let right = own.map_or_else(|| plain.clone(), |at| right_table.own.remove(at).1);
             changed |= right != plain;

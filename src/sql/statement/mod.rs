@@ -555,7 +555,8 @@ pub(in crate::sql) fn rewrite_query(query: &mut Query) -> Result<()> {
 
 /// Analyzer rule for statements of `ctx.sql`: makes `FROM t` select all columns.
 ///
-/// The planner converts it to a projection without expressions, which nothing else creates in this dialect.
+/// The planner converts `FROM t` to a projection without expressions, which nothing else creates in this
+/// dialect.
 #[derive(Debug)]
 pub(in crate::sql) struct FromAlone;
 

@@ -4,8 +4,8 @@ use datafusion::logical_expr::sqlparser::ast::{
     Expr, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, Value, VisitMut, VisitorMut,
 };
 
-/// Rewrites `ORDER BY ALL` to `ORDER BY 1, 2, ..`, which DataFusion also plans for expressions. Leaves it
-/// unchanged for `*`, whose columns are unknown before planning.
+/// Rewrites `ORDER BY ALL` to `ORDER BY 1, 2, ..`, which DataFusion also plans for expressions. A query that
+/// selects `*` stays unchanged, because the columns of `*` are unknown before planning.
 pub(in crate::sql) fn write_out<S: VisitMut>(statement: &mut S) {
     struct OrderAll;
     impl VisitorMut for OrderAll {

@@ -59,7 +59,8 @@ async fn repeated_names(state: &SessionState, query: Query) -> Option<Vec<String
 /// A query that must be planned to find its column names.
 enum Place {
     Input(Box<Query>),
-    /// A SELECT with a star and other columns: unchanged, and with new names for the other columns.
+    /// A SELECT with a star and other columns, as two queries: one unchanged, and one with new names for the
+    /// other columns.
     Columns(Box<(Query, Query)>),
 }
 

@@ -68,7 +68,7 @@ fn values_of(expr: &Expr) -> Option<Vec<Expr>> {
 /// Rewrites a tuple and the columns of the query after IN to structs, so that the query may be correlated.
 /// [`RowsIn`](crate::sql::mends::rows_in::RowsIn) splits the structs in the plan.
 ///
-/// Returns whether it succeeded. It fails if the columns are unknown before planning (a star, a set
+/// Returns whether the rewrite succeeded. It fails if the columns are unknown before planning (a star, a set
 /// operation or VALUES), or if the query may refer to aliases of its columns.
 fn compare_structs(values: &[Expr], tuple: &mut Expr, query: &mut Query) -> bool {
     let is_ordered = query.order_by.is_some();

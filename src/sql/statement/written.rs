@@ -13,7 +13,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::functions::{BIN_COLUMNS, PAIR, TABLES, parameter_names};
 use crate::sql::sources::from::{one_name, query_text, text};
 
-/// Rewrites one expression, and leaves most unchanged.
+/// Rewrites an expression to a form that the planner supports. Most expressions stay unchanged.
 ///
 /// # Errors
 /// If a call reads a table that does not exist, or names an argument that its function does not have.
@@ -134,8 +134,8 @@ fn as_called_here(call: &mut Function) {
     }
 }
 
-/// Returns the left side of `=` in an argument. The parser returns a string on this side, as in `f('a' =
-/// x)`, as the name of an argument.
+/// Returns the left side of `=` in an argument, which the parser returns as the name of the argument. The
+/// left side may be a string, as in `f('a' = x)`.
 fn read_name(name: Ident) -> Expr {
     match name.quote_style {
         Some('\'') => Expr::value(Value::SingleQuotedString(name.value)),

@@ -69,7 +69,7 @@ impl TableFunctionImpl for MedsAsOfFunction {
 pub(crate) struct MedsAsOfTable {
     folder: MedsFolder,
     labels: Arc<Labels>,
-    /// Names of the tasks that the labels belong to, if there are several tasks.
+    /// Names of the tasks whose labels are concatenated. Empty if all labels belong to one task.
     tasks: Arc<[String]>,
     /// Columns of the labels, followed by columns of the data.
     schema: SchemaRef,
@@ -163,7 +163,7 @@ impl TableProvider for MedsAsOfTable {
     }
 }
 
-/// Whether an expression depends on more than the row, such as a subquery.
+/// Whether an expression depends on more than the row, for example on a subquery or a parameter.
 fn needs_more(e: &Expr) -> bool {
     matches!(
         e,

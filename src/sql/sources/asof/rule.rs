@@ -77,7 +77,8 @@ fn as_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&DataSourceExec> {
 }
 
 /// Physical optimizer rule, after DataFusion's rules: removes repartitioning of the rows of `meds_asof`,
-/// because a merge of the partitions would not keep their order. The scan itself already uses all cores.
+/// because a merge of the partitions would change the order of the rows. The scan itself already uses all
+/// cores.
 #[derive(Debug, Default)]
 pub(crate) struct AsOfOrder;
 

@@ -34,7 +34,8 @@ use serrate_core::internal::meds::{Needed, stretches};
 /// Metric for the number of labels whose subject is not in the data.
 const UNKNOWN: &str = "labels_of_unknown_subjects";
 
-/// A source with one row per label, in one partition to keep their order. Computes batches concurrently.
+/// A source with one row per label, in one partition to keep the order of the labels. Computes batches
+/// concurrently.
 #[derive(Clone)]
 pub(in crate::sql) struct AsOfSource {
     folder: MedsFolder,
@@ -86,7 +87,7 @@ impl AsOfSource {
         same && self.folder.root() == other.folder.root()
     }
 
-    /// Returns the conditions and columns of the query, rewritten for the inputs that they need.
+    /// Returns the conditions and columns of the query, rewritten to read from [`Inputs`].
     fn rule(&self) -> Result<Rule> {
         let labels = self.labels.schema().fields().len();
         let add =
@@ -97,7 +98,7 @@ impl AsOfSource {
             let condition = add(&mut inputs, filter)?;
             filters.push((condition, inputs));
         }
-        // Evaluates conditions on labels first, because they read no lists.
+        // Conditions on labels are evaluated before conditions on lists, because labels are cheaper to read.
         filters.sort_by_key(|(_, inputs)| inputs.has_lists());
         let mut inputs = Inputs::default();
         let expressions = self
@@ -120,7 +121,8 @@ impl AsOfSource {
         let names = wanted.iter().map(|(_, name)| *name);
         let options = MedsReadOptions {
             columns: Some(further(&self.table, names)),
-            // Shards are read concurrently, so a subject in two shards is detected only after the last one.
+            // A concurrent read of one shard does not see the other shards. `AsOf::try_new` reports a subject
+            // that is in two shards.
             shared_subjects: true,
             ..MedsReadOptions::default()
         };
@@ -133,7 +135,7 @@ impl AsOfSource {
     }
 }
 
-/// Conditions and columns of a query, each with its inputs.
+/// The conditions and columns of a query. Each condition has its own [`Inputs`]; the columns share `inputs`.
 struct Rule {
     filters: Vec<(Arc<dyn PhysicalExpr>, Inputs)>,
     inputs: Inputs,
@@ -162,7 +164,10 @@ impl Rule {
             let batch = inputs.batch(rows, &labels)?;
             let keep = condition.evaluate(&batch)?.into_array(batch.num_rows())?;
             let Some(keep) = keep.as_boolean_opt() else {
-                return exec_err!("a condition must be a boolean; it is {}", keep.data_type());
+                return exec_err!(
+                    "internal error: a condition on meds_asof has the type {} instead of boolean",
+                    keep.data_type()
+                );
             };
             let keep = match keep.nulls() {
                 None => keep.clone(),
@@ -220,7 +225,7 @@ impl DataSource for AsOfSource {
             let cell = Arc::clone(&source.rows);
             let read = async move {
                 let rows = run_blocking(move || Ok(Arc::new(source.read(&of)?))).await?;
-                // Runs only once, even if the rows are read again.
+                // This line runs once, even if the query reads the rows again, so no label is counted twice.
                 unknown.add(rows.unknown());
                 Ok::<_, DataFusionError>(rows)
             };
@@ -294,7 +299,7 @@ impl DataSource for AsOfSource {
         &self,
         projection: &ProjectionExprs,
     ) -> Result<Option<Arc<dyn DataSource>>> {
-        // A merged projection would evaluate an expression again for each use.
+        // In a merged projection, an expression would be evaluated again for each use of its result.
         if !self.projection.iter().all(|e| e.expr.downcast_ref::<Column>().is_some()) {
             return Ok(None);
         }

@@ -88,7 +88,8 @@ impl DataSink for ChangeSink {
             (self.path.clone(), Arc::clone(&self.schema), self.change.clone());
         let latest = self.latest.clone();
         write_unless_cancelled(data, move |batches, is_cancelled| {
-            // Collects all rows before it locks the file, because the rows may come from the same file.
+            // All rows are collected before the file is locked, because the query may read them from the same
+            // file.
             let batches = batches.collect::<Result<Vec<RecordBatch>>>()?;
             let rows = concat_batches(&nullable_schema(&schema), &batches)?;
             drop(batches);
@@ -102,7 +103,8 @@ impl DataSink for ChangeSink {
     }
 }
 
-/// Returns the schema with nullable columns, so that a NULL reaches the sink, whose error names its row.
+/// Returns the schema with nullable columns, so that a NULL reaches the sink and the error of the sink names
+/// the row.
 pub(super) fn nullable_schema(schema: &SchemaRef) -> SchemaRef {
     let fields = schema.fields().iter().map(|f| f.as_ref().clone().with_nullable(true));
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
@@ -162,7 +164,7 @@ fn apply_change(
             }
             let mut out = columns;
             for (at, value) in set {
-                // Evaluates new values only for selected rows, because they may fail for others.
+                // The expression is evaluated only for selected rows, because it may fail for other rows.
                 let new = value.evaluate_selection(&entries, &chosen)?;
                 let new = new.into_array(entries.num_rows())?;
                 if let Some(column) = out.get_mut(*at) {

@@ -197,8 +197,8 @@ fn empty(
 pub(super) fn tensor_type(name: &str, of: &DataType) -> crate::Result<DType> {
     DType::from_arrow(of).ok_or_else(|| {
         Error::type_of(
-            format!("the value {name:?}"),
-            "a number or a boolean (cast decimals to double; dictionaries, OPTIONS (keys 'a, b'), also hold dates, times and strings)",
+            format!("the value column {name:?}"),
+            "a number or a boolean (cast decimals to double; for dates, times and strings, create a dictionary with OPTIONS (keys 'a, b'))",
             of,
         )
     })

@@ -75,7 +75,7 @@ use serrate_core::internal::keyed::{Contents, Latest, Version, open};
 pub(crate) struct DokTable {
     path: PathBuf,
     schema: SchemaRef,
-    /// How INSERT treats existing keys; `None` makes them an error.
+    /// How INSERT treats existing keys; with `None`, an existing key is an error.
     duplicates: Option<DuplicateEntries>,
     latest: Latest,
 }

@@ -34,7 +34,7 @@ impl Tables {
             )
         }
         let first = catalogs(&ctx.state());
-        // The session owns its functions, so they hold only a weak reference to it.
+        // The session owns the functions, so each function holds only a weak reference to the session.
         let session = ctx.state_weak_ref();
         Self(Arc::new(move || match session.upgrade() {
             Some(state) => catalogs(&state.read()),
@@ -49,7 +49,8 @@ impl TableNames for Tables {
         let named = TableReference::parse_str(name).resolve(&catalog, &schema);
         let schema = catalogs.catalog(&named.catalog).and_then(|c| c.schema(&named.schema));
         let Some(schema) = schema else { return Ok(None) };
-        // Only listed names are tables here. File paths are tables, too, but their look-up waits for I/O.
+        // Only names of registered tables are resolved here. File paths are not, because their look-up waits
+        // for I/O.
         if !schema.table_names().iter().any(|n| **n == *named.table) {
             return Ok(None);
         }
@@ -66,8 +67,8 @@ impl TableNames for Tables {
     }
 }
 
-/// Registers the names of the session's tables for `dok_get('m', ..)` and `dok_contains('m', ..)`, which
-/// otherwise accept only paths. [`session`](crate::sql::session()) calls it after
+/// Registers the names of the session's tables for `dok_get('m', ..)` and `dok_contains('m', ..)`. Without
+/// this, both functions accept only paths. [`session`](crate::sql::session()) calls this function after
 /// [`register_functions`](crate::sql::register_functions).
 pub(crate) fn register_dok_names(ctx: &SessionContext) -> Result<()> {
     let names: Arc<dyn TableNames> = Arc::new(Tables::of(ctx));

@@ -12,7 +12,8 @@ use serrate_core::internal::keyed::first_double;
 pub(super) struct DokOptions {
     pub(super) shape: Option<Vec<usize>>,
     pub(super) keys: Option<Vec<String>>,
-    /// How rows with the same keys are treated, if specified; `Some(None)` makes them an error.
+    /// How rows with the same keys are treated: `None` if not specified, `Some(None)` if such rows are an
+    /// error.
     pub(super) duplicates: Option<Option<DuplicateEntries>>,
     pub(super) overwrite: bool,
 }
@@ -85,7 +86,9 @@ fn shape(text: &str) -> Result<Vec<usize>> {
 fn names(text: &str) -> Result<Vec<String>> {
     let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
     if names.iter().any(String::is_empty) {
-        return plan_err!("option 'keys' must be a list of columns such as 'subject_id, code'");
+        return plan_err!(
+            "option 'keys' must be a list of columns such as 'subject_id, code', but '{text}' has an empty name"
+        );
     }
     match first_double(&names) {
         None => Ok(names),

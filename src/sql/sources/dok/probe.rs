@@ -16,7 +16,8 @@ const FEW: usize = 1 << 12;
 /// Maximum number of keys to look up in any file. Each key takes some hundred bytes during planning.
 const MOST: usize = 1 << 17;
 
-/// Maximum number of alternatives, which are the operands of OR, that a condition is expanded to.
+/// Maximum number of alternatives (operands of OR) of a condition. A condition with more may be true for any
+/// key.
 const ALTERNATIVES: usize = 1 << 12;
 
 /// The values that each key column may have in one alternative of a condition. `None` means any value.
@@ -96,7 +97,8 @@ fn intersect_alternatives(left: Vec<Values>, right: Vec<Values>) -> Vec<Values> 
                 (None, None) => None,
             });
             let each: Values = each.collect();
-            // A set counts once for every alternative that contains it.
+            // `room` is the number of values that further alternatives may have. A set of values counts once
+            // for every alternative that contains it.
             match room.checked_sub(each.iter().flatten().map(HashSet::len).sum()) {
                 Some(rest) => room = rest,
                 None => return left,
@@ -126,7 +128,7 @@ fn alternatives_of(filter: &Expr, schema: &SchemaRef) -> Vec<Values> {
         }
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
             let (mut left, right) = (alternatives_of(left, schema), alternatives_of(right, schema));
-            // Conditions on the same column become one alternative: `i = 1 OR i = 2`.
+            // `i = 1 OR i = 2` becomes one alternative, because both conditions are on the same column.
             if let ([a], [b]) = (left.as_mut_slice(), right.as_slice())
                 && let Some((at, _)) = single_column(a)
                 && single_column(b).is_some_and(|(other, _)| other == at)
@@ -175,7 +177,8 @@ fn single_column(values: &Values) -> Option<(usize, &HashSet<ScalarValue>)> {
     named.next().filter(|_| named.next().is_none())
 }
 
-/// Returns the index of the key column that an expression is, possibly inside a cast between string types.
+/// Returns the index of the key column that an expression names, also inside a cast between string types.
+/// Returns `None` for any other expression.
 fn key_column(expr: &Expr, schema: &SchemaRef) -> Option<usize> {
     match expr {
         Expr::Column(column) => {
@@ -190,7 +193,8 @@ fn key_column(expr: &Expr, schema: &SchemaRef) -> Option<usize> {
     }
 }
 
-/// Returns a literal in the key column's type: `Some(None)` if it equals no key, `None` if that is unknown.
+/// Converts a literal to the type of the key column `at`. Returns `Some(None)` if no key can equal the
+/// literal, and `None` if this is unknown.
 fn stored_literal(
     value: &ScalarValue,
     at: usize,

@@ -101,7 +101,8 @@ pub(super) fn call(name: &str, args: Vec<Expr>) -> Result<Expr> {
     }
 }
 
-/// Plans one row with many columns as several rows. Each result column has one row per given expression.
+/// Plans one row with many columns as several rows. Each result column has one row per expression in its
+/// list.
 pub(super) fn unpivot_columns<'a>(
     one_row: LogicalPlanBuilder,
     columns: impl IntoIterator<Item = (&'a str, Vec<Expr>)>,

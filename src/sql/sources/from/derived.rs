@@ -43,7 +43,8 @@ impl Derived {
     }
 }
 
-/// A table computed from a query, which is planned with the outer statement for its columns and rows.
+/// A table computed from the rows of a query. Each scan plans the query with only the columns and conditions
+/// that the outer statement needs.
 #[derive(Debug)]
 pub(super) struct DerivedTable {
     query: LogicalPlan,
@@ -52,7 +53,8 @@ pub(super) struct DerivedTable {
 }
 
 impl DerivedTable {
-    /// Creates the table. Columns that are not a ragged table, or lack a key, are an error.
+    /// Creates the table. Returns an error if the query lacks a key column, or its columns do not form a
+    /// ragged table.
     pub(super) fn try_new(query: LogicalPlan, how: Derived) -> Result<Self> {
         distinct_names(how.name(), query.schema())?;
         // CASE and some other expressions have their final type only after type coercion.
@@ -69,7 +71,7 @@ impl DerivedTable {
             }
             Derived::Explode(options) => explode_batch(&none, *options)?.schema(),
         };
-        // The empty batch has no NULL, but batches of the query may have NULL.
+        // The schema comes from an empty batch, which has no NULL. The rows of the query may have NULL.
         let fields = schema.fields().iter().map(|f| match &how {
             Derived::Nest(_) => Arc::clone(f),
             Derived::Explode(_) => Arc::new(f.as_ref().clone().with_nullable(true)),
@@ -184,7 +186,7 @@ impl TableProvider for DerivedTable {
     }
 }
 
-/// Adds conditions to a query, below the sort that it may end with.
+/// Adds conditions to a query. If the query ends with a sort, the conditions are below the sort.
 fn add_conditions(
     query: LogicalPlan,
     inside: impl Fn(&Expr) -> Result<Expr>,
@@ -209,9 +211,9 @@ async fn plan_ordered(state: &dyn Session, query: &LogicalPlan) -> Result<Arc<dy
     Ok(in_source_order(&plan).unwrap_or(plan))
 }
 
-/// Plans a query that becomes part of a statement, with `partitions` partitions or the session's number.
-/// Leaves dynamic filters to the optimizer's run for the whole statement, because they can be created only
-/// once: a join that has them refuses to swap its sides.
+/// Plans a query that becomes part of a statement, with `partitions` partitions or else the session's number.
+/// Creates no dynamic filters. The optimizer creates them later for the whole statement, and a join that
+/// already has dynamic filters refuses to swap its sides.
 async fn plan_within(
     state: &dyn Session,
     query: &LogicalPlan,

@@ -114,7 +114,8 @@ impl ExecutionPlan for ExplodeExec {
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
-        // The rows keep their order, but an input sorted by a list column is not sorted by its elements.
+        // The rows stay in order. But if the input is sorted by a list column, the elements of its lists are
+        // not sorted.
         vec![false]
     }
 

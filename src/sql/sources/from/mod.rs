@@ -3,7 +3,7 @@
 //!
 //! The first argument of a function over queries is a query, in parentheses or as a string, or the name of a
 //! table or file. [`rewrite`] turns each form into a query in parentheses when a statement is parsed, so
-//! that its tables are resolved with those of the statement. The [`TableFunctionsPlanner`] plans it.
+//! that its tables are resolved with those of the statement. The [`TableFunctionsPlanner`] plans the call.
 
 mod axes;
 mod derived;
@@ -102,7 +102,8 @@ fn scan(function: &str, table: DerivedTable) -> Result<LogicalPlan> {
     LogicalPlanBuilder::scan(function, provider_as_source(Arc::new(table)), None)?.build()
 }
 
-/// Plans the query argument of a function, with its ORDER BY, which DataFusion drops in subqueries.
+/// Plans the query argument of a function and keeps the ORDER BY of the query, which DataFusion drops in
+/// subqueries.
 fn plan_query(query: &Query, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
     let mut query = query.clone();
     // DataFusion keeps a sort that a limit needs. This limit returns all rows, and is removed again.
@@ -128,7 +129,7 @@ struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// Splits the arguments of a call into the query and the others.
+    /// Splits the arguments of a call into the query, which is the first argument, and all other arguments.
     fn of(function: &str, args: &'a [FunctionArg]) -> Result<(&'a Query, Self)> {
         let mut rest = Self { values: Vec::new(), options: Vec::new() };
         for arg in args {
@@ -191,7 +192,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Returns the other arguments, which must be strings or names of columns.
+    /// Returns the arguments after the query, which must be strings or names of columns.
     fn string_arguments(&self, function: &str) -> Result<Vec<String>> {
         self.values
             .iter()

@@ -8,8 +8,8 @@ use datafusion::logical_expr::sqlparser::tokenizer::{
     Location, Token, TokenWithSpan, Tokenizer, Word,
 };
 
-/// Rewrites every `SUMMARIZE ..` at the start of a statement, after EXPLAIN, and at the start of a
-/// subquery to a query. Adds a SELECT to subqueries that begin with FROM and are used as expressions.
+/// Rewrites `SUMMARIZE ..` to a query: at the start of a statement, after EXPLAIN, and at the start of a
+/// subquery. Adds a SELECT to subqueries that begin with FROM and are used as expressions.
 pub(crate) fn summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str> {
     let lower = text.to_ascii_lowercase();
     let begins = |(at, _): (usize, &str)| lower[..at].trim_end().ends_with('(');
@@ -33,7 +33,7 @@ pub(crate) fn summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str
         }
         let Some(next) = tokens.get(i + 1) else { continue };
         let query = match &next.token {
-            // `(summarize) AS ..` and `summarize(..)` are names.
+            // In `(summarize) AS ..` and `summarize(..)`, the word `summarize` is a name and not a keyword.
             Token::LParen if i > 0 && matches!(tokens[i - 1].token, Token::LParen) => continue,
             Token::LParen => true,
             Token::Word(word) => is_query(word),
@@ -68,7 +68,8 @@ pub(crate) fn summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str
             }
         }
     }
-    // A line break keeps insertions at the end of the text out of a trailing comment.
+    // A line break comes first. Otherwise an insertion after a comment at the end of the text would belong to
+    // the comment.
     for (_, _, put) in edits {
         out.push('\n');
         out.push_str(put);
@@ -76,7 +77,7 @@ pub(crate) fn summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str
     Cow::Owned(out)
 }
 
-/// Whether the FROM at `at` begins a query without SELECT in parentheses that is used as an expression.
+/// Whether the FROM at `at` begins a query in parentheses that has no SELECT and is used as an expression.
 fn stands_for_value(tokens: &[TokenWithSpan], at: usize) -> bool {
     let Some(before) = at.checked_sub(2).and_then(|before| tokens.get(before)) else {
         return false;

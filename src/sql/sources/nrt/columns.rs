@@ -21,7 +21,8 @@ use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::io::nrt::NrtFile;
 use crate::table::{Column, RaggedTable};
 
-/// Maximum gap in bytes that is read and discarded, which costs less than separate requests.
+/// Maximum size in bytes of a gap between needed rows that is read and discarded. This costs less than a
+/// separate request.
 const GAP_BYTES: usize = 4096;
 
 /// The origin of a table column in one file.
@@ -47,14 +48,14 @@ pub(super) struct Columns {
     tensors: Vec<String>,
     /// Deepest axis to read.
     depth: usize,
-    /// Maximum number of rows in a gap that is read and discarded.
+    /// Maximum number of rows in a gap between needed rows that is read and discarded.
     gap: usize,
     nan_is_null: bool,
 }
 
 impl Columns {
-    /// Maps the columns of the table's `schema` to the file. `constants` are the columns with one value
-    /// in the whole file, and `lengths` names the columns of which only the lengths of lists are needed.
+    /// Maps the columns of the table's `schema` to the file. `constants` are the columns with one value in
+    /// the whole file, and `lengths` names the columns that are needed only for the lengths of their lists.
     pub(super) fn try_new(
         input: &Input,
         schema: SchemaRef,
@@ -106,7 +107,7 @@ impl Columns {
         self.depth
     }
 
-    /// Returns the rows to read for `runs`: the runs and the short gaps between them.
+    /// Returns the row ranges to read: the needed rows `runs`, and the short gaps between them.
     pub(super) fn spans(&self, runs: &[Range<usize>]) -> Vec<Range<usize>> {
         bridged(runs, self.gap)
     }

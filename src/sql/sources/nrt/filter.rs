@@ -46,7 +46,8 @@ impl RowFilter {
         Self { conditions }
     }
 
-    /// Removes dynamic filters, because under a LIMIT their timing would decide which rows come first.
+    /// Removes dynamic filters. Under a LIMIT, the moment of their updates would decide which rows come
+    /// first.
     pub(super) fn fixed(&self) -> Self {
         let dynamic = |condition: &Condition| {
             condition.exists(|e| Ok(e.downcast_ref::<DynamicFilterPhysicalExpr>().is_some()))
@@ -71,8 +72,8 @@ impl RowFilter {
     }
 
     /// Returns the conditions grouped by the data that they read, with dynamic filters in their current
-    /// state. `constant` tells whether a column is constant in the file; `row`, whether it lacks a column
-    /// `_row`.
+    /// state. `constant` returns whether a column has one value in the whole file. `row` is true if the file
+    /// has no column `_row`.
     pub(super) fn now(&self, constant: impl Fn(&str) -> bool, row: bool) -> Result<Conditions> {
         let mut out = Conditions::default();
         for condition in &self.conditions {

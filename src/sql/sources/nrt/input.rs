@@ -66,8 +66,8 @@ pub(super) enum Input {
 }
 
 impl Input {
-    /// Opens a file of an object store with one request: a local file by its handle, a remote file by its
-    /// header, unless `headers` has it in the cache. Errors show remote files as `name`.
+    /// Opens a file of an object store. One request returns the handle of a local file or the header of a
+    /// remote file; a header in the cache `headers` needs no request. Errors show a remote file as `name`.
     pub(super) async fn open(
         store: &Arc<dyn ObjectStore>,
         meta: &ObjectMeta,
@@ -152,7 +152,8 @@ impl Input {
         matches!(self, Self::File { waits: true, .. })
     }
 
-    /// Returns the numbers of bytes read (in a mapped file, accessed) and of requests, if remote, so far.
+    /// Returns the number of bytes read so far (accessed, if the file is mapped) and the number of requests
+    /// so far (0 for a local file).
     pub(super) fn read_so_far(&self) -> (u64, u64) {
         match self {
             Self::File { file, .. } => (file.tensors().source().bytes_read(), 0),
@@ -160,7 +161,8 @@ impl Input {
         }
     }
 
-    /// Fetches rows `runs` of `columns` into memory, up to axis `depth`. Returns a local file as it is.
+    /// Fetches the rows `runs` of `columns` into memory, up to axis `depth`. A local file is returned
+    /// unchanged.
     pub(super) async fn fetch(
         &self,
         runs: &[Range<usize>],

@@ -195,7 +195,7 @@ impl FileFormat for NrtFormat {
                 writer.finish()?;
                 Ok(rows)
             });
-        // A plain file has no ids, so that only their positions identify rows.
+        // A plain file stores no `subject_id`, so its rows are identified only by their positions.
         let ids: &[&str] = if plain { &[] } else { &["subject_id"] };
         ordered_sink(input, sink, order, ".nrt", Some(ids))
     }

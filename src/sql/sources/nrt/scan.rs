@@ -25,7 +25,7 @@ use crate::io::nrt::NrtFile;
 const FIRST_CHOICE: usize = 1 << 13;
 const LARGEST_CHOICE: usize = 1 << 17;
 
-/// Maximum gap in rows between two runs that is read and discarded when conditions are evaluated.
+/// Maximum number of rows in a gap between needed rows that is read and discarded to evaluate conditions.
 const CHOICE_GAP: usize = 1 << 10;
 
 /// Number of rows of flat columns in one fetch.
@@ -51,7 +51,7 @@ impl Read {
     }
 }
 
-/// One open file, and what the scan requires of it.
+/// One open file, with the output columns, the conditions and the settings of the scan.
 pub(super) struct Scan {
     pub(super) input: Input,
     pub(super) output: Columns,
@@ -118,7 +118,8 @@ impl Scan {
             .boxed()
     }
 
-    /// Divides rows into the steps in which conditions are evaluated, or one step without conditions.
+    /// Divides rows into steps, and conditions are evaluated step by step. Without conditions, returns one
+    /// step.
     fn choice_steps(
         &self,
         rows: Range<usize>,
@@ -187,12 +188,13 @@ impl Scan {
         Ok(intersect(&runs, &chosen(&spans, &evaluate(conditions, &batch)?)))
     }
 
-    /// Divides runs into parts that are fetched together, with about as many leaves as a batch.
+    /// Divides the row ranges `runs` into parts. The rows of a part are fetched together and have about as
+    /// many leaves as a batch.
     fn divide_parts(&self, runs: Runs) -> impl Iterator<Item = Runs> + Send + use<> {
         let rows = self.input.num_rows().max(1);
         let depth = self.output.depth();
         let leaves = if depth == 0 { 0 } else { self.input.axis_len(depth).unwrap_or(0) };
-        // Slightly less than the maximum, so that most parts are one batch.
+        // The size is less than the maximum number of leaves per batch, so that most parts are one batch.
         let size = match (leaves, self.leaves / 4 * 3) {
             (0, _) => FLAT_ROWS,
             (leaves, target) => {
@@ -218,7 +220,7 @@ impl Scan {
         })
     }
 
-    /// Returns the rows `runs`, all of which `file` contains, as batches.
+    /// Returns the rows `runs` as batches. The file must contain all of these rows.
     fn batches(
         self: &Arc<Self>,
         file: NrtFile,
@@ -275,7 +277,7 @@ impl Scan {
         Ok(group)
     }
 
-    /// Runs `f`, on a thread for blocking work if it may block on the disk.
+    /// Runs `f`. If reads of the file may block on the disk, `f` runs on a thread for blocking work.
     async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         f: impl FnOnce(&Self) -> Result<T> + Send + 'static,

@@ -171,7 +171,7 @@ struct NrtOpener {
     url: ObjectStoreUrl,
     /// The columns to return, in the types of the table.
     schema: SchemaRef,
-    /// Names of the columns of `schema` of which only the lengths of lists are needed.
+    /// Names of the columns of `schema` that are needed only for the lengths of their lists.
     lengths: Vec<String>,
     /// All columns of the table, on which conditions may depend.
     table: TableSchema,
@@ -191,7 +191,7 @@ impl NrtOpener {
         let columns = self.table.table_partition_cols().iter().zip(&file.partition_values);
         let mut constants: HashMap<String, ScalarValue> =
             columns.map(|(field, value)| (field.name().clone(), value.clone())).collect();
-        // A numeric column of this name is a column of the files themselves.
+        // A numeric column `_file` is a column stored in the files, and not the column of file names.
         if let Ok(field) = self.table.file_schema().field_with_name(FILE)
             && field.data_type().is_string()
         {

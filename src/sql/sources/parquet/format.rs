@@ -92,7 +92,8 @@ pub(crate) struct ParquetFileFormat {
 }
 
 impl ParquetFileFormat {
-    /// Returns one schema for files whose equal columns have different types (`Utf8` and `LargeUtf8`, ..).
+    /// Returns one schema for files in which columns of one name have types that differ only in their
+    /// spelling, such as `Utf8` and `LargeUtf8`. Returns `None` if types differ otherwise.
     async fn unify_spellings(
         &self,
         state: &dyn Session,
@@ -245,8 +246,8 @@ impl FileFormat for ParquetFileFormat {
     }
 }
 
-/// Returns statistics in which the size of a list column is the size of its values in memory, which the
-/// footer tells. The compressed size says little about the number of values.
+/// Returns statistics in which the size of a list column is the size of its values in memory, computed from
+/// the footer. The compressed size says little about the number of values.
 async fn with_leaves(
     mut statistics: Statistics,
     state: &dyn Session,
@@ -267,7 +268,7 @@ async fn with_leaves(
             continue;
         }
         let chunks = metadata.row_groups().iter().flat_map(|g| g.columns());
-        // Lists of structs have several value columns, of which the longest determines the batches.
+        // Lists of structs have several value columns. The longest of these columns determines the batches.
         let mut values: HashMap<&str, i64> = HashMap::new();
         for chunk in chunks {
             let path = chunk.column_path();

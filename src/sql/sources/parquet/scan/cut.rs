@@ -15,8 +15,8 @@ use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
-/// Replaces the byte range of a file with an access plan for rows, whose positions are spaced evenly over
-/// the bytes of their row group.
+/// Replaces the byte range of a file with an access plan that selects rows. The rows of a row group count as
+/// evenly spaced over its bytes.
 ///
 /// DataFusion assigns a whole row group to the range that contains its start. Here, a row group is divided
 /// if its list columns have an offset index, which allows reading from the middle, and if there are no
@@ -114,8 +114,8 @@ fn select_rows(chosen: Range<usize>, rows: usize) -> RowSelection {
     ])
 }
 
-/// Returns a scan of Parquet files without its first `skip` rows and with at most `fetch`, in one
-/// partition. Returns `None` if it has conditions, or the numbers of rows are unknown.
+/// Returns a scan of Parquet files without its first `skip` rows and with at most `fetch`, in one partition.
+/// Returns `None` if the scan has conditions or a file has an unknown number of rows.
 pub(in crate::sql) fn windowed(
     config: &FileScanConfig,
     skip: usize,
@@ -127,7 +127,8 @@ pub(in crate::sql) fn windowed(
     }
     let files: Vec<&PartitionedFile> =
         config.file_groups.iter().flat_map(FileGroup::iter).collect();
-    // If there are several partitions, a limit per partition drops rows between them.
+    // A limit applies to each of several partitions, so rows may be missing between two partitions. A window
+    // that ends within the limit contains only rows before the first missing row.
     let fetch = match (config.limit, config.file_groups.len()) {
         (None, _) => fetch,
         (Some(limit), 1) => Some(fetch.unwrap_or(usize::MAX).min(limit.saturating_sub(skip))),

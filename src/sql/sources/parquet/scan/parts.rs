@@ -173,9 +173,9 @@ impl Split {
     }
 }
 
-/// Returns the number of rows to request from DataFusion's scan at once: the output's batch size for nested
-/// columns, and more for strings and again for numbers, which take the least memory, so that fewer pages of
-/// lists are decoded twice.
+/// Returns the number of rows to request from DataFusion's scan at once. Columns with small values allow
+/// large requests, so that fewer pages of lists are decoded twice. Nested columns are requested in batches of
+/// the output's size.
 fn given_rows(schema: &Schema, batch_size: usize) -> usize {
     let fields = schema.fields();
     if fields.iter().any(|f| f.data_type().is_nested()) {
@@ -185,7 +185,7 @@ fn given_rows(schema: &Schema, batch_size: usize) -> usize {
     if numbers { MOST_ROWS } else { TEXT_ROWS }
 }
 
-/// Maximum numbers of rows to request at once, for numbers only and with strings.
+/// Number of rows to request at once: [`MOST_ROWS`] if all columns are numbers, [`TEXT_ROWS`] with strings.
 const MOST_ROWS: usize = 1 << 16;
 const TEXT_ROWS: usize = 1 << 13;
 
@@ -260,7 +260,7 @@ fn read_columns(
     Ok(source.and_then(|source| source.downcast_ref::<ParquetSource>().cloned()))
 }
 
-/// Returns the list columns of which a scan needs only the lengths.
+/// Returns the list columns that a scan needs only for the lengths of their lists.
 pub(super) fn lengths_only(stock: &ParquetSource, lists: &BTreeSet<usize>) -> BTreeSet<usize> {
     let mut looked_at: BTreeSet<usize> = BTreeSet::new();
     let outputs = stock.projection().into_iter().flatten().map(|e| Arc::clone(&e.expr));

@@ -28,7 +28,7 @@ const MOST: usize = 8;
 /// Unneeded rows in a gap are decoded and discarded if they have at most 1 / `GAP` of a batch's leaves.
 const GAP: usize = 4;
 
-/// Number of rows after its first span that a sequential reader covers, as a multiple of the span's length.
+/// Number of rows that a sequential reader covers after the first span, in multiples of the span's length.
 const AHEAD: usize = 8;
 
 /// Rows of one row group, with their columns from DataFusion's scan.
@@ -40,7 +40,7 @@ struct Piece {
     given: RecordBatch,
 }
 
-/// A column that is read sequentially.
+/// The reader of a column that is read sequentially, and the row group that it reads.
 #[derive(Debug)]
 struct Going {
     reader: ColumnReader<Fetched>,
@@ -266,7 +266,7 @@ impl Rows {
             _ => last.end,
         };
         let many = first.len().saturating_mul(per_row) >= self.max_leaves() / 2;
-        // The span that is read sequentially is bounded, because later rows may never be required.
+        // A sequential reader stops after some rows, because later rows may never be required.
         let ahead = first.end.saturating_add(first.len().saturating_mul(AHEAD)).min(all);
         let passed = |next: usize| last.end.saturating_sub(next) - count(&spans);
         let mut wanted = Vec::new();
@@ -420,7 +420,8 @@ fn keep_first(bits: &BooleanArray, rows: usize) -> BooleanArray {
     }
 }
 
-/// Returns the end of a batch from `rows.start` with at most `leaves` leaves per column, or of one row.
+/// Returns the end of a batch that starts at `rows.start`. The batch has at most `leaves` leaves per column,
+/// or it has one row.
 fn end_of_batch(columns: &[ArrayRef], rows: Range<usize>, leaves: usize) -> usize {
     let starts: Vec<usize> = columns.iter().map(|c| first_leaf(c, rows.start)).collect();
     let fits = |row: usize| {
