@@ -62,7 +62,8 @@ impl Dictionary {
         Self::with_columns(keys, DictionaryColumn::new(value)?, options)
     }
 
-    /// Creates an empty dictionary from columns, whose vocabularies may have strings.
+    /// Creates a dictionary without keys from its columns. The vocabularies of string columns may
+    /// already hold strings.
     pub(crate) fn with_columns(
         keys: Vec<DictionaryColumn>,
         value: DictionaryColumn,
@@ -160,7 +161,7 @@ impl Dictionary {
     /// Returns the values of keys; NULL for missing keys.
     ///
     /// # Errors
-    /// If the types of the columns differ from the dictionary, or their lengths differ.
+    /// If the types of the columns differ from the dictionary, or the columns differ in length.
     pub fn get(&self, keys: &[ArrayRef]) -> Result<ArrayRef> {
         let (packed, known) = self.pack_keys(keys)?;
         let fetched = self.map.get(&packed, &super::Fallback::Zero)?;
@@ -193,7 +194,7 @@ impl Dictionary {
     pub fn remove(&mut self, keys: &[ArrayRef]) -> Result<Vec<bool>> {
         let (packed, known) = self.pack_keys(keys)?;
         let Some(known) = known else { return self.map.remove(&packed) };
-        // Null and unknown values are packed as zeros, which may form an existing key: drop these rows.
+        // A null or unknown value is packed as zeros, which may equal a key of the map: drop its row.
         let rows: Vec<u64> = known.valid_indices().map(|i| i as u64).collect();
         let packed = rows::take_rows(&packed, &rows)?;
         let mut out = vec![false; known.len()];
@@ -271,7 +272,7 @@ impl Dictionary {
         }
     }
 
-    /// Packs keys for a lookup, with a mask of the keys that can be present (`None` if all can).
+    /// Packs keys for a lookup. Also returns which keys can be present; `None` if all keys can.
     fn pack_keys(
         &self,
         keys: &[ArrayRef],
@@ -292,7 +293,7 @@ impl Dictionary {
         if keys.len() != self.keys.len() || keys.iter().any(|k| k.len() != rows) {
             let names: Vec<&str> = self.key_fields().map(|f| f.name().as_str()).collect();
             return Err(Error::invalid(format!(
-                "{} key columns of {:?} rows are given; this dictionary takes the keys {}, all with the same number of rows",
+                "{} key columns with the row counts {:?} are given; this dictionary takes the keys {}, all with the same number of rows",
                 keys.len(),
                 keys.iter().map(|k| k.len()).collect::<Vec<_>>(),
                 names.join(", ")

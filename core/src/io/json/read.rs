@@ -18,7 +18,7 @@ pub(super) struct ColumnSinks {
     /// Number of complete records.
     rows: usize,
     first_row: usize,
-    /// Whether the current record has each column.
+    /// For each column: whether its name has occurred in the current record.
     seen: Vec<bool>,
 }
 
@@ -271,9 +271,9 @@ fn push_element(value: &Value, sink: &mut ColumnSink) -> Result<()> {
 
 /// Reads records, one JSON object per line, in tables of [`JsonOptions::batch_rows`] rows.
 ///
-/// Empty lines are skipped. Undeclared types are inferred for each table separately, so their
-/// widths may differ ([`RaggedTable::concat`] unifies them). A column without any value in a table
-/// keeps its previous type. A column that a later table lacks is null there.
+/// Empty lines are skipped. Undeclared types are inferred for each table separately, so a column may
+/// have types of different widths ([`RaggedTable::concat`] unifies these types). A column without any
+/// value in a table keeps its previous type. A column that a later table lacks is null there.
 ///
 /// ```
 /// # use serrate_core as serrate;
