@@ -107,7 +107,7 @@ impl Selection {
             run *= shape[axis];
             dims.pop();
         }
-        // Only repeated indices and broadcasts can select more elements than the tensor has.
+        // Check the size only if repeated indices or broadcasts select more elements than the tensor has.
         if count > element_count(shape).unwrap_or(usize::MAX) {
             check_size(&format!("an index that selects the shape {out:?}"), count, 64)?;
         }

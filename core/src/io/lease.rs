@@ -27,7 +27,7 @@ const DATA: &str = ".tmp";
 /// Suffix of a folder that was moved aside to be replaced.
 const ASIDE: &str = ".old";
 
-/// Minimum time between two sweeps of a folder by this process.
+/// Minimum time between two searches of a folder for leftovers by this process.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// Names leased by this process. Locks alone do not show that such a name is in use, because on some file
@@ -228,8 +228,8 @@ impl FileLock {
         target: &Path,
         is_given_up: &dyn Fn() -> bool,
     ) -> io::Result<Option<Self>> {
-        // The prefix lets the sweep remove the lock file of a killed process. 48 characters keep the name
-        // below the limit of 255 bytes.
+        // The prefix marks the lock file of a killed process as a leftover that `sweep_folder` removes. 48
+        // characters keep the name below the limit of 255 bytes.
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let name: String = name.chars().take(48).collect();
         let path = target.with_file_name(format!("{PREFIX}{name}{LOCK}"));

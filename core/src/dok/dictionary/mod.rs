@@ -56,7 +56,7 @@ impl Dictionary {
     /// Creates an empty dictionary; the nullability of fields is ignored.
     ///
     /// # Errors
-    /// If there is no key, two keys have the same name, or a type is not supported.
+    /// If there is no key column, two key columns have the same name, or a type is not supported.
     pub fn new(keys: Vec<FieldRef>, value: FieldRef, options: MapOptions) -> Result<Self> {
         let keys = keys.into_iter().map(DictionaryColumn::new).collect::<Result<Vec<_>>>()?;
         Self::with_columns(keys, DictionaryColumn::new(value)?, options)
@@ -132,7 +132,8 @@ impl Dictionary {
     /// Sets the values of keys, and returns which rows added a key; see [`HashMap::set`].
     ///
     /// # Errors
-    /// If the types differ from the dictionary, the lengths differ, or there is a NULL.
+    /// If the types of the columns differ from the dictionary, the columns differ in length, or a column
+    /// has a NULL.
     pub fn set(&mut self, keys: &[ArrayRef], values: &ArrayRef) -> Result<Vec<bool>> {
         let rows = self.check_keys(keys)?;
         if values.len() != rows {

@@ -424,7 +424,8 @@ impl HashMap {
     /// ```
     ///
     /// # Errors
-    /// If the map has no types yet, the keys have another type, or the fallback does not fit.
+    /// If the map has no types yet, the keys have another type, or the fallback does not fit the type of
+    /// the values.
     pub fn get(&self, keys: &DenseTensor, fallback: &Fallback) -> Result<Fetched> {
         let (queries, count) = self.canonicalize_batch(keys)?;
         let of = &self.types()?.value;

@@ -111,7 +111,7 @@ impl IndexTable {
         self.words.as_mut_slice()
     }
 
-    /// Subtracts buckets that new keys reuse from the number of buckets of removed keys.
+    /// Lowers the number of buckets of removed keys by `buckets`, because new keys reuse these buckets.
     pub(super) fn mark_reused(&mut self, buckets: usize) {
         self.gone -= buckets;
     }

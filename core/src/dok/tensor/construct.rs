@@ -99,8 +99,8 @@ impl DokTensor {
         Ok(Self::with_storage(Storage::new(shape.into(), dtype, options)?))
     }
 
-    /// Creates a tensor from coordinates, integers of shape `[ndim, nnz]`, and values of shape
-    /// `[nnz]`. Zeros become entries, too.
+    /// Creates a tensor from coordinates (integers of shape `[ndim, nnz]`) and values (shape
+    /// `[nnz]`). Zeros become entries, too.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -151,7 +151,8 @@ impl DokTensor {
             let to_place_in_part = |(_, at): &(u64, i64)| selection.element_place(*at);
             let mut places: Vec<i64> = written.iter().map(to_place_in_part).collect();
             if selection.has_repeats() {
-                // The last value of a repeated element wins; without an entry, that value is zero.
+                // If an element is selected several times, its last position in the value wins, even if the
+                // value has no entry there.
                 let mut last = vec![0u64; places.len()];
                 selection
                     .for_each_stored(&places, self.limit, |at, i| last[i] = last[i].max(at))?;

@@ -13,7 +13,7 @@ use arrow::ipc::{
 
 /// Magic bytes at the start (padded) and end of every Arrow file.
 pub(super) const MAGIC: &[u8] = b"ARROW1";
-/// Size in bytes of the footer's length and the magic, which end a file.
+/// Size in bytes of the end of a file: the length of the footer, and the magic.
 pub(super) const TAIL: usize = 10;
 /// Continuation marker before the length of a message, absent in old files.
 const MARKER: [u8; 4] = [0xff; 4];
@@ -175,7 +175,8 @@ impl<R: Read + Seek> Checker<R> {
                 .split_first_chunk()
                 .ok_or_else(|| format!("buffer {i} is too short for its uncompressed length"))?;
             let claimed = i64::from_le_bytes(*claimed);
-            // A declared size of -1 marks a buffer stored without compression, 0 an empty buffer.
+            // A declared size of -1 marks a buffer stored without compression, and a size of 0 marks an empty
+            // buffer.
             if claimed == -1 || claimed == 0 {
                 continue;
             }

@@ -169,8 +169,8 @@ impl RaggedTable {
 
     /// Reads JSON text like [`from_json`](Self::from_json), without building a tree of values.
     ///
-    /// Unlike a tree, which holds integers beyond 64 bits as floats, this distinguishes integers of
-    /// any length from floats. Duplicate names are an error.
+    /// A tree holds integers beyond 64 bits as floats; this function distinguishes integers of any
+    /// length from floats. Duplicate names are an error.
     pub fn from_json_text(text: &[u8], options: &JsonOptions) -> Result<Self> {
         let mut parser = Parser::new(text, 1);
         let mut sinks = ColumnSinks::default();

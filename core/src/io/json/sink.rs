@@ -91,7 +91,8 @@ pub(super) struct ColumnSink {
 }
 
 impl ColumnSink {
-    /// Creates a sink. `declared` is the type of the leaves, or a list type that also determines the depth.
+    /// Creates a sink. `declared` is the type of the leaves, or a list type that also determines the depth;
+    /// `None` infers type and depth.
     pub(super) fn new(name: &str, declared: Option<&DataType>, first_row: usize) -> Self {
         let depth = declared.map_or(0, list_depth);
         let mut kinds = vec![ElementKind::List; depth];
@@ -722,10 +723,7 @@ fn wide_array(
         // one.
         let huge = (i..values.len()).filter(valid).find(|i| i64::try_from(values[*i]).is_err());
         let at = huge.unwrap_or(i);
-        return Err(CastFailure::Leaf(
-            at,
-            format!("the number {}, which is out of range", values[at]),
-        ));
+        return Err(CastFailure::Leaf(at, format!("the number {}", values[at])));
     }
     if !decimal {
         return Ok(narrow_array!(UInt64Array, values, nulls));

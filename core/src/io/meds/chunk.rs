@@ -50,7 +50,7 @@ fn drop_gaps(
 /// The MEDS columns of some rows of a file, validated: no subject or code is NULL.
 pub(crate) struct MedsChunk {
     pub(crate) first_row: usize,
-    /// Offset of each row from `first_row`; `None` if no row of the file was dropped.
+    /// Offset of each row from `first_row`; `None` if no row of the chunk was dropped.
     kept: Option<Vec<usize>>,
     pub(crate) subjects: ScalarBuffer<i64>,
     /// NULL for static facts, and for all rows if times were not requested.
