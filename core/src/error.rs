@@ -25,15 +25,15 @@ pub enum Error {
     Disagree {
         /// The column that determined the lengths.
         left: String,
-        /// The column that differs.
+        /// The column whose lengths differ from those of `left`.
         right: String,
-        /// The axis on which their lists differ (1 is the outermost list level).
+        /// The axis on which the lists of the two columns differ (1 is the outermost list level).
         axis: usize,
         /// Index of the first list that differs, among all lists of the axis.
         list: usize,
-        /// Length in `left`.
+        /// Length of this list in the column `left`.
         left_len: usize,
-        /// Length in `right`.
+        /// Length of this list in the column `right`.
         right_len: usize,
     },
     /// The number of values of a column differs from the number of elements of its axis.
@@ -82,7 +82,7 @@ pub enum Error {
         /// Description of the fault.
         message: String,
     },
-    /// An index outside its axis, for all rows.
+    /// An index that is out of range for its axis in every row.
     #[error("index {index} is out of range for axis {axis} of size {size}")]
     OutOfRange {
         /// Indexed axis.
@@ -92,7 +92,7 @@ pub enum Error {
         /// Size of the axis.
         size: usize,
     },
-    /// An index outside its axis, for at least one row.
+    /// An index that is out of range for its axis in at least one row, because lists differ in length.
     #[error("index {index} is out of range for axis {axis} of size {size} in row {row}")]
     OutOfRangeIn {
         /// The first row for which the index is out of range.
@@ -111,9 +111,9 @@ pub enum Error {
     OutOfRangeAt {
         /// The operation.
         what: &'static str,
-        /// The first row (or sample of a batch) with such an index.
+        /// The first row (or sample of a batch) with an index out of range.
         row: usize,
-        /// Index of the list of indices, among all such lists of the axis (on axis 1, `row`).
+        /// Number of the list of indices, counted from 0 over all rows (on axis 1, equal to `row`).
         list: usize,
         /// Position of the index in its list of indices.
         position: usize,
@@ -127,13 +127,13 @@ pub enum Error {
         "sample {sample:?}, position {position}: index {index} is out of range for {size} entries"
     )]
     NoSuchEntry {
-        /// Index of the first such sample along each batch axis.
+        /// The first sample with an index out of range: its position on each batch axis.
         sample: Vec<usize>,
         /// Position of the index among the indices of the sample.
         position: usize,
         /// The given index.
         index: i64,
-        /// Number of entries of the sample, including filler if filler can be read.
+        /// Number of entries of the sample, including padding entries if the index may select them.
         size: usize,
     },
     /// An axis that the array does not have.
@@ -169,7 +169,7 @@ pub enum Error {
     TooLarge {
         /// Name of the object to allocate.
         what: String,
-        /// Its size in bytes.
+        /// Size of the object in bytes.
         bytes: u128,
         /// The limit in bytes.
         limit: u128,
@@ -247,8 +247,8 @@ impl Error {
 
     /// Returns whether the cause is a file, a folder or an object that does not exist.
     ///
-    /// This predicate and the others also look into errors of Arrow, Parquet and DataFusion that
-    /// wrap another error. They therefore return the same for a file that is read by SQL.
+    /// All predicates `is_..` of this type also look into errors of Arrow, Parquet and DataFusion that
+    /// wrap another error. The result is therefore the same for a file that SQL reads.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -327,7 +327,7 @@ impl Error {
             if test(error) {
                 return true;
             }
-            // `source()` of a transparent variant skips the error in the variant, so return it.
+            // `source()` of a transparent variant skips the error in the variant, so continue with that error.
             next = match error.downcast_ref() {
                 Some(Self::Arrow(e)) => Some(e),
                 #[cfg(feature = "parquet")]

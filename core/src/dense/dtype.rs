@@ -123,7 +123,7 @@ impl DType {
         }
     }
 
-    /// Returns the type with this name in safetensors files; `None` for others, such as `F8_E4M3`.
+    /// Returns the type with this name in safetensors files; `None` for other names, such as `F8_E4M3`.
     pub fn from_safetensors_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|d| d.safetensors_name() == name)
     }
@@ -227,7 +227,7 @@ impl fmt::Display for DType {
     }
 }
 
-/// Parses both `uint16` and `U16`, ignoring case.
+/// Parses the name in Python (`uint16`) or in safetensors files (`U16`), ignoring case.
 impl FromStr for DType {
     type Err = Error;
 
@@ -266,7 +266,8 @@ pub trait Element: sealed::Sealed + Copy + fmt::Debug + Default + PartialEq + Se
     /// Views a buffer as elements; `None` if it is misaligned or ends within an element.
     fn view(buffer: &Buffer) -> Option<&[Self]>;
 
-    /// Views bytes as elements, without bytes before the first aligned element and after the last.
+    /// Views the aligned part of `bytes` as elements. Skips the bytes before the first aligned element
+    /// and the bytes after the last whole element.
     #[doc(hidden)]
     fn view_bytes(bytes: &[u8]) -> &[Self] {
         bytemuck::pod_align_to(bytes).1

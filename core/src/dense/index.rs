@@ -9,12 +9,12 @@ use crate::index::broadcast::{broadcast_shapes, for_each_broadcast, strides};
 use crate::index::{Index, Span, resolve_position};
 use crate::limit::check_size;
 
-/// The elements that a NumPy index selects: the shape of the result, and equally long runs of
-/// elements that are adjacent in memory.
+/// The elements that a NumPy index selects: the shape of the result, and ranges of `run` elements
+/// each, which are adjacent in memory.
 #[derive(Debug)]
 pub(crate) struct Selection {
     shape: Vec<usize>,
-    /// First element of each run, in the order of the result.
+    /// First element of each range of `run` elements, in the order of the result.
     starts: Vec<usize>,
     run: usize,
 }
@@ -35,26 +35,27 @@ enum IndexItem {
         positions: Vec<usize>,
     },
     NewAxis,
-    /// A `...` that covers no axis. It still separates its neighbours, as in NumPy.
+    /// A `...` that covers no axis. The items before and after the `...` still count as separated, as
+    /// in NumPy.
     Nothing,
 }
 
-/// One axis of the result (several for index arrays), as element offsets from the selection's
-/// start.
+/// One axis of the result, or all axes that the index arrays give together. Offsets count elements
+/// from the first element of the selection.
 struct ResultAxis {
     shape: Vec<usize>,
     offsets: Vec<usize>,
-    /// The axis of the tensor, if all of the axis is selected in order.
+    /// The axis of the tensor if this is a whole axis in order; `None` for any other selection.
     whole: Option<usize>,
 }
 
 impl Selection {
     /// Resolves an index for a tensor of `shape`.
     ///
-    /// Index arrays, and integers used with them, broadcast against each other. The axes of their
-    /// common shape take the place of the first of them if all are adjacent, else they come first.
-    /// A mask of `n` axes applies to `n` axes of the tensor and acts like index arrays of its true
-    /// elements.
+    /// Index arrays, and integers next to index arrays, broadcast to a common shape. If these items
+    /// are adjacent, the axes of the common shape replace the items; otherwise the axes of the common
+    /// shape are the first axes of the result. A mask of `n` axes applies to `n` axes of the tensor
+    /// and acts like index arrays with the positions of its true elements.
     pub(crate) fn new(shape: &[usize], index: &[Index]) -> Result<Self> {
         let items = resolve_items(shape, index)?;
         let strides = element_strides(shape);
@@ -64,7 +65,7 @@ impl Selection {
         let arrays = |i: &IndexItem| matches!(i, IndexItem::Array { .. });
         let advanced = |i: &IndexItem| matches!(i, IndexItem::Array { .. } | IndexItem::At { .. });
         let any = items.iter().any(arrays);
-        // Index in the result of the axes that the index arrays combine to.
+        // Combined axes of the index arrays, and the index of the item before which these axes are inserted.
         let (first, combined) = if any {
             let at: Vec<usize> = (0..items.len()).filter(|i| advanced(&items[*i])).collect();
             let neighbours = at.windows(2).all(|w| w[0] + 1 == w[1]);
@@ -96,7 +97,7 @@ impl Selection {
         }
         let out: Vec<usize> = dims.iter().flat_map(|d| d.shape.iter().copied()).collect();
         let count = element_count(&out).unwrap_or(usize::MAX);
-        // Trailing axes that are selected whole are contiguous and form a run.
+        // The last axes are contiguous in memory if all their elements are selected: join them to one range.
         let (mut run, mut axis) = (1usize, shape.len());
         while let Some(dim) = dims.last()
             && dim.whole.is_some_and(|a| a + 1 == axis)
@@ -106,7 +107,7 @@ impl Selection {
             run *= shape[axis];
             dims.pop();
         }
-        // Only repeated indices and broadcasts can select more elements than the tensor has.
+        // Check the size only if repeated indices or broadcasts select more elements than the tensor has.
         if count > element_count(shape).unwrap_or(usize::MAX) {
             check_size(&format!("an index that selects the shape {out:?}"), count, 64)?;
         }
@@ -200,7 +201,7 @@ fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
                     axis += 1;
                 }
             }
-            // `expand_axes` has replaced every `...` that covers axes.
+            // `expand_axes` has replaced a `...` that covers axes, so this one covers none.
             Index::Rest => items.push(IndexItem::Nothing),
             Index::NewAxis => items.push(IndexItem::NewAxis),
         }
@@ -257,7 +258,7 @@ impl DenseTensor {
     ///
     /// # Errors
     /// If an index is out of range, there are more items than axes, the shape of a mask differs
-    /// from its axes, or index arrays do not broadcast.
+    /// from the sizes of the axes that it selects from, or index arrays do not broadcast.
     pub fn index(&self, index: &[Index]) -> Result<Self> {
         let selection = Selection::new(self.shape(), index)?;
         let size = self.dtype().size();
@@ -342,7 +343,7 @@ mod tests {
         let wide = DenseTensor::from_vec([1, 1 << 11], vec![0u8; 1 << 11]).unwrap();
         let e = wide.index(&[vec![0i64; 1 << 20].into(), parse_index("::2").unwrap().remove(0)]);
         assert!(e.is_err());
-        // A size of 0 allows other sizes whose product overflows.
+        // A shape with a size of 0 is valid even if the product of the other sizes overflows.
         let none = DenseTensor::from_vec([0, 1 << 40, 1 << 40], Vec::<u8>::new()).unwrap();
         let index = [Index::ALL, (1 << 39).into(), 1.into()];
         assert_eq!(none.index(&index).unwrap().shape(), [0]);

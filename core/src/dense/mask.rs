@@ -67,7 +67,7 @@ pub fn mask(
     mask_axes(array.len(), layouts, sizes, options)
 }
 
-/// Returns the mask of the last axis in `layouts`.
+/// Returns the mask of the last axis of `layouts`, which holds one layout per list level.
 pub(crate) fn mask_axes(
     rows: usize,
     layouts: Vec<Layout>,

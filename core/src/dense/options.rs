@@ -22,7 +22,7 @@ pub enum Fill {
     Int(i64),
     /// An unsigned integer; needed only for 2^63 or more, which `Int` cannot hold.
     UInt(u64),
-    /// A float; integer tensors accept only whole values.
+    /// A float; tensors of integers accept only whole numbers, such as 2.0.
     Float(f64),
 }
 

@@ -24,7 +24,7 @@ const GRAIN: usize = 1 << 20;
 
 /// Receives each byte range of the tensor once, as values or as padding.
 pub(crate) trait Sink: Sync {
-    /// Writes the values of `leaves` to `out`, which has exactly their size.
+    /// Writes the values of `leaves` to `out`, which has exactly the size of these values.
     fn values(&self, leaves: Range<usize>, out: &mut [u8]);
 
     fn padding(&self, out: &mut [u8]);

@@ -186,7 +186,7 @@ impl RaggedTable {
     /// overwritten. Returns the specs of the tensors.
     ///
     /// If every axis has [`Size::Exactly`] and no column has nulls, the specs depend only on the
-    /// number of rows, so the same memory fits every batch.
+    /// number of rows. The same memory then fits every batch with this number of rows.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -215,7 +215,7 @@ impl RaggedTable {
         let names = || parts.specs.iter().map(|p| p.spec.name.as_str()).collect::<Vec<_>>();
         if out.len() != parts.specs.len() {
             return Err(Error::invalid(format!(
-                "{} output slices are given for {} tensors ({}); give one per tensor",
+                "{} output slices are given for {} tensors ({}); give one slice per tensor",
                 out.len(),
                 parts.specs.len(),
                 names().join(", ")

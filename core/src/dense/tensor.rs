@@ -172,7 +172,7 @@ impl DenseTensor {
             )));
         }
         T::view(&self.buffer).ok_or_else(|| {
-            Error::invalid("the buffer of the tensor is not aligned for its element type")
+            Error::invalid("the buffer of the tensor is not aligned for the element type of the tensor; create the tensor with `DenseTensor::try_new`, which copies unaligned buffers")
         })
     }
 

@@ -27,8 +27,8 @@ use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 pub struct MedsWriteOptions {
     /// Number of patients per file.
     pub shard_subjects: u64,
-    /// Options of the files. With `overwrite`, files with the same names in the folder are replaced
-    /// (others stay); without it, the folder must be empty or not exist.
+    /// Options of the files. If `overwrite` is set, files with the same names in the folder are replaced
+    /// (other files stay); if not, the folder must be empty or not exist.
     pub files: ParquetWriteOptions,
 }
 
@@ -184,8 +184,11 @@ impl TokenNames {
                 format!("{kind}//{token}")
             })
             .collect();
-        let first_static = u32::try_from(names.len())
-            .map_err(|_| Error::invalid("the shape has more than 2^32 - 1 distinct codes"))?;
+        let first_static = u32::try_from(names.len()).map_err(|_| {
+            Error::invalid(
+                "the shape has more than 2^32 - 1 distinct codes, the maximum; reduce `vocab_size`",
+            )
+        })?;
         names.extend(STATIC.iter().map(|s| (*s).to_string()));
         let vocabulary = Vocabulary::from_tokens(names.iter().zip(1u32..))?;
         let schema = Schema::new(vec![

@@ -1,8 +1,8 @@
 //! Generator of synthetic patients, in any number, with the shape of a real population.
 //!
-//! [`Patients`] streams them as chunks of a ragged table; [`mimic_table`] returns a small number in
-//! memory. A [`Shape`] holds their distributions. [`Patients::write_nrt`],
-//! `Patients::write_parquet` and `Patients::write_meds` write files.
+//! [`Patients`] streams patients as chunks of a ragged table; [`mimic_table`] returns a small number
+//! of patients in memory. A [`Shape`] holds the distributions that patients are drawn from.
+//! [`Patients::write_nrt`], `Patients::write_parquet` and `Patients::write_meds` write files.
 
 #[cfg(feature = "parquet")]
 mod meds;

@@ -80,7 +80,7 @@ impl Patients {
     /// Sets the number of patients per chunk.
     ///
     /// # Errors
-    /// When it is 0.
+    /// When the number is 0.
     pub fn with_chunk_rows(mut self, rows: usize) -> Result<Self> {
         if rows == 0 {
             return Err(Error::invalid(
@@ -176,7 +176,7 @@ fn draw_below(rng: &mut ChaCha8Rng, n: u32) -> i64 {
 #[derive(Debug, Default)]
 pub(super) struct PatientChunk {
     pub(super) subject_id: Vec<i64>,
-    /// Whether the patient is female, and the year of birth.
+    /// For each patient: whether the patient is female, and the year of birth.
     pub(super) facts: Vec<(bool, i32)>,
     pub(super) events: Vec<u32>,
     pub(super) measurements: Vec<u32>,

@@ -93,7 +93,9 @@ impl<T> Frequencies<T> {
         match total {
             Some(0) => Err(format!("{name}: at least one frequency must be above 0")),
             Some(_) => Ok(()),
-            None => Err(format!("{name}: the sum of the frequencies exceeds 64 bits")),
+            None => Err(format!(
+                "{name}: the sum of the frequencies exceeds 64 bits; use smaller frequencies"
+            )),
         }
     }
 
@@ -216,7 +218,7 @@ impl Sampler {
         self.measurements.1[self.measurements.0.draw_index(rng.next_u64())]
     }
 
-    /// Draws a token in `1..=vocab_size` and its value, NaN if it has none.
+    /// Draws a token in `1..=vocab_size` and a value; the value is NaN if the measurement has none.
     #[inline]
     pub(super) fn draw_measurement(&self, rng: &mut ChaCha8Rng) -> (u16, f32) {
         let code = self.codes.draw_index(rng.next_u64());

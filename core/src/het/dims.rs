@@ -48,7 +48,8 @@ impl HetTensor {
     /// ```
     pub fn dim_types(&self) -> Vec<DimType> {
         let leaves = self.array.leaves();
-        // Leaves have the id 1, holes the id 0; the ids of each axis follow from the axis below.
+        // A value has the id 1 and a hole has the id 0. The ids of the lists on an axis follow from the ids
+        // on the next inner axis.
         let mut below = SliceStructure::Same;
         if leaves.null_count() > 0 {
             below = SliceStructure::Each(
@@ -65,7 +66,7 @@ impl HetTensor {
         types
     }
 
-    /// Returns the size of every dim, or -1 if it is [`Het`](DimType::Het), as in the library HetTensor.
+    /// Returns the size of every dim, or -1 for a [`Het`](DimType::Het) dim, as in the library HetTensor.
     pub fn shape(&self) -> Vec<i64> {
         let size = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         let sizes = self.max_shape().into_iter().map(size);
@@ -78,8 +79,8 @@ impl HetTensor {
         self.array.axes().iter().map(|axis| axis.layout().max_length()).collect()
     }
 
-    /// Returns the size of every dim, or -1 if its lists differ in length or some are null. Unlike
-    /// [`shape`](Self::shape), it does not compare slices, so dim 0 always has a size.
+    /// Returns the size of every dim, or -1 if lists of the dim differ in length or are null. Unlike
+    /// [`shape`](Self::shape), this method does not compare slices, so dim 0 always has a size.
     pub fn uniform_shape(&self) -> Vec<i64> {
         let size = |axis: &ListAxis| match axis.layout() {
             Layout::Ragged(_) => -1,
@@ -98,7 +99,8 @@ enum SliceStructure {
 }
 
 impl SliceStructure {
-    /// Returns the type of a dim and the ids of its lists, given the ids of its elements.
+    /// Returns the type of a dim and the ids of its lists. `self` holds the ids of the elements of these
+    /// lists.
     fn classify_axis(&self, axis: &ListAxis) -> (DimType, Self) {
         let layout = axis.layout();
         let lists = layout.lists();
@@ -111,7 +113,7 @@ impl SliceStructure {
         let ones;
         let children: &[u32] = match self {
             Self::Same => {
-                // All elements have the same id, so a prefix of one slice represents any list.
+                // All elements have the id 1, so the ids of a list of length `n` are the first `n` of these.
                 ones = vec![1; longest];
                 &ones
             }

@@ -202,7 +202,7 @@ impl HetValue {
         }
     }
 
-    /// Returns a [`HetTensor`]; converts a dense tensor to one.
+    /// Returns the tensor as a [`HetTensor`]; a dense tensor is converted.
     pub fn into_het(self) -> Result<HetTensor> {
         match self {
             Self::Het(het) => Ok(het),

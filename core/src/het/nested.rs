@@ -113,7 +113,8 @@ impl HetTensor {
 #[derive(Default)]
 struct NestedSummary {
     lists: usize,
-    /// Number of dims of the tensors (list levels plus axes), and their promoted type.
+    /// Number of dims (list levels plus axes) and promoted type of the tensors so far; `None` before the
+    /// first tensor.
     tensors: Option<(usize, DType)>,
 }
 
@@ -200,7 +201,7 @@ struct Unbinder<'a> {
 }
 
 impl Unbinder<'_> {
-    /// Returns element `at` of level `level`: a list, or a value below all levels.
+    /// Returns element `at` of level `level`: a list, or a value if `level` is below the last list level.
     fn build_nested(&self, level: usize, at: usize) -> Result<Nested> {
         let array = &self.het.array;
         let Some(axis) = array.axes().get(level) else {
@@ -221,8 +222,8 @@ impl Unbinder<'_> {
         parts.collect::<Result<_>>().map(Nested::List)
     }
 
-    /// Returns the shape and the range of leaves below list `at` if the list is uniform, without
-    /// holes.
+    /// Returns the shape and the range of leaves of list `at`. Returns `None` if inner lists differ in
+    /// length or there is a hole.
     fn find_block(&self, level: usize, at: usize) -> Option<(Vec<usize>, Range<usize>)> {
         let array = &self.het.array;
         let mut window = at..at + 1;

@@ -32,7 +32,7 @@ pub enum Number {
 pub enum HetOperand<'a> {
     /// Another [`HetTensor`].
     Het(&'a HetTensor),
-    /// A dense tensor; one without axes promotes types like a number of its type.
+    /// A dense tensor. In type promotion, a tensor without axes counts as a number.
     Dense(&'a DenseTensor),
     /// A number.
     Scalar(Number),
@@ -78,7 +78,8 @@ impl From<f64> for HetOperand<'_> {
 }
 
 impl HetOperand<'_> {
-    /// Returns the operand as a tensor, and its promoted type with a tensor of type `with`.
+    /// Returns the operand as a tensor, and the type to which the operand and a tensor of type `with` are
+    /// promoted.
     fn to_common(&self, with: DType) -> Result<(HetTensor, DType)> {
         let number = |tensor: Result<DenseTensor>| {
             let tensor = tensor?;
@@ -105,14 +106,14 @@ impl HetOperand<'_> {
 impl HetTensor {
     /// Computes `self op other` for every value.
     ///
-    /// Dims broadcast as in NumPy, aligned at the last: a missing leading dim, or a dim in which
+    /// Dims broadcast as in NumPy, aligned at the last dim: a missing leading dim, or a dim in which
     /// all lists have length 1, repeats along the dim of the other operand. On all other dims, both
     /// operands must have lists of the same lengths. A hole in either operand gives a hole.
     ///
     /// Types follow PyTorch: int64 with float32 gives float32; a number takes the type of the tensor,
-    /// unless only the number is a float (float32); `/` of integers gives float32; comparisons give
-    /// booleans, and with NaN are false, except `!=`. Integer overflow and negative integer exponents are
-    /// errors. On booleans, `+` and maximum are OR, `*` and minimum are AND.
+    /// but a float with a tensor of integers gives float32; `/` of integers gives float32; comparisons
+    /// give booleans. Every comparison with NaN is false, except `!=`. Integer overflow and negative
+    /// integer exponents are errors. On booleans, `+` and maximum are OR, `*` and minimum are AND.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -184,7 +185,7 @@ impl HetTensor {
     pub fn cast(&self, dtype: DType) -> Result<Self> {
         if dtype == DType::BF16 {
             return Err(Error::invalid(
-                "a HetTensor cannot have the type bfloat16; cast it to float32, or cast a DenseTensor",
+                "a HetTensor cannot have the type bfloat16; cast it to float32, or convert it with to_dense and cast the DenseTensor",
             ));
         }
         Self::from_boxed(cast_leaves(&self.array, dtype)?)

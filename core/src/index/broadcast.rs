@@ -11,7 +11,8 @@ pub(crate) fn strides(shape: &[usize]) -> Vec<usize> {
     strides
 }
 
-/// Returns the shape that both shapes broadcast to, aligned at their last axes, or `None`.
+/// Returns the shape that both shapes broadcast to, aligned at their last axes; `None` if two sizes
+/// differ and neither is 1.
 pub(crate) fn broadcast_shapes(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
     let ndim = a.len().max(b.len());
     let size = |s: &[usize], i: usize| (i + s.len()).checked_sub(ndim).map_or(1, |i| s[i]);

@@ -56,7 +56,7 @@ impl Index {
         !matches!(self, Self::Rest | Self::NewAxis)
     }
 
-    /// Returns the number of axes that the item uses; a mask uses one for each of its own axes.
+    /// Returns the number of axes that the item uses; a mask of `n` axes uses `n` axes.
     pub(crate) fn count_axes(&self) -> usize {
         match self {
             Self::Mask(mask) => mask.shape().len(),
@@ -66,8 +66,8 @@ impl Index {
 
     /// Completes an index so that its items use all `ndim` axes: replaces [`Rest`](Self::Rest) with whole
     /// axes, or appends whole axes. Keeps a `Rest` of zero axes, because NumPy orders result axes
-    /// differently if it separates two index arrays. Returns an error for more items than axes, a second
-    /// `...`, or a step of 0; `what` (such as `a table with 2 axes`) names the array in it.
+    /// differently if a `...` separates two index arrays. Returns an error for more items than axes, a
+    /// second `...`, or a step of 0; `what` (such as `a table with 2 axes`) names the array in the error.
     pub(crate) fn expand_axes(index: &[Self], ndim: usize, what: &str) -> Result<Vec<Self>> {
         let given: usize = index.iter().map(Self::count_axes).sum();
         let Some(left) = ndim.checked_sub(given) else {
@@ -245,7 +245,7 @@ impl Span {
         self.count == size && (self.step == 1 || size < 2)
     }
 
-    /// Returns the selected elements as one range if they are adjacent and ascending.
+    /// Returns the selected elements as one range; `None` if they are not adjacent and ascending.
     pub(crate) fn range(self) -> Option<Range<usize>> {
         (self.step == 1 || self.count < 2).then(|| self.first..self.first + self.count)
     }

@@ -8,9 +8,9 @@ use walkdir::WalkDir;
 use super::lease::{Commit, Lease, move_files};
 use crate::error::{Error, Result};
 
-/// A file that is written under a temporary name in the target's folder; [`commit`](Self::commit) syncs it to
-/// disk and renames it. A drop without a commit removes the file; the next writer into the same folder
-/// removes the leftovers of a killed process.
+/// A file that is written under a temporary name in its final folder; [`commit`](Self::commit) syncs the file
+/// to disk and gives it its final name. A drop without a commit removes the file; the next writer into the
+/// same folder removes the leftovers of a killed process.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -54,10 +54,10 @@ impl AtomicFile {
         &self.target
     }
 
-    /// Syncs the file to disk and renames it to its target.
+    /// Syncs the file to disk and renames it from its temporary to its final name.
     ///
     /// # Errors
-    /// If the disk is full, or the target appeared in the meantime and may not be overwritten.
+    /// If the disk is full, or a file with the final name appeared in the meantime and may not be overwritten.
     pub fn commit(self) -> Result<()> {
         let Self { target, overwrite, writer, lease } = self;
         let file = writer.into_inner().map_err(|e| Error::io(&target, e.into_error()))?;
@@ -109,11 +109,11 @@ impl Write for AtomicFile {
     }
 }
 
-/// A folder that is filled under a temporary name next to its target; [`commit`](Self::commit) renames it. A
-/// drop without a commit removes the folder; the next writer into the same folder removes the leftovers of a
-/// killed process.
+/// A folder that is filled under a temporary name next to its final path; [`commit`](Self::commit) gives it
+/// its final name. A drop without a commit removes the folder; the next writer into the same parent folder
+/// removes the leftovers of a killed process.
 ///
-/// Files in it are not synced to disk.
+/// A commit does not sync the files in the folder to disk.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -152,8 +152,8 @@ impl AtomicFolder {
         &self.staging
     }
 
-    /// Renames the folder to its target. An existing folder is replaced with all its contents; a
-    /// caller that must not overwrite checks for it first.
+    /// Renames the folder from its temporary to its final name. An existing folder with the final name
+    /// is replaced with all its contents; a caller that must not overwrite checks for it first.
     ///
     /// On Linux and macOS the two folders are exchanged in one step. Elsewhere the old folder is
     /// moved aside first; if the process ends between the two renames, the next writer into the
@@ -241,8 +241,8 @@ pub struct AtomicFiles {
     target: PathBuf,
     staging: PathBuf,
     overwrite: bool,
-    /// Whether the target exists. Its files are then staged inside it, because its parent may be on
-    /// another disk or not writable.
+    /// Whether the target folder exists. Files are then staged inside the target, because the parent
+    /// of the target may be on another disk or not writable.
     within: bool,
     lease: Lease,
 }
@@ -261,13 +261,13 @@ impl AtomicFiles {
         Ok(Self { target, staging, overwrite, within, lease })
     }
 
-    /// Returns the temporary folder; its sub-folders become sub-folders of the target.
+    /// Returns the temporary folder. Sub-folders of this folder become sub-folders of the target folder.
     pub fn path(&self) -> &Path {
         &self.staging
     }
 
-    /// Moves all files to their targets. If the process ends halfway, the next writer into the
-    /// folder moves the remaining files.
+    /// Moves all files from the temporary folder to the target folder. If the process ends halfway, the
+    /// next writer into the folder moves the remaining files.
     ///
     /// # Errors
     /// If a file exists and may not be overwritten, or the new folder appeared in the meantime.

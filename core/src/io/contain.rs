@@ -4,10 +4,10 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// Runs a reader of another crate, and converts its panic to an error of the file. Arrow's and Parquet's
-/// readers trust many numbers in a file and panic on invalid ones.
+/// Runs a reader of another crate, and converts a panic of the reader to an error that names the file.
+/// Arrow's and Parquet's readers trust many numbers in a file and panic on invalid numbers.
 ///
-/// A panic may leave a reader in an inconsistent state, so callers must not use it again after an error.
+/// A panic may leave a reader in an inconsistent state, so callers must not use the reader after an error.
 pub(crate) fn contain_panics<T>(path: &Path, read: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| {
         let reason = panic_text(panic.as_ref());

@@ -23,8 +23,8 @@ use crate::io::safetensors::{SafetensorsFile, SaveOptions, dense};
 /// Value of `format` in the metadata of a dictionary file.
 pub const FORMAT: &str = "serrate.dictionary";
 
-/// Parses the name of an Arrow type. Returns an error if it is invalid, or nested so deep that
-/// Arrow's recursive parser would exhaust the stack.
+/// Parses the name of an Arrow type. Returns an error for an invalid name, or a type nested so deep
+/// that Arrow's recursive parser would exhaust the stack.
 pub(crate) fn parse_type(text: &str) -> Result<DataType> {
     const MAX_NESTED: usize = 32;
     if text.bytes().filter(|b| *b == b'(').count() > MAX_NESTED {
@@ -83,7 +83,7 @@ pub fn write(path: impl AsRef<Path>, dictionary: &Dictionary, options: &SaveOpti
             return Err(Error::file(
                 path,
                 format!(
-                    "a column has the type {data_type}, which a dictionary file does not support; cast it"
+                    "a column has the type {data_type}, which a dictionary file does not support; cast the column"
                 ),
             ));
         }
@@ -109,7 +109,7 @@ pub fn write(path: impl AsRef<Path>, dictionary: &Dictionary, options: &SaveOpti
 /// Returns whether the metadata of a file marks it as a dictionary.
 ///
 /// # Errors
-/// If it is not a safetensors file.
+/// If the file is not a safetensors file.
 pub fn is_dictionary(path: impl AsRef<Path>) -> Result<bool> {
     let file = SafetensorsFile::open(path, true)?;
     Ok(file.header().metadata().get("format").is_some_and(|f| f == FORMAT))
@@ -148,7 +148,7 @@ pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictiona
         let values = dense::read_one(file, file.tensor(&name)?)?;
         if values.ndim() != 1 || rows.is_some_and(|rows| rows != values.num_elements()) {
             return Err(wrong(format!(
-                "tensor {name:?} has the shape {:?}, but the columns before it have {} entries",
+                "tensor {name:?} has the shape {:?}, but the columns before it have {} entries; all columns need the same number of entries",
                 values.shape(),
                 rows.unwrap_or(0)
             )));
@@ -187,12 +187,14 @@ fn build_strings(bytes: &DenseTensor, ends: &DenseTensor) -> Result<StringArray>
     for end in ends.as_slice::<i64>()? {
         let end = i32::try_from(*end).ok().filter(|end| offsets.last().is_some_and(|l| l <= end));
         offsets.push(
-            end.ok_or_else(|| Error::invalid("the end offsets of the strings are not ascending"))?,
+            end.ok_or_else(|| Error::invalid("the end offsets of the strings do not ascend from 0 to at most 2^31 - 1; the file is damaged"))?,
         );
     }
     let last = offsets.last().copied().and_then(|l| usize::try_from(l).ok());
     if last != Some(bytes.as_slice::<u8>()?.len()) {
-        return Err(Error::invalid("the last end offset differs from the number of bytes"));
+        return Err(Error::invalid(
+            "the last end offset of the strings differs from the total number of bytes of the strings; the file is damaged",
+        ));
     }
     let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
     Ok(StringArray::try_new(offsets, bytes.buffer().clone(), None)?)

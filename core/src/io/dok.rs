@@ -76,9 +76,9 @@ pub(crate) fn write_coo(
 #[cfg(feature = "parquet")]
 pub(crate) type WriteEntries<'a> = &'a dyn Fn(&mut dyn std::io::Write) -> Result<()>;
 
-/// Writes `count` entries of type float64 without holding them in memory: `axes` write the int64
-/// coordinates of one axis each, and `values` the values, in row-major order. The caller guarantees
-/// that each coordinate occurs once and is within the shape.
+/// Writes `count` entries of type float64 without holding them in memory. Each function of `axes`
+/// writes the int64 coordinates of one axis, and `values` writes the values, all in row-major order of
+/// the entries. The caller guarantees that coordinates are distinct and within the shape.
 #[cfg(feature = "parquet")]
 pub(crate) fn write_entries(
     path: &Path,
@@ -122,8 +122,8 @@ impl DokFile {
     /// Opens a file and checks its header. `mmap` maps the file instead of reading it.
     ///
     /// # Errors
-    /// If it is not a safetensors file, has tensors other than `indices` and `values`, their shapes
-    /// do not match each other or the tensor's shape, or the metadata has no shape.
+    /// If the file is not a safetensors file, has tensors other than `indices` and `values`, the shapes
+    /// of `indices` and `values` do not match, or the metadata has no `shape` that matches them.
     pub fn open(path: impl AsRef<Path>, mmap: bool) -> Result<Self> {
         Self::new(SafetensorsFile::open(path, mmap)?)
     }
@@ -169,7 +169,7 @@ impl DokFile {
         })?;
         let (&[ndim, nnz], &[count]) = (indices.shape(), values.shape()) else {
             return Err(wrong(format!(
-                "the indices have the shape {:?} and the values {:?}; expected [ndim, nnz] and [nnz]",
+                "the indices have the shape {:?} and the values have the shape {:?}; expected [ndim, nnz] and [nnz]",
                 indices.shape(),
                 values.shape()
             )));

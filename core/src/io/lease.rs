@@ -27,10 +27,11 @@ const DATA: &str = ".tmp";
 /// Suffix of a folder that was moved aside to be replaced.
 const ASIDE: &str = ".old";
 
-/// Minimum time between two sweeps of a folder by this process.
+/// Minimum time between two searches of a folder for leftovers by this process.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Names leased by this process: on some file systems, a process can lock a file that it has already locked.
+/// Names leased by this process. Locks alone do not show that such a name is in use, because on some file
+/// systems a process can lock a file that it has already locked.
 static HELD: Mutex<Option<HashSet<OsString>>> = Mutex::new(None);
 static SWEPT: LazyLock<Mutex<HashMap<PathBuf, Instant>>> = LazyLock::new(Mutex::default);
 
@@ -47,9 +48,9 @@ pub(crate) fn is_temporary(name: &OsStr) -> bool {
 /// Record of a commit of several renames, from which recovery completes or undoes it.
 #[derive(Debug, Deserialize, PartialEq, Serialize)]
 pub(super) enum Commit {
-    /// The folder with this name is moved aside and replaced. Recovery undoes this.
+    /// The folder with this name is moved aside and replaced. Recovery moves the old folder back.
     Replace(Vec<u8>),
-    /// The files of the staging folder move to its parent. Recovery completes this.
+    /// The files of the temporary folder move to its parent folder. Recovery moves the remaining files.
     Spread,
 }
 
@@ -139,7 +140,8 @@ impl Lease {
         }
     }
 
-    /// Locks a new lock file. Returns `None` if another writer removed it as a leftover before it was locked.
+    /// Locks a new lock file. Returns `None` if another writer took the unlocked file for a leftover and
+    /// removed it.
     fn lock_file(folder: &Path, (lock, path): (File, TempPath)) -> io::Result<Option<Self>> {
         let stem = path.file_stem().unwrap_or_default().to_owned();
         lock_mutex(&HELD).get_or_insert_default().insert(stem.clone());
@@ -149,8 +151,8 @@ impl Lease {
                 lease.path.disable_cleanup(true);
                 return Ok(None);
             }
-            // A file system without locks returns an error. Leftovers on it are never swept, because their
-            // owner is unknown.
+            // A file system without locks returns an error. Leftovers on such a file system are never removed,
+            // because their writers may still be running.
             Ok(()) | Err(_) => {}
         }
         // Data without a lock file belongs to another program and is not overwritten.
@@ -207,10 +209,10 @@ impl Drop for Lease {
     }
 }
 
-/// Excludes other writers of one file, in this and other processes, until it is dropped.
+/// A lock that excludes other writers of one file, in this and other processes, until it is dropped.
 ///
-/// Writers replace the file itself, so the lock is on a separate file next to it, which is removed
-/// in the end.
+/// Writers replace the file itself, so the lock is on a separate lock file next to it. Dropping the
+/// lock removes the lock file.
 #[cfg(feature = "sql")]
 #[derive(Debug)]
 pub(crate) struct FileLock {
@@ -226,8 +228,8 @@ impl FileLock {
         target: &Path,
         is_given_up: &dyn Fn() -> bool,
     ) -> io::Result<Option<Self>> {
-        // The prefix lets the sweep remove the lock file of a killed process. 48 characters keep the name
-        // below the limit of 255 bytes.
+        // The prefix marks the lock file of a killed process as a leftover that `sweep_folder` removes. 48
+        // characters keep the name below the limit of 255 bytes.
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let name: String = name.chars().take(48).collect();
         let path = target.with_file_name(format!("{PREFIX}{name}{LOCK}"));
@@ -284,7 +286,7 @@ fn is_same_file(path: &Path, file: &File) -> bool {
     }
     #[cfg(not(unix))]
     {
-        // These systems cannot replace an open file, so the path still names it.
+        // Systems other than Unix cannot replace an open file, so a path that exists still names `file`.
         let _ = file;
         path.exists()
     }
@@ -364,8 +366,8 @@ fn recover_commit(folder: &Path, path: &Path) -> io::Result<()> {
         }
         Ok(Commit::Spread) if data.exists() => move_files(&data, folder)?,
         Ok(_) => {}
-        // An incomplete record precedes all renames. With a folder moved aside, the record is damaged:
-        // remove nothing.
+        // A writer makes no rename before the record is complete. If a folder was moved aside nevertheless,
+        // the record is damaged: remove nothing.
         Err(_) if aside.exists() => return Ok(()),
         Err(_) => {}
     }

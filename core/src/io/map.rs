@@ -6,8 +6,8 @@ use memmap2::Mmap;
 
 /// Maps a whole file for reading.
 ///
-/// If the file is truncated meanwhile, access to a missing page kills the process (`SIGBUS`); if it is
-/// written to, values change. The options named `mmap` document this.
+/// If another process truncates the file while it is mapped, access to a missing page kills this process
+/// (`SIGBUS`). If another process writes to the file, values change. The options named `mmap` document this.
 pub(super) fn map_file(file: &File) -> io::Result<Bytes> {
     // SAFETY: this process does not write to the map. That no other process changes or truncates
     // the file cannot be checked; the documentation of the options `mmap` states the consequence.

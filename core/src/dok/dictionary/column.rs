@@ -66,7 +66,8 @@ pub(crate) struct DictionaryColumn {
 pub(crate) struct ColumnParts {
     pub(crate) field: FieldRef,
     pub(crate) values: DenseTensor,
-    /// The distinct strings of a string column, which `values` index.
+    /// The distinct strings of a string column, whose `values` are indices of these strings; `None` for
+    /// any other column.
     pub(crate) texts: Option<StringArray>,
 }
 
@@ -111,7 +112,8 @@ impl DictionaryColumn {
         }
     }
 
-    /// Returns an error if the type of an array differs; a string column accepts all string types.
+    /// Returns an error if an array has another type than the column; a string column accepts all
+    /// string types.
     fn check_array(&self, array: &ArrayRef) -> Result<()> {
         let wanted = self.field.data_type();
         let strings = matches!(self.kind, ColumnKind::Strings(_)) && is_string(array.data_type());
@@ -204,7 +206,7 @@ impl DictionaryColumn {
                     let number = vocabulary.insert_string(text)?;
                     if usize::try_from(number).ok() != Some(i) {
                         return Err(wrong(format!(
-                            "string {i} of the vocabulary repeats an earlier one; strings must be distinct"
+                            "string {i} of the vocabulary repeats an earlier string; strings must be distinct"
                         )));
                     }
                 }
@@ -229,8 +231,8 @@ impl DictionaryColumn {
     }
 }
 
-/// Maps each string to the number that `number` returns for it, once per value of a dictionary
-/// array. The result is null for a null string and for `None`.
+/// Maps each string to the result of `number`; calls `number` only once for each value of a
+/// dictionary array. The result is null for a null string and if `number` returns `None`.
 fn map_strings(
     array: &ArrayRef,
     mut number: impl FnMut(&str) -> Result<Option<u32>>,

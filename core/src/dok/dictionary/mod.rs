@@ -56,13 +56,14 @@ impl Dictionary {
     /// Creates an empty dictionary; the nullability of fields is ignored.
     ///
     /// # Errors
-    /// If there is no key, two keys have the same name, or a type is not supported.
+    /// If there is no key column, two key columns have the same name, or a type is not supported.
     pub fn new(keys: Vec<FieldRef>, value: FieldRef, options: MapOptions) -> Result<Self> {
         let keys = keys.into_iter().map(DictionaryColumn::new).collect::<Result<Vec<_>>>()?;
         Self::with_columns(keys, DictionaryColumn::new(value)?, options)
     }
 
-    /// Creates an empty dictionary from columns, whose vocabularies may have strings.
+    /// Creates a dictionary without keys from its columns. The vocabularies of string columns may
+    /// already hold strings.
     pub(crate) fn with_columns(
         keys: Vec<DictionaryColumn>,
         value: DictionaryColumn,
@@ -131,7 +132,8 @@ impl Dictionary {
     /// Sets the values of keys, and returns which rows added a key; see [`HashMap::set`].
     ///
     /// # Errors
-    /// If the types differ from the dictionary, the lengths differ, or there is a NULL.
+    /// If the types of the columns differ from the dictionary, the columns differ in length, or a column
+    /// has a NULL.
     pub fn set(&mut self, keys: &[ArrayRef], values: &ArrayRef) -> Result<Vec<bool>> {
         let rows = self.check_keys(keys)?;
         if values.len() != rows {
@@ -160,7 +162,7 @@ impl Dictionary {
     /// Returns the values of keys; NULL for missing keys.
     ///
     /// # Errors
-    /// If the types of the columns differ from the dictionary, or their lengths differ.
+    /// If the types of the columns differ from the dictionary, or the columns differ in length.
     pub fn get(&self, keys: &[ArrayRef]) -> Result<ArrayRef> {
         let (packed, known) = self.pack_keys(keys)?;
         let fetched = self.map.get(&packed, &super::Fallback::Zero)?;
@@ -193,7 +195,7 @@ impl Dictionary {
     pub fn remove(&mut self, keys: &[ArrayRef]) -> Result<Vec<bool>> {
         let (packed, known) = self.pack_keys(keys)?;
         let Some(known) = known else { return self.map.remove(&packed) };
-        // Null and unknown values are packed as zeros, which may form an existing key: drop these rows.
+        // A null or unknown value is packed as zeros, which may equal a key of the map: drop its row.
         let rows: Vec<u64> = known.valid_indices().map(|i| i as u64).collect();
         let packed = rows::take_rows(&packed, &rows)?;
         let mut out = vec![false; known.len()];
@@ -271,7 +273,7 @@ impl Dictionary {
         }
     }
 
-    /// Packs keys for a lookup, with a mask of the keys that can be present (`None` if all can).
+    /// Packs keys for a lookup. Also returns which keys can be present; `None` if all keys can.
     fn pack_keys(
         &self,
         keys: &[ArrayRef],
@@ -292,7 +294,7 @@ impl Dictionary {
         if keys.len() != self.keys.len() || keys.iter().any(|k| k.len() != rows) {
             let names: Vec<&str> = self.key_fields().map(|f| f.name().as_str()).collect();
             return Err(Error::invalid(format!(
-                "{} key columns of {:?} rows are given; this dictionary takes the keys {}, all with the same number of rows",
+                "{} key columns with the row counts {:?} are given; this dictionary takes the keys {}, all with the same number of rows",
                 keys.len(),
                 keys.iter().map(|k| k.len()).collect::<Vec<_>>(),
                 names.join(", ")

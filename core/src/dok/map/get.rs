@@ -87,7 +87,7 @@ impl Fallback {
             Self::Value(value) => {
                 if value.shape() != of.shape() {
                     return Err(Error::invalid(format!(
-                        "the fallback has the shape {:?}, but the values of the map have the shape {:?}; they must be equal",
+                        "the fallback has the shape {:?}, but the values of the map have the shape {:?}; both shapes must be equal",
                         value.shape(),
                         of.shape()
                     )));
@@ -115,7 +115,7 @@ trait LookupVisitor {
     fn record_hit(&mut self, i: usize, place: Candidate);
 }
 
-/// A key whose candidate row must be compared with it.
+/// A key that must be compared with the key in a candidate row.
 #[derive(Clone, Copy)]
 struct PlacedKey {
     key: usize,
@@ -146,14 +146,14 @@ impl<T: Copy> Queue<T> {
         self.tail - self.head
     }
 
-    /// Appends `item` if `one` is set, without a branch, which would be unpredictable.
+    /// Appends `item` if `one` is set. The code has no branch, because the CPU could not predict it.
     #[inline(always)]
     fn push_if(&mut self, item: T, one: bool) {
         self.waiting[self.tail % QUEUE] = item;
         self.tail += usize::from(one);
     }
 
-    /// Returns the items from the `from`-th on, counted over all items ever appended.
+    /// Returns the items from number `from` on; item 0 is the first item that was ever appended.
     #[inline(always)]
     fn iter_since(&self, from: usize) -> impl Iterator<Item = T> {
         (from..self.tail).map(|i| self.waiting[i % QUEUE])
@@ -203,7 +203,7 @@ impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
         self.prefetch_rows(placed, open);
     }
 
-    /// Continues the search of the `keys` oldest items of `open` in their next cache line.
+    /// Continues the search for the oldest items of `open` (`keys` of them), each in its next cache line.
     #[inline(always)]
     fn probe_next_lines(&mut self, keys: usize) {
         let (placed, open) = (self.placed.tail, self.open.tail);
@@ -224,7 +224,8 @@ impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
         self.open.push_if(OpenKey { key, tag, line }, goes_on);
     }
 
-    /// Prefetches the memory for the items of `placed` and `open` appended since these tails.
+    /// Prefetches the memory of new items: those of the queue `placed` from number `placed` on, and
+    /// those of the queue `open` from number `open` on.
     #[inline(always)]
     fn prefetch_rows(&mut self, placed: usize, open: usize) {
         let KeyReader { width, buckets, keys, .. } = self.reader;
@@ -237,7 +238,7 @@ impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
         }
     }
 
-    /// Compares the `keys` oldest items of `placed` with the stored keys.
+    /// Compares the oldest items of `placed` (`keys` of them) with the stored keys.
     #[inline(always)]
     fn compare_keys(&mut self, keys: usize) {
         let KeyReader { width, keys: stored, .. } = self.reader;
@@ -254,7 +255,7 @@ impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
 }
 
 impl<K: Width> KeyReader<'_, K> {
-    /// Runs the pipeline of the module documentation for all of `queries`.
+    /// Runs the pipeline that the module documentation describes for all `queries`.
     fn visit_keys(&self, queries: &[u8], count: usize, visit: &mut impl LookupVisitor) {
         let reader = self;
         for_avx2!(
@@ -311,7 +312,8 @@ impl<K: Width> KeyReader<'_, K> {
         search.compare_keys(search.placed.len());
     }
 
-    /// Searches sequentially for a key whose candidate had the same tag, but another key.
+    /// Searches one key sequentially, after the first row with its tag held another key. Returns `None`
+    /// if the key is missing.
     #[cold]
     fn find_one(&self, key: &[u8]) -> Option<Candidate> {
         let Self { hashing, width, buckets, keys } = *self;
@@ -422,7 +424,8 @@ impl HashMap {
     /// ```
     ///
     /// # Errors
-    /// If the map has no types yet, the keys have another type, or the fallback does not fit.
+    /// If the map has no types yet, the keys have another type, or the fallback does not fit the type of
+    /// the values.
     pub fn get(&self, keys: &DenseTensor, fallback: &Fallback) -> Result<Fetched> {
         let (queries, count) = self.canonicalize_batch(keys)?;
         let of = &self.types()?.value;
@@ -457,7 +460,7 @@ impl HashMap {
         let of = &self.types()?.value;
         if found.len() != count || Some(values.len()) != of.bytes().checked_mul(count) {
             return Err(Error::invalid(format!(
-                "the outputs have room for {} bytes and {} flags, but the result has {count} values of {} bytes, each with a flag",
+                "the outputs have room for {} bytes and {} flags, but the result has {count} values of {} bytes and one flag per value; give outputs of exactly this size",
                 values.len(),
                 found.len(),
                 of.bytes()

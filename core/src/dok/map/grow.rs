@@ -19,7 +19,7 @@ impl HashMap {
         taken.checked_add(more).is_some_and(|n| n <= self.max_rows())
     }
 
-    /// Ensures capacity for `more` keys; if the table grows, then at least by the growth factor.
+    /// Ensures capacity for `more` keys. A table that grows, grows at least by the growth factor.
     pub(super) fn ensure_capacity(&mut self, more: usize) -> Result<()> {
         if self.has_capacity(more) {
             return Ok(());
@@ -27,8 +27,8 @@ impl HashMap {
         let rows = self.len.saturating_add(more);
         let needed = buckets_for(rows, self.options.load_factor)?;
         let buckets = if rows <= self.max_rows() {
-            // A rebuild frees the buckets of removed keys, which suffices here. Grow a table that
-            // stays more than half full, too, because it would soon need another rebuild.
+            // A rebuild at the same size frees the buckets of removed keys, which makes enough room.
+            // If the table would still be more than half full, grow it to avoid an early next rebuild.
             if rows > self.max_rows() / 2 {
                 needed.max(self.grown_buckets())
             } else {
@@ -90,8 +90,8 @@ impl HashMap {
         Ok(())
     }
 
-    /// Rebuilds the index table with `n_buckets` buckets, or with the number that its keys need at
-    /// the load factor if that is greater. Frees the buckets of removed keys.
+    /// Rebuilds the index table with `n_buckets` buckets, or with more buckets if the keys need more
+    /// at the load factor. Frees the buckets of removed keys.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -1,10 +1,11 @@
-//! The keyed hash of a row, of which both the high and the low bits are well distributed.
+//! The keyed hash of a row. Both the high and the low bits of the hash are well distributed.
 
 use super::rows::{Width, copy_row};
 pub(super) use crate::array::memory::prefetch_value;
 use crate::kernels::seeded::{fold_product, mix_bits};
 
-/// Secret factors of the hash, derived from a seed; without it, nobody can construct colliding keys.
+/// Secret factors of the hash, derived from a seed. Nobody can construct colliding keys without
+/// the seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hashing {
     start: u64,
@@ -17,8 +18,8 @@ impl Hashing {
         let a = mix_bits(seed);
         let b = mix_bits(a);
         let c = mix_bits(b);
-        // Multiplying by an odd number is reversible; the top bit lets every input affect the upper
-        // half.
+        // Multiplying by an odd number is reversible. The top bit of the factor lets every input bit
+        // affect the upper half of the product.
         Self { start: a, step: b | (1 << 63) | 1, last: c | (1 << 63) | 1 }
     }
 
@@ -26,7 +27,8 @@ impl Hashing {
     pub(super) fn hash_row<W: Width>(&self, width: W, row: &[u8]) -> u64 {
         let mut state = self.start;
         let (words, rest) = row[..width.bytes()].as_chunks::<8>();
-        // Products take most of the time, so hash two words at once; leftover bytes join the last word.
+        // Multiplications take most of the time, so one multiplication hashes two words. The bytes after
+        // the last whole word form a word padded with zeros.
         let (pairs, odd) = words.as_chunks::<2>();
         for [a, b] in pairs {
             state = self.fold_pair(state, u64::from_ne_bytes(*a), u64::from_ne_bytes(*b));

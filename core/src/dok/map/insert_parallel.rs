@@ -73,7 +73,8 @@ fn hash_rows<W: Width>(hashing: Hashing, width: W, keys: &[u8], count: usize) ->
     out
 }
 
-/// Divides the table into one part per thread; returns each with the index of its first bucket.
+/// Divides the table into one part per thread. Returns, for each part, the index of its first bucket
+/// and its buckets.
 fn split_table(buckets: &mut [u64]) -> Vec<(usize, &mut [u64])> {
     // A part consists of whole cache lines, because searches start at the first bucket of a line.
     let size =
@@ -89,7 +90,7 @@ fn for_each_home(
     (first, part): (usize, &mut [u64]),
     mut each: impl FnMut(usize, u64, usize, &mut [u64]),
 ) {
-    // Collect the hashes in `part` without a branch, which would be unpredictable.
+    // Collect the hashes in `part` without a branch, because the CPU could not predict the branch.
     let mut own = [0usize; BLOCK];
     for (block, these) in hashes.chunks(BLOCK).enumerate() {
         let mut count = 0;

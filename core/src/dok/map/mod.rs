@@ -110,7 +110,7 @@ impl HashMap {
     /// Creates a map with as few buckets as possible; if a key repeats, its last row wins.
     ///
     /// # Errors
-    /// If the numbers of keys and values differ.
+    /// If the number of keys differs from the number of values.
     pub fn from_rows(
         keys: &DenseTensor,
         values: &DenseTensor,
@@ -213,7 +213,7 @@ impl HashMap {
         })
     }
 
-    /// Returns the canonical bytes of a batch of keys, and their number.
+    /// Returns the canonical bytes of a batch of keys, and the number of keys.
     fn canonicalize_batch(&self, keys: &DenseTensor) -> Result<(arrow::buffer::Buffer, usize)> {
         self.types()?.key.check_equal(&RowType::of(keys)?, "keys")?;
         Ok((canonicalize_keys(keys)?, keys.shape()[0]))

@@ -16,7 +16,7 @@ pub(super) trait Probe: Copy {
     fn probe_line(self, buckets: &[u64], tag: u64, home: usize) -> (Candidate, bool);
 }
 
-/// A bucket whose tag matches, so that its row may hold the key.
+/// Result of a search: a bucket whose tag matches, and the row of the bucket, which may hold the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) bucket: usize,
@@ -54,8 +54,8 @@ impl Probe for ScalarProbe {
     }
 }
 
-/// Compares all buckets of a cache line at once. A loop over single buckets would mispredict its
-/// end, which would double the time of a lookup.
+/// Compares all buckets of a cache line at once. For a loop over single buckets, the CPU would
+/// mispredict the end of the loop, and a lookup would take twice as long.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(super) struct Avx2Probe(pub(super) Avx2);
@@ -78,7 +78,7 @@ impl Probe for Avx2Probe {
             let (same, empty) = compare_lanes(self.0, line, tag);
             let from = u32::MAX << (at % LINE);
             let (same, empty) = (same & from, empty & from);
-            // Without a match, `trailing_zeros` is 32, which is beyond all lanes.
+            // If no bucket matches, `trailing_zeros` is 32, which is greater than every lane number.
             let (found, end) = (same.trailing_zeros(), empty.trailing_zeros());
             if found < end {
                 let bucket = at / LINE * LINE + found as usize;
@@ -100,7 +100,8 @@ impl Probe for Avx2Probe {
         // Keep only the matches before the first empty bucket.
         let same = same & (empty & empty.wrapping_neg()).wrapping_sub(1);
         let lane = same.trailing_zeros() as usize % LINE;
-        // The row of the match plus 1, or 0. A branch would mispredict if half of the keys are present.
+        // The row of the match plus 1; 0 if no bucket matches. The code has no branch, because the CPU would
+        // mispredict it if half of the keys are present.
         let entry = unpack_row(line[lane]) & usize::from(same != 0).wrapping_neg();
         let place = Candidate { bucket: home + lane, row: entry.wrapping_sub(1) };
         (place, (entry == 0) & (empty == 0))

@@ -46,7 +46,7 @@ impl HashMap {
         let mut rows: Vec<usize> =
             buckets.iter().filter_map(|b| occupied_row(self.table.buckets()[*b])).collect();
         rows.sort_unstable();
-        // In descending order, a bucket becomes empty if the next one has just become empty.
+        // Remove in descending order, so that a bucket becomes empty if the next bucket has just become empty.
         for at in buckets.into_iter().rev() {
             self.table.remove(at);
         }

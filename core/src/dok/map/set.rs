@@ -39,8 +39,8 @@ impl HashMap {
     /// ```
     ///
     /// # Errors
-    /// If the type or shape of keys or values differs from the map, their numbers differ, or memory
-    /// cannot be allocated (some rows may be set by then).
+    /// If the type or shape of keys or values differs from the map, the number of keys differs from the
+    /// number of values, or memory cannot be allocated (some rows may be set by then).
     pub fn set(&mut self, keys: &DenseTensor, values: &DenseTensor) -> Result<Vec<bool>> {
         self.put_batch(keys, values, true)
     }

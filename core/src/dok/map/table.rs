@@ -35,7 +35,7 @@ pub(super) const MAX_ROWS: usize = ROW as usize - 1;
 
 /// Distance in keys between the prefetch of a bucket and its use.
 pub(super) const AHEAD: usize = 16;
-/// Size of the ring of hashes whose buckets are being prefetched; a power of two.
+/// Size of the ring buffer of hashes whose buckets are being prefetched; a power of two.
 pub(super) const RING: usize = 64;
 
 /// Returns the tag of a hash, in the high bits; it is odd, unlike 0 (empty) and 2 (removed key).
@@ -49,11 +49,12 @@ pub(super) fn pack_bucket(hash: u64, row: usize) -> u64 {
     hash_tag(hash) | (row as u64 + 1)
 }
 
-/// Returns the row of a bucket; `None` if it has another tag or no row.
+/// Returns the row of a bucket; `None` if the bucket has another tag or no row.
 #[inline(always)]
 pub(super) fn match_row(bucket: u64, tag: u64) -> Option<usize> {
     let row = (bucket ^ tag).wrapping_sub(1);
-    // One comparison covers both: another tag leaves high bits set, and 0 - 1 wraps around.
+    // One comparison detects another tag, which leaves high bits set, and row 0, because 0 - 1 wraps
+    // around.
     #[expect(clippy::cast_possible_truncation, reason = "40 bits")]
     (row < ROW).then_some(row as usize)
 }
@@ -110,7 +111,7 @@ impl IndexTable {
         self.words.as_mut_slice()
     }
 
-    /// Subtracts buckets that new keys reuse from the number of buckets of removed keys.
+    /// Lowers the number of buckets of removed keys by `buckets`, because new keys reuse these buckets.
     pub(super) fn mark_reused(&mut self, buckets: usize) {
         self.gone -= buckets;
     }
@@ -144,7 +145,7 @@ impl IndexTable {
         }
     }
 
-    /// Returns the bucket of row `row`, whose key has the hash `hash`; `None` if there is none.
+    /// Returns the bucket of row `row`, whose key has the hash `hash`; `None` if no bucket has this row.
     pub(super) fn bucket_of(&self, hash: u64, row: usize) -> Option<usize> {
         let words = self.buckets();
         let wanted = pack_bucket(hash, row);

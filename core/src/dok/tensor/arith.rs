@@ -98,8 +98,8 @@ impl DokTensor {
         self.merge_entries(other, BinaryOp::Sub)
     }
 
-    /// Returns the elementwise product; see [`add`](Self::add). It has entries only where both
-    /// tensors have one, so infinity or NaN times an element without an entry is zero.
+    /// Returns the elementwise product; see [`add`](Self::add). The product has an entry only where
+    /// both tensors have an entry, so infinity or NaN times an element without an entry is zero.
     pub fn multiply(&self, other: &Self) -> Result<Self> {
         self.merge_entries(other, BinaryOp::Mul)
     }
@@ -183,7 +183,8 @@ impl DokTensor {
         self.with_values(Entries { values, ..entries })
     }
 
-    /// Returns the dense elementwise sum with a dense tensor that broadcasts to the shape of this one.
+    /// Returns the dense elementwise sum of this tensor and a dense tensor, which broadcasts to the
+    /// shape of this tensor.
     ///
     /// # Errors
     /// If the shapes do not broadcast, the result exceeds [`dense_limit`](Self::dense_limit), or an
@@ -251,7 +252,7 @@ fn check_broadcast(dense: &DenseTensor, shape: &[usize], op: BinaryOp) -> Result
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "{} of a sparse tensor of shape {shape:?} needs a dense tensor that broadcasts to it; the dense tensor has the shape {:?}",
+        "{} of a sparse tensor of shape {shape:?} needs a dense tensor that broadcasts to this shape; the dense tensor has the shape {:?}",
         op.name(),
         dense.shape()
     )))

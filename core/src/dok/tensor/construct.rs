@@ -14,10 +14,10 @@ use crate::error::{Error, Result};
 /// Treatment of entries with equal coordinates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DuplicateEntries {
-    /// The last one wins.
+    /// Keep only the last entry.
     #[default]
     Last,
-    /// Their values are added; integers must not overflow.
+    /// Add the values of the entries; a sum of integers must not overflow.
     Sum,
 }
 
@@ -82,7 +82,7 @@ impl DokTensor {
     /// Creates a tensor of zeros, without entries.
     ///
     /// # Errors
-    /// If it has more than 2^63 elements.
+    /// If the shape has more than 2^63 elements.
     pub fn new(shape: impl Into<Vec<usize>>, dtype: DType) -> Result<Self> {
         Self::with_options(shape, dtype, MapOptions::default())
     }
@@ -90,7 +90,7 @@ impl DokTensor {
     /// Creates a tensor of zeros like [`new`](Self::new), with options of the hash map.
     ///
     /// # Errors
-    /// If it has more than 2^63 elements, or an option is invalid.
+    /// If the shape has more than 2^63 elements, or an option is invalid.
     pub fn with_options(
         shape: impl Into<Vec<usize>>,
         dtype: DType,
@@ -99,8 +99,8 @@ impl DokTensor {
         Ok(Self::with_storage(Storage::new(shape.into(), dtype, options)?))
     }
 
-    /// Creates a tensor from coordinates, integers of shape `[ndim, nnz]`, and values of shape
-    /// `[nnz]`. Zeros become entries, too.
+    /// Creates a tensor from coordinates (integers of shape `[ndim, nnz]`) and values (shape
+    /// `[nnz]`). Zeros become entries, too.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -229,7 +229,7 @@ impl DokTensor {
         let count = to_place(values.num_elements() as u64);
         if crow_indices.shape().len() != 1 || Some(crow.len()) != shape[0].checked_add(1) {
             return Err(Error::invalid(format!(
-                "crow_indices have the shape {:?}; a matrix of {} rows needs one axis with one entry more than rows",
+                "crow_indices have the shape {:?}; a matrix of {} rows needs one axis whose size is the number of rows plus 1",
                 crow_indices.shape(),
                 shape[0]
             )));
@@ -262,7 +262,7 @@ impl DokTensor {
         let cols = col_indices.cast(DType::I64)?;
         if col_indices.shape() != values.shape() || values.shape().len() != 1 {
             return Err(Error::invalid(format!(
-                "col_indices have the shape {:?} and the values have {:?}; both must have one axis of the same size",
+                "col_indices have the shape {:?} and the values have the shape {:?}; both must have one axis of the same size",
                 col_indices.shape(),
                 values.shape()
             )));
@@ -324,7 +324,7 @@ impl DokTensor {
         Self::from_entries(Entries::new(shape, places, values)?)
     }
 
-    /// Returns a copy with its own entries; a copy of a view no longer shares them.
+    /// Returns a copy with separate entries: writes to the copy do not change this tensor or its views.
     ///
     /// # Errors
     /// If memory cannot be allocated.

@@ -13,7 +13,8 @@ impl DokTensor {
     /// Converts the whole tensor to a dense tensor.
     ///
     /// # Errors
-    /// [`Error::TooLarge`], before allocation, if it exceeds [`dense_limit`](Self::dense_limit).
+    /// [`Error::TooLarge`], before allocation, if the dense tensor exceeds
+    /// [`dense_limit`](Self::dense_limit).
     pub fn to_dense(&self) -> Result<DenseTensor> {
         self.get(&[Index::Rest])
     }
@@ -46,7 +47,7 @@ impl DokTensor {
     pub fn to_csr(&self) -> Result<Csr> {
         let &[rows, cols] = self.shape().as_slice() else {
             return Err(Error::invalid(format!(
-                "compressed sparse rows need a tensor of two axes, but this one has {}; reshape it first",
+                "compressed sparse rows need a tensor of two axes, but this tensor has {} axes; reshape it first",
                 self.ndim()
             )));
         };
@@ -56,7 +57,7 @@ impl DokTensor {
         let mut crow = vec![0i64; rows + 1];
         let indices = coo.indices.as_slice::<i64>()?;
         for row in &indices[..count] {
-            // Count an entry one row further, so that the running sum yields the row starts.
+            // Count an entry of row `r` at index `r + 1`, so that the running sums are the row starts.
             if let Some(n) = usize::try_from(*row).ok().and_then(|r| crow.get_mut(r + 1)) {
                 *n += 1;
             }
@@ -74,8 +75,8 @@ impl DokTensor {
         })
     }
 
-    /// Converts to a ragged array in which each list ends at its last entry. Elements before it
-    /// without an entry are null. Keeps all rows, but drops trailing inner lists without entries.
+    /// Converts to a ragged array in which each list ends at its last entry. Earlier elements without
+    /// an entry are null. Keeps all rows, but drops trailing inner lists without entries.
     ///
     /// # Errors
     /// For a tensor without axes; [`Error::TooLarge`] if the elements up to the last entries of all

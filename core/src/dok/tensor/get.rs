@@ -45,8 +45,8 @@ impl DokTensor {
         self.get_selected(&storage, &selection)
     }
 
-    /// Returns a dense part, selected axis by axis: index arrays do not broadcast; each keeps its
-    /// own axes in the result. This is `oindex` in zarr.
+    /// Returns a dense part, selected axis by axis: index arrays do not broadcast, and the result has
+    /// the axes of every index array. This is `oindex` in zarr.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -103,15 +103,15 @@ impl DokTensor {
     /// Returns one element as a tensor without axes; an element without an entry is zero.
     ///
     /// # Errors
-    /// If there is not exactly one coordinate per axis, or one is out of range.
+    /// If there is not exactly one coordinate per axis, or a coordinate is out of range.
     pub fn at(&self, coordinates: &[i64]) -> Result<DokScalar> {
         let index: Vec<Index> = coordinates.iter().map(|c| Index::At(*c)).collect();
         self.check_coordinates(coordinates)?;
         self.get(&index).map(DokScalar)
     }
 
-    /// Looks up elements, even millions, by their coordinates, int64 of shape `[n, ndim]` with one row per
-    /// element. Coordinates outside the tensor, including negative ones, count as not found.
+    /// Looks up elements, even millions, by their coordinates: an int64 tensor of shape `[n, ndim]` with
+    /// one row per element. Coordinates outside the tensor, including negative ones, count as not found.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -152,7 +152,7 @@ impl DokTensor {
     /// Looks up like [`lookup`](Self::lookup), with one slice of coordinates per axis.
     ///
     /// # Errors
-    /// If there is not exactly one slice per axis, or their lengths differ.
+    /// If there is not exactly one slice per axis, or the slices differ in length.
     pub fn lookup_columns(&self, columns: &[&[i64]], fallback: &Fallback) -> Result<Fetched> {
         let count = columns.first().map_or(0, |c| c.len());
         if columns.len() != self.ndim() || columns.iter().any(|c| c.len() != count) {
@@ -188,7 +188,7 @@ impl DokTensor {
             let mut sum = fixed;
             for (axis, (size, stride, picks)) in axes.iter().enumerate() {
                 let at = from_place(at(axis, row));
-                // A negative coordinate is a large unsigned number.
+                // `from_place` maps a negative coordinate to a large unsigned number, which is out of range.
                 if at >= *size {
                     return -1;
                 }

@@ -68,7 +68,8 @@ impl DokUnary {
         }
     }
 
-    /// Applies the function to a float; `single` rounds to decimals in float32, as NumPy does.
+    /// Applies the function to a float. If `single` is set, computes [`Self::Round`] in float32, as NumPy
+    /// does.
     fn apply_float(self, v: f64, single: bool) -> f64 {
         match self {
             Self::Abs => v.abs(),
@@ -103,8 +104,8 @@ impl DokUnary {
     }
 }
 
-/// Rounds to decimals, ties to even. If the scaling overflows, returns the number itself, which has
-/// no such decimals, or zero, because the number is less than half a unit.
+/// Rounds to decimals, ties to even. If the power of ten overflows, returns `v` itself for positive
+/// `decimals`, because `v` has no digits that far right, and zero for negative `decimals`.
 fn round_decimals(v: f64, decimals: i32, single: bool) -> f64 {
     if decimals == 0 || !v.is_finite() {
         return v.round_ties_even();
@@ -175,7 +176,8 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// If the function is not defined for the type of the values, or an integer result does not fit it.
+    /// If the function is not defined for the type of the values, or an integer result does not fit
+    /// this type.
     pub fn map(&self, of: DokUnary) -> Result<Self> {
         let entries = self.collect_entries()?;
         let values = apply_unary(&entries.values, of)?;

@@ -21,8 +21,8 @@ fn split_rows(places: &[i64], columns: usize) -> Vec<(usize, std::ops::Range<usi
     out
 }
 
-/// Adds a product to a sum. An overflow gives `i128::MAX`, which no result type can hold, so that
-/// the conversion to the result type reports it.
+/// Adds a product to a sum. An overflow gives `i128::MAX`, which no result type can hold, so the
+/// later conversion to the result type reports the overflow.
 fn add_int_product(sum: i128, a: i128, b: i128) -> i128 {
     let next = a.checked_mul(b).and_then(|p| sum.checked_add(p));
     if sum == i128::MAX { sum } else { next.unwrap_or(i128::MAX) }
@@ -36,7 +36,8 @@ struct MatmulSizes {
     rows: usize,
     inner: usize,
     columns: usize,
-    /// Shape of the result, without the axes that vectors lack.
+    /// Shape of the result: `rows` unless the left operand is a vector, then `columns` unless the
+    /// right operand is a vector.
     shape: Vec<usize>,
 }
 

@@ -43,8 +43,8 @@ use view::AxisView;
 ///   elements, over any number of axes.
 /// * [`transpose`](Self::transpose), [`permute`](Self::permute), [`select`](Self::select) and
 ///   [`index_select`](Self::index_select) return views, which share the entries: a write through
-///   one is visible in all. [`try_clone`](Self::try_clone), [`reshape`](Self::reshape) and all
-///   computations return independent tensors.
+///   one view is visible in all views. [`try_clone`](Self::try_clone), [`reshape`](Self::reshape)
+///   and all computations return independent tensors.
 /// * Writing zero removes the entry. Zeros given to a constructor, and zeros that a computation
 ///   yields, remain entries until [`prune`](Self::prune).
 /// * A dense result above [`dense_limit`](Self::dense_limit) (4 GiB) is an error before allocation.
@@ -206,7 +206,7 @@ impl DokTensor {
         })
     }
 
-    /// Returns one flag per axis, set for the listed axes; `None` lists all.
+    /// Returns one flag per axis, which is true for the listed axes; `None` stands for all axes.
     fn flag_axes(&self, axes: Option<&[i64]>) -> Result<Vec<bool>> {
         let Some(axes) = axes else { return Ok(vec![true; self.ndim()]) };
         let mut flags = vec![false; self.ndim()];

@@ -7,7 +7,7 @@ use super::reduce::EntryGroups;
 use crate::dense::DType;
 use crate::error::{Error, Result};
 
-/// Returns the p-norm of `values`, and of additional zeros if `missing` is set.
+/// Returns the p-norm of `values` and, if `missing` is set, of additional elements that are zero.
 fn compute_norm(values: &[f64], missing: bool, p: f64) -> f64 {
     let magnitudes = values.iter().map(|v| v.abs());
     if values.iter().any(|v| v.is_nan()) {

@@ -100,8 +100,9 @@ impl WideNumbers {
     }
 }
 
-/// Returns the common type of two types by NumPy's rules: the smallest that holds both. An unsigned
-/// and a signed type give the next wider signed type; uint64 and any signed type give float64.
+/// Returns the common type of two types by NumPy's rules: the smallest type that holds the values of
+/// both. An unsigned and a signed type give the next wider signed type; uint64 and any signed type
+/// give float64.
 pub(super) fn promote_types(a: DType, b: DType) -> DType {
     use DType::{BF16, Bool, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
     if a == b {
@@ -140,7 +141,7 @@ pub(super) fn promote_types(a: DType, b: DType) -> DType {
                 }
             }
         },
-        // The float type if it represents all values of the integer type, else a wider one.
+        // The float type if it represents all values of the integer type, else a wider float type.
         _ => match low.size() {
             1 => high,
             2 => {

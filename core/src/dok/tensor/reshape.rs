@@ -11,8 +11,8 @@ use super::view::AxisView;
 use crate::error::{Error, Result};
 
 impl DokTensor {
-    /// Returns a copy in another shape with the same elements in row-major order. One size may be
-    /// -1, which is inferred from the others.
+    /// Returns a copy in another shape with the same elements in row-major order. One size may be -1:
+    /// that size is inferred from the other sizes.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -76,8 +76,8 @@ impl DokTensor {
         self.reshape(&[-1]).or_else(|_| self.reshape(&[0]))
     }
 
-    /// Changes the sizes of the axes. Entries outside the new shape are dropped; the others keep
-    /// their coordinates. A size of -1, or one omitted at the end, keeps the size of its axis.
+    /// Changes the sizes of the axes. Entries outside the new shape are dropped; all other entries
+    /// keep their coordinates. An axis keeps its size if `sizes` has -1 for it or ends before it.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -110,7 +110,7 @@ impl DokTensor {
                 Err(_) if *new == -1 => {}
                 Err(_) => {
                     return Err(Error::invalid(format!(
-                        "the size {new} is invalid; use 0 or more, or -1 to keep the size"
+                        "the new size {new} of an axis is invalid; use 0 or more, or -1 to keep the size of the axis"
                     )));
                 }
             }

@@ -9,7 +9,8 @@
 //! places of the result                      14 10 / 24 20      (sums, row-major)
 //! ```
 //!
-//! To find the positions of an entry in the result, its summands are searched in these lists.
+//! To find the positions of an entry in the result, the summands of the entry are searched in these
+//! lists.
 
 use super::storage::{
     Storage, compute_strides, from_place, to_coordinate, to_place, unravel_place,
@@ -45,7 +46,7 @@ enum DimOffsets {
 pub(super) struct PlaceSelection {
     shape: Vec<usize>,
     dims: Vec<ResultDim>,
-    /// Axes of the storage of which only one coordinate is selected.
+    /// Axes of the storage on which the index selects a single coordinate, with this coordinate.
     fixed: Vec<(usize, u64)>,
     strides: Vec<u64>,
     /// Whether an element may be selected more than once.
@@ -64,12 +65,12 @@ struct IndexArrays {
     of: Vec<(usize, Vec<i64>)>,
 }
 
-/// Converts a mask to index arrays of its true elements, one for each axis of the mask.
+/// Converts a mask to one index array per axis of the mask, with the coordinates of all true elements.
 fn mask_to_arrays(mask: &IndexArray<bool>, first: usize, shape: &[usize]) -> Result<IndexArrays> {
     let sizes = shape.get(first..first + mask.shape().len()).unwrap_or_default();
     if sizes != mask.shape() {
         return Err(Error::invalid(format!(
-            "the mask has the shape {:?}, but the axes it applies to have the sizes {sizes:?}; they must be equal",
+            "the mask has the shape {:?}, but the axes that the mask selects from have the sizes {sizes:?}; both must be equal",
             mask.shape()
         )));
     }
@@ -234,7 +235,8 @@ impl PlaceSelection {
         let together = !apart && items.iter().any(is_array);
         let advanced =
             |i: &PlacedItem<'_>| together && (is_array(i) || matches!(i.item, Index::At(_)));
-        // Result axis of the combined index arrays: the axis of the first, or 0 if items separate them.
+        // Result axis at the first index array or integer. The combined axes of the index arrays are inserted
+        // there, or at 0 if other items separate the index arrays.
         let mut group = None;
         let mut arrays = Vec::new();
         let from = items.iter().position(advanced).unwrap_or(0);

@@ -80,7 +80,8 @@ impl DokTensor {
     /// Writes one element; zero removes its entry.
     ///
     /// # Errors
-    /// If the number of coordinates is wrong, one is out of range, or the value does not fit the type.
+    /// If the number of coordinates is wrong, a coordinate is out of range, or the value does not fit
+    /// the type.
     pub fn set_at(&mut self, coordinates: &[i64], value: impl Into<Fill>) -> Result<()> {
         self.check_coordinates(coordinates)?;
         let index: Vec<Index> = coordinates.iter().map(|c| Index::At(*c)).collect();
@@ -122,7 +123,8 @@ impl DokTensor {
         select: impl Fn(&super::AxisView, &Storage, &[Index]) -> Result<PlaceSelection>,
     ) -> Result<()> {
         let sparse = match value {
-            // Read first: `sparse` may share this storage, and locking it twice would deadlock.
+            // Read `sparse` before this storage is locked: both may be the same storage, and locking it
+            // twice would deadlock.
             DokValue::Sparse(sparse) => {
                 Some((sparse.shape(), sparse.collect_entries()?.into_sorted()?))
             }
@@ -135,7 +137,7 @@ impl DokTensor {
         if let Some((shape, entries)) = sparse {
             if shape != selection.shape() {
                 return Err(Error::invalid(format!(
-                    "the sparse value has the shape {shape:?}, but the indexed part of the tensor has {:?}; sparse values do not broadcast",
+                    "the sparse value has the shape {shape:?}, but the indexed part of the tensor has the shape {:?}; sparse values do not broadcast",
                     selection.shape()
                 )));
             }
@@ -149,7 +151,8 @@ impl DokTensor {
             let to_place_in_part = |(_, at): &(u64, i64)| selection.element_place(*at);
             let mut places: Vec<i64> = written.iter().map(to_place_in_part).collect();
             if selection.has_repeats() {
-                // The last value of a repeated element wins; without an entry, that value is zero.
+                // If an element is selected several times, its last position in the value wins, even if the
+                // value has no entry there.
                 let mut last = vec![0u64; places.len()];
                 selection
                     .for_each_stored(&places, self.limit, |at, i| last[i] = last[i].max(at))?;

@@ -29,7 +29,7 @@ impl DokTensor {
     }
 
     /// Returns the logarithm of [`softmax`](Self::softmax), without rounding the softmax first.
-    /// Elements without an entry have none in the result.
+    /// Elements without an entry have no entry in the result either.
     pub fn log_softmax(&self, axes: &[i64]) -> Result<Self> {
         self.compute_softmax(axes, true)
     }

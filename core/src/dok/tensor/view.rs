@@ -10,7 +10,7 @@ use crate::index::resolve_position;
 #[derive(Clone, Debug)]
 pub(super) struct ViewAxis {
     pub(super) of: usize,
-    /// Coordinates of the storage axis that the view shows, in its order; `None` for all.
+    /// Coordinates of the storage axis that the view shows, in the order of the view; `None` for all.
     pub(super) picks: Option<Arc<[u64]>>,
 }
 
@@ -83,7 +83,7 @@ impl DokTensor {
         Ok(self.with_view(view))
     }
 
-    /// Returns a view with permuted axes: its axis `k` is axis `order[k]` of this tensor.
+    /// Returns a view with permuted axes: axis `k` of the view is axis `order[k]` of this tensor.
     ///
     /// # Errors
     /// If `order` does not list every axis exactly once.
@@ -108,7 +108,7 @@ impl DokTensor {
     pub fn t(&self) -> Result<Self> {
         if self.ndim() != 2 {
             return Err(Error::invalid(format!(
-                "t() takes a tensor of 2 axes, but this one has {}; use permute",
+                "t() takes a tensor of 2 axes, but this tensor has {} axes; use permute",
                 self.ndim()
             )));
         }
@@ -129,7 +129,8 @@ impl DokTensor {
         Ok(self.with_view(view))
     }
 
-    /// Returns a view of these coordinates of an axis, in any order; a write to one repeat changes all.
+    /// Returns a view of these coordinates of an axis, in any order. If a coordinate repeats, a write to
+    /// one of its repeats is visible in all of them.
     ///
     /// # Errors
     /// If the axis or a coordinate does not exist.

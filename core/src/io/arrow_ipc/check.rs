@@ -2,7 +2,7 @@
 //! buffers, and uncompressed sizes.
 //!
 //! Arrow's readers allocate what these numbers declare and abort the process if memory is
-//! insufficient. They are therefore compared with the available bytes first.
+//! insufficient. A check therefore compares these numbers with the available bytes first.
 
 use std::io::{Cursor, ErrorKind, Read, Seek, SeekFrom};
 
@@ -13,7 +13,7 @@ use arrow::ipc::{
 
 /// Magic bytes at the start (padded) and end of every Arrow file.
 pub(super) const MAGIC: &[u8] = b"ARROW1";
-/// Size in bytes of the footer's length and the magic, which end a file.
+/// Size in bytes of the end of a file: the length of the footer, and the magic.
 pub(super) const TAIL: usize = 10;
 /// Continuation marker before the length of a message, absent in old files.
 const MARKER: [u8; 4] = [0xff; 4];
@@ -35,7 +35,7 @@ impl<'a> Checker<Cursor<&'a [u8]>> {
 }
 
 impl<R: Read + Seek> Checker<R> {
-    /// Creates a checker of a file, which it reads from the start; the final read position is unspecified.
+    /// Creates a checker that reads a file from the start. The read position afterwards is unspecified.
     pub fn try_new(mut reader: R) -> std::io::Result<Self> {
         let length = reader.seek(SeekFrom::End(0))?;
         Ok(Self { reader, length })
@@ -71,10 +71,12 @@ impl<R: Read + Seek> Checker<R> {
         let tail = TAIL as u64;
         // The magic is padded to 8 bytes.
         if self.length < 8 + tail {
-            return Err("the file is too short to be an Arrow file".into());
+            return Err("the file is too short to be an Arrow file; it may be truncated".into());
         }
         let bytes = self.read(self.length - tail, tail)?;
-        let bytes: [u8; TAIL] = bytes.try_into().map_err(|_| "the file has no footer")?;
+        let bytes: [u8; TAIL] = bytes
+            .try_into()
+            .map_err(|_| "the file has no footer, so it is truncated or not an Arrow file")?;
         let length = read_footer_length(bytes).map_err(|e| e.to_string())?;
         let start = (self.length - tail)
             .checked_sub(length as u64)
@@ -87,15 +89,18 @@ impl<R: Read + Seek> Checker<R> {
         for block in dictionaries.chain(footer.recordBatches().into_iter().flatten()) {
             self.check_block(block)?;
         }
-        // If Arrow's file reader rejects a file, DataFusion reads it as a stream and takes the magic for a
-        // message length of 1.3 GB, which it allocates. Such a file is therefore an error here.
+        // If Arrow's file reader rejects a file, DataFusion reads it as a stream, takes the magic for the
+        // length of a message and allocates 1.3 GB. Return an error for such a file here.
         self.reader.seek(SeekFrom::Start(0)).map_err(|e| e.to_string())?;
         FileReader::try_new(&mut self.reader, None).map_err(|e| e.to_string())?;
         Ok(())
     }
 
     pub(super) fn check_block(&mut self, block: &Block) -> Checked {
-        let number = |n: i64| u64::try_from(n).map_err(|_| "a batch lies outside the file");
+        let number = |n: i64| {
+            u64::try_from(n)
+                .map_err(|_| "a batch has a negative position or size; the file is damaged")
+        };
         let (start, head) = (number(block.offset())?, number(block.metaDataLength().into())?);
         let body = number(block.bodyLength())?;
         let end = start.checked_add(head).and_then(|n| n.checked_add(body));
@@ -161,7 +166,7 @@ impl<R: Read + Seek> Checker<R> {
             let end = offset.checked_add(size).ok_or_else(outside)?;
             if end > length {
                 return Err(format!(
-                    "buffer {i} ends at byte {end}, but its batch has {length} bytes"
+                    "buffer {i} ends at byte {end}, but the body of its batch has only {length} bytes; the file is damaged"
                 ));
             }
             let Some(codec) = codec.filter(|_| size > 0) else { continue };
@@ -170,13 +175,14 @@ impl<R: Read + Seek> Checker<R> {
                 .split_first_chunk()
                 .ok_or_else(|| format!("buffer {i} is too short for its uncompressed length"))?;
             let claimed = i64::from_le_bytes(*claimed);
-            // A declared size of -1 marks a buffer stored without compression, 0 an empty buffer.
+            // A declared size of -1 marks a buffer stored without compression, and a size of 0 marks an empty
+            // buffer.
             if claimed == -1 || claimed == 0 {
                 continue;
             }
             if !u64::try_from(claimed).is_ok_and(|n| is_possible_size(codec, size - 8, frame, n)) {
                 return Err(format!(
-                    "buffer {i} declares an uncompressed size of {claimed} bytes for its {} compressed bytes, which is impossible",
+                    "buffer {i} declares an uncompressed size of {claimed} bytes for its {} compressed bytes, which is impossible; the file is damaged",
                     size - 8
                 ));
             }
@@ -212,7 +218,7 @@ impl<R: Read> CheckedStream<R> {
         }
     }
 
-    /// Reads the next message; it is empty at the end of the stream.
+    /// Reads the next message into `message`, which stays empty at the end of the stream.
     fn advance(&mut self) -> std::io::Result<()> {
         self.message.clear();
         self.at = 0;
@@ -273,7 +279,8 @@ fn is_possible_size(codec: CompressionType, length: u64, frame: &[u8], claimed: 
     claimed <= limit && written.is_none_or(|written| written == claimed)
 }
 
-/// Returns the uncompressed length declared by a Zstandard frame, if any (RFC 8878, 3.1.1.1).
+/// Returns the uncompressed length that a Zstandard frame declares; `None` if it declares no length
+/// (RFC 8878, 3.1.1.1).
 fn content_size(frame: &[u8]) -> Option<u64> {
     let rest = frame.strip_prefix(&0xFD2F_B528_u32.to_le_bytes())?;
     let (descriptor, rest) = rest.split_first()?;

@@ -41,10 +41,9 @@ impl MappedFile {
         let fail = |message: &str| Error::file(path, message);
         let arrow = |e: ArrowError| Error::file(path, e.to_string());
 
-        let tail = bytes
-            .last_chunk::<{ TAIL }>()
-            .filter(|_| bytes.len() >= 8 + TAIL)
-            .ok_or_else(|| fail("the file is too short to be an Arrow file"))?;
+        let tail = bytes.last_chunk::<{ TAIL }>().filter(|_| bytes.len() >= 8 + TAIL).ok_or_else(
+            || fail("the file is too short to be an Arrow file; it may be truncated"),
+        )?;
         let length = read_footer_length(*tail).map_err(arrow)?;
         let end = bytes.len() - TAIL;
         let start = end.checked_sub(length).filter(|s| *s >= MAGIC.len()).ok_or_else(|| {
@@ -100,7 +99,7 @@ impl MappedFile {
     }
 }
 
-/// Returns the bytes of a block after it checks all offsets, which the decoder trusts.
+/// Checks all offsets in a block, because the decoder trusts them, and returns the bytes of the block.
 fn checked_block(bytes: &Bytes, block: &Block) -> std::result::Result<Buffer, String> {
     Checker::of_bytes(bytes).check_block(block)?;
     let number = |n: i64| usize::try_from(n).map_err(|e| e.to_string());

@@ -40,7 +40,7 @@ pub fn write(path: impl AsRef<Path>, table: &RaggedTable, options: &IpcWriteOpti
 /// Reads an Arrow IPC file or stream as one table. A file of one batch is not copied.
 ///
 /// # Errors
-/// If the file cannot be read, or its list columns differ in their list lengths.
+/// If the file cannot be read, or list columns of the file differ in list lengths.
 pub fn read(path: impl AsRef<Path>, options: &IpcReadOptions) -> Result<RaggedTable> {
     let reader = IpcTableReader::open(path, options)?;
     let schema = reader.schema();

@@ -21,10 +21,10 @@ const BUFFER: usize = 1 << 20;
 pub struct IpcReadOptions {
     /// Names of the columns to read, in any order; `None` for all. Columns are returned in file order.
     pub columns: Option<Vec<String>>,
-    /// Maps a file into memory, so that buffers are used in place; otherwise the whole file is read when it
-    /// is opened. A mapped file must not be changed in place while it is in use: checked values could change,
-    /// which is undefined behavior, and truncation makes the system kill the process. A file that is replaced
-    /// by renaming, as all writers of this crate do, stays intact. Streams are never mapped.
+    /// Whether to map a file into memory, so that buffers are used in place; if not, opening reads the whole
+    /// file. Nobody may change a mapped file in place while it is in use: checked values could change, which is
+    /// undefined behavior, and truncation makes the system kill the process. Replacing the file by a rename, as
+    /// all writers of this crate do, is safe. Streams are never mapped.
     pub mmap: bool,
 }
 
@@ -126,7 +126,7 @@ impl IpcTableReader {
         }
     }
 
-    /// Reads the next batch. Its list columns may differ in their list lengths.
+    /// Reads the next batch; `None` at the end. List columns of the batch may differ in list lengths.
     ///
     /// # Errors
     /// If the file is damaged.

@@ -39,7 +39,7 @@ pub enum IpcCompression {
 /// Options of [`IpcTableWriter`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IpcWriteOptions {
-    /// Whether to replace an existing file, which is otherwise an error.
+    /// Whether to replace an existing file. If not, an existing file is an error.
     pub overwrite: bool,
     /// File or stream format.
     pub form: IpcForm,
@@ -52,7 +52,7 @@ pub struct IpcWriteOptions {
 pub struct IpcTableWriter<W: Write = AtomicFile> {
     inner: WriterForm<W>,
     schema: SchemaRef,
-    /// The schema of the output; in the file format it has no dictionary types.
+    /// The schema of the output; a schema for the file format has no dictionary types.
     written: SchemaRef,
 }
 
@@ -75,10 +75,10 @@ impl IpcTableWriter {
         Self::new(AtomicFile::create(path, options.overwrite)?, schema, options)
     }
 
-    /// Completes the file, syncs it to disk and renames it to its target.
+    /// Completes the file, syncs it to disk and renames it from its temporary to its final name.
     ///
     /// # Errors
-    /// If the disk is full, or the target appeared in the meantime and may not be replaced.
+    /// If the disk is full, or a file with the final name appeared in the meantime and may not be replaced.
     pub fn finish(self) -> Result<()> {
         self.into_inner()?.commit()
     }
@@ -119,7 +119,7 @@ impl<W: Write> IpcTableWriter<W> {
         self.write_batch(&table.to_batch_as(&self.schema)?)
     }
 
-    /// Appends a batch. Its list columns may differ in their list lengths.
+    /// Appends a batch. List columns of the batch may differ in list lengths.
     ///
     /// # Errors
     /// If the schema differs, or writing fails.

@@ -37,7 +37,7 @@ pub struct FeatureShard {
     events: Layout,
     times: ScalarBuffer<i64>,
     measurements: Measurements,
-    /// Facts without a time of each subject, if a window is [`Span::Static`].
+    /// Facts without a time of each subject; `None` if no window is [`Span::Static`].
     statics: Option<(Layout, Measurements)>,
 }
 
@@ -46,7 +46,7 @@ pub struct FeatureShard {
 struct Measurements {
     codes: DictionaryArray<UInt32Type>,
     values: Option<Float32Array>,
-    /// End, in `keys`, of the range of keys of each dictionary value.
+    /// For each distinct code: end of its range in `keys`, which starts at the end of the previous range.
     ends: Vec<usize>,
     keys: Vec<u32>,
 }
@@ -56,7 +56,7 @@ impl Measurements {
         let column = |name: &str| table.column(&format!("{prefix}{name}"));
         let codes = column("code")?.values();
         let Some(codes) = codes.as_dictionary_opt::<UInt32Type>() else {
-            return Err(Error::type_of("code", "dictionary of strings", codes.data_type()));
+            return Err(Error::type_of("code", "a dictionary of strings", codes.data_type()));
         };
         let values = column("numeric_value")?.values();
         let Some(values) = values.as_primitive_opt::<Float32Type>() else {
@@ -250,13 +250,14 @@ impl FeatureShard {
 /// Aggregation states of the keys that occur in the history of the current subject, for every window.
 struct Scratch<'a> {
     spec: &'a FeatureSpec,
-    /// Slot of each key, or `NONE` if the current subject does not have the key.
+    /// For each key: its slot, which is its index in `keys`, or `NONE` if the current subject does not have
+    /// the key.
     slots: Vec<u32>,
     /// Key of each slot.
     keys: Vec<u32>,
     /// States of each slot, one per window.
     states: Vec<State>,
-    /// Slots ordered by key; out of date while shorter than `keys`.
+    /// Slots ordered by key. The order is out of date while `sorted` is shorter than `keys`.
     sorted: Vec<u32>,
     slope: bool,
 }

@@ -27,7 +27,7 @@ pub struct FeatureRows {
 
 impl FeatureAggregate {
     /// Returns the type of a column of this aggregate: Int64 for counts, Float32 for aggregates that select
-    /// one of the values, Float64 for others.
+    /// one of the values, Float64 for all other aggregates.
     pub fn data_type(self) -> DataType {
         match self {
             Self::Count | Self::ValueCount => DataType::Int64,
@@ -58,8 +58,8 @@ impl FeatureRows {
         })
     }
 
-    /// Returns a column for each of some features, with one value per label. A feature with nothing to
-    /// aggregate is 0 for counts and sums, and NULL otherwise.
+    /// Returns a column for each feature of `features`, with one value per label. If there is nothing to
+    /// aggregate, counts and sums are 0, and all other aggregates are NULL.
     ///
     /// # Errors
     /// If the columns do not fit in memory, or a feature does not exist.
@@ -75,7 +75,7 @@ impl FeatureRows {
             .iter()
             .enumerate()
             .map(|(i, feature)| {
-                // If a feature is requested twice, its values are at its last position.
+                // The values of a feature that is requested twice are only at its last position.
                 let at = place[*feature].unwrap_or(i);
                 let aggregate = spec.parts(*feature).2;
                 let values = &values[at * rows..(at + 1) * rows];

@@ -12,7 +12,8 @@ use crate::kernels::between::Closure;
 
 const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
 
-/// The measurements that a feature aggregates: all with one code, or with any code that begins with a text.
+/// The measurements that a feature aggregates: all measurements with one code, or all measurements with
+/// any code that begins with a text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FeatureKey {
     /// One code.
@@ -80,16 +81,20 @@ impl FromStr for FeatureWindow {
                     "d" => 86_400,
                     "w" => 7 * 86_400,
                     "mo" | "q" | "y" => {
-                        return Err(wrong(": months and years differ in length, so count days"));
+                        return Err(wrong(
+                            ": months and years differ in length, so give the number of days",
+                        ));
                     }
                     _ => return Err(wrong("")),
                 };
                 let number: i64 = number.parse().map_err(|_| wrong(""))?;
                 if number == 0 {
-                    return Err(wrong(": its length is 0"));
+                    return Err(wrong(": the length of a window must not be 0"));
                 }
                 let micros = number.checked_mul(seconds * MICROSECONDS_PER_SECOND);
-                Span::Last(micros.ok_or_else(|| wrong(": it is too long"))?)
+                Span::Last(
+                    micros.ok_or_else(|| wrong(": the length exceeds 2^63 - 1 microseconds"))?,
+                )
             }
         };
         Ok(Self { name: text.to_owned(), span })
@@ -204,7 +209,7 @@ pub struct FeatureSpec {
 }
 
 impl FeatureSpec {
-    /// Combines keys, windows and aggregates. Windows include the time of the label and exclude their start.
+    /// Combines keys, windows and aggregates. A window includes the time of the label and excludes its start.
     ///
     /// # Errors
     /// If one of the lists is empty or has a duplicate, or there are 2^32 features or more.

@@ -36,8 +36,8 @@ impl Sum {
     }
 }
 
-/// The least-squares line of values over time, by updates of means, which stay precise however far the
-/// times are from their origin.
+/// The least-squares line of values over time. Each update adjusts the means and the deviations from the
+/// means, so the line stays precise even if the times are large.
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
     mean_x: f64,
@@ -67,7 +67,7 @@ pub(super) struct State {
     first: f64,
     last: f64,
     line: Line,
-    /// Time of the first value; `spread` is whether another value has another time.
+    /// Time of the first value. `spread` is true if a later value has another time.
     origin: i64,
     spread: bool,
 }
@@ -83,7 +83,7 @@ impl State {
             (self.min, self.max, self.first) = (value, value, value);
             self.origin = time;
         } else {
-            // A NaN replaces the extreme and stays, because no number is below or above it.
+            // A NaN replaces the smallest value and stays, because no number is below or above NaN.
             if value < self.min || value.is_nan() {
                 self.min = value;
             }

@@ -14,7 +14,7 @@ use crate::io::dok::write_entries;
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 use crate::io::safetensors::{SaveOptions, read_exact_at};
 
-/// Maximum number of values of a range of [`FeatureStore::ranges`] with several labels.
+/// Maximum number of values in a range of [`FeatureStore::ranges`]; a single label may have more.
 const VALUES_AT_ONCE: usize = 1 << 20;
 /// Bytes of a feature: its index (u32) and its value (f64).
 const BYTES: usize = 12;
@@ -73,7 +73,7 @@ impl FeatureStore {
                 size,
             })?;
             let count = u32::try_from(values.len())
-                .map_err(|_| Error::invalid("a label has more than 2^32 - 1 features"))?;
+                .map_err(|_| Error::invalid("a label has more than 2^32 - 1 features, the maximum; choose fewer codes, windows or aggregates"))?;
             let offset = self.end.saturating_add(bytes.len() as u64);
             if place.replace((offset, count)).is_some() {
                 return Err(Error::invalid(format!(
@@ -117,7 +117,7 @@ impl FeatureStore {
         out
     }
 
-    /// Reads the features of a range of labels. A label that was not pushed, such as one of an unknown
+    /// Reads the features of a range of labels. A label that was not pushed, such as a label of an unknown
     /// subject, has no row.
     ///
     /// # Errors
@@ -190,7 +190,7 @@ impl FeatureStore {
     ) -> Result<()> {
         let path = path.as_ref();
         let count = usize::try_from(self.num_values())
-            .map_err(|_| Error::file(path, "the features have too many values for this machine"))?;
+            .map_err(|_| Error::file(path, "the features have more values than this machine can address; choose fewer labels or features"))?;
         let shape = [self.places.len(), spec.num_features()];
         let rows = |out: &mut dyn Write| {
             self.write_each(out, path, |rows| {

@@ -21,7 +21,7 @@ pub enum FeatureForm {
     Columns,
     /// The column `features`: a list of all features, Float64.
     List,
-    /// The columns `feature` and `value`: lists of the features that exist, UInt32 and Float64.
+    /// The columns `feature` (list of UInt32) and `value` (list of Float64): only features with a value.
     Sparse,
 }
 

@@ -97,7 +97,7 @@ pub enum JsonForm {
 pub struct JsonWriteOptions {
     /// Columns or records; NDJSON is always records.
     pub form: JsonForm,
-    /// Whether to replace an existing file, which is otherwise an error.
+    /// Whether to replace an existing file. If not, an existing file is an error.
     pub overwrite: bool,
 }
 

@@ -59,7 +59,7 @@ impl<'a> Parser<'a> {
     pub(super) fn expect_end(&mut self) -> Result<()> {
         match self.peek() {
             None => Ok(()),
-            Some(_) => Err(self.describe_unexpected("the end of the input")),
+            Some(_) => Err(self.describe_unexpected("the end of the input after the JSON value")),
         }
     }
 
@@ -219,7 +219,7 @@ impl<'a> Parser<'a> {
         } else {
             std::str::from_utf8(&self.bytes[start..end])
                 .map(Cow::Borrowed)
-                .map_err(|_| self.error_here("the string is not UTF-8"))?
+                .map_err(|_| self.error_here("the string is not UTF-8; save the file as UTF-8"))?
         };
         self.pos = end + 1;
         Ok(text)

@@ -18,7 +18,7 @@ pub(super) struct ColumnSinks {
     /// Number of complete records.
     rows: usize,
     first_row: usize,
-    /// Whether the current record has each column.
+    /// For each column: whether its name has occurred in the current record.
     seen: Vec<bool>,
 }
 
@@ -169,8 +169,8 @@ impl RaggedTable {
 
     /// Reads JSON text like [`from_json`](Self::from_json), without building a tree of values.
     ///
-    /// Unlike a tree, which holds integers beyond 64 bits as floats, this distinguishes integers of
-    /// any length from floats. Duplicate names are an error.
+    /// A tree holds integers beyond 64 bits as floats; this function distinguishes integers of any
+    /// length from floats. Duplicate names are an error.
     pub fn from_json_text(text: &[u8], options: &JsonOptions) -> Result<Self> {
         let mut parser = Parser::new(text, 1);
         let mut sinks = ColumnSinks::default();
@@ -271,9 +271,9 @@ fn push_element(value: &Value, sink: &mut ColumnSink) -> Result<()> {
 
 /// Reads records, one JSON object per line, in tables of [`JsonOptions::batch_rows`] rows.
 ///
-/// Empty lines are skipped. Undeclared types are inferred for each table separately, so their
-/// widths may differ ([`RaggedTable::concat`] unifies them). A column without any value in a table
-/// keeps its previous type. A column that a later table lacks is null there.
+/// Empty lines are skipped. Undeclared types are inferred for each table separately, so a column may
+/// have types of different widths ([`RaggedTable::concat`] unifies these types). A column without any
+/// value in a table keeps its previous type. A column that a later table lacks is null there.
 ///
 /// ```
 /// # use serrate_core as serrate;

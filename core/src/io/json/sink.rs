@@ -91,7 +91,8 @@ pub(super) struct ColumnSink {
 }
 
 impl ColumnSink {
-    /// Creates a sink. `declared` is the type of the leaves, or a list type that also determines the depth.
+    /// Creates a sink. `declared` is the type of the leaves, or a list type that also determines the depth;
+    /// `None` infers type and depth.
     pub(super) fn new(name: &str, declared: Option<&DataType>, first_row: usize) -> Self {
         let depth = declared.map_or(0, list_depth);
         let mut kinds = vec![ElementKind::List; depth];
@@ -295,7 +296,8 @@ struct Floats {
     values: Vec<f64>,
     /// Whether all values are the strings `NaN`, `Infinity` and `-Infinity`.
     only_texts: bool,
-    /// A value that may be an integer of more than 64 bits; `only_huge` is false after any other float.
+    /// The last value that may be an integer of more than 64 bits; `None` before the first such value.
+    /// `only_huge` is false after any other float.
     huge: Option<f64>,
     only_huge: bool,
 }
@@ -319,7 +321,8 @@ struct LeafValues {
     nulls: NullBufferBuilder,
 }
 
-/// Parses the floats that JSON numbers cannot express.
+/// Parses the names of NaN and the infinities, which JSON numbers cannot express; `None` for other
+/// texts.
 fn parse_special(text: &str) -> Option<f64> {
     match text {
         "NaN" => Some(f64::NAN),
@@ -329,7 +332,7 @@ fn parse_special(text: &str) -> Option<f64> {
     }
 }
 
-/// Returns the text that [`parse_special`] parses as this float.
+/// Returns the text that [`parse_special`] parses as this float; `None` for finite numbers.
 pub(super) fn special_name(x: f64) -> Option<&'static str> {
     if x.is_nan() {
         Some("NaN")
@@ -401,8 +404,12 @@ impl LeafValues {
                 f.values.push(x);
             }
             (Store::Text(t), JsonScalar::Text(s)) => t.push(s),
-            // `widen_store` leaves no other combination of store and value.
-            _ => return Err("a value of the same kind as the others"),
+            // Never reached: `widen_store` has made the store fit the value or has returned an error.
+            _ => {
+                return Err(
+                    "a value of the same kind (boolean, number or string) as the earlier values of the column",
+                );
+            }
         }
         self.nulls.append_non_null();
         Ok(())

@@ -211,7 +211,8 @@ impl Contents {
         }
     }
 
-    /// Returns the entries that exist for some distinct keys, as columns.
+    /// Looks up the distinct keys `asked`. Returns the key columns and the value column of the entries
+    /// that exist; missing keys are left out.
     pub fn lookup(&self, asked: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
         match self {
             Self::Keys(keys) => {
@@ -230,8 +231,8 @@ impl Contents {
         }
     }
 
-    /// Creates contents of the same kind from other entries. The first `before` rows are existing entries;
-    /// row numbers in messages count from 0 after them.
+    /// Creates contents of the same kind from other entries. The first `before` rows are the existing
+    /// entries. Row numbers in messages count from 0 at the first new row.
     pub fn rebuilt(
         &self,
         columns: &[ArrayRef],
@@ -249,8 +250,8 @@ impl Contents {
         }
     }
 
-    /// Creates a dictionary from key columns, followed by the value column. [`rebuilt`](Self::rebuilt)
-    /// describes `before`.
+    /// Creates a dictionary from key columns, followed by the value column. Row numbers in messages
+    /// count from 0 at row `before`.
     pub fn keys(
         names: &[String],
         columns: &[ArrayRef],
@@ -292,8 +293,8 @@ impl Contents {
     }
 
     /// Creates a tensor from one coordinate column per axis, followed by the value column. Without a shape,
-    /// the tensor is as large as its coordinates require. Zeros are dropped. [`rebuilt`](Self::rebuilt)
-    /// describes `before`.
+    /// the tensor is as large as its coordinates require. Zeros are dropped. Row numbers in messages count
+    /// from 0 at row `before`.
     pub fn tensor(
         names: &[String],
         columns: &[ArrayRef],
@@ -354,7 +355,7 @@ fn sum_duplicates(fields: &[FieldRef], columns: Vec<ArrayRef>) -> Result<Vec<Arr
     let Some((value, keys)) = columns.split_last() else { return Ok(columns) };
     let numbers = DType::from_arrow(value.data_type()).filter(|d| *d != DType::Bool);
     if numbers.is_none() {
-        return Err(Error::type_of("values to be summed", "numbers", value.data_type()));
+        return Err(Error::type_of("the column of values to sum", "numbers", value.data_type()));
     }
     let rows: ArrayRef = Arc::new((0i64..).take(value.len()).map(Some).collect::<Int64Array>());
     let mut fields = fields.to_vec();
@@ -390,7 +391,7 @@ fn tensor_schema(names: &[String], dtype: DType) -> SchemaRef {
     Arc::new(Schema::new(names.iter().enumerate().map(field).collect::<Vec<_>>()))
 }
 
-/// Returns the first name that occurs twice.
+/// Returns the first name that repeats an earlier name; `None` if all names are distinct.
 pub fn first_double(names: &[String]) -> Option<&String> {
     names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| name)
 }
@@ -417,14 +418,15 @@ fn append_coordinates(
     if !column.data_type().is_integer() {
         return Err(Error::type_of(
             format!("the axis {name:?}"),
-            "an integer (OPTIONS (keys 'a, b') saves values by keys of other types)",
+            "an integer (for keys of other types, write OPTIONS (keys 'a, b'))",
             column.data_type(),
         ));
     }
     refuse_nulls(column, name, before)?;
     let options = CastOptions { safe: false, ..CastOptions::default() };
-    let wide = cast_with_options(column, &DataType::Int64, &options)
-        .map_err(|e| Error::invalid(format!("axis {name:?} exceeds int64: {e}")))?;
+    let wide = cast_with_options(column, &DataType::Int64, &options).map_err(|e| {
+        Error::invalid(format!("a coordinate of axis {name:?} does not fit int64: {e}"))
+    })?;
     let wide = wide.as_primitive::<Int64Type>().values();
     let largest = wide.iter().copied().max();
     let outside = |at: &i64| usize::try_from(*at).map_or(true, |at| size.is_some_and(|s| at >= s));
@@ -451,7 +453,7 @@ fn append_coordinates(
     }
 }
 
-/// Returns the error for the first row whose coordinates an earlier row has.
+/// Returns the error for the first row that repeats the coordinates of an earlier row.
 fn find_duplicate(indices: &DenseTensor, names: &[String], before: usize) -> Error {
     let axes = names.len();
     let all = indices.as_slice::<i64>().unwrap_or_default();

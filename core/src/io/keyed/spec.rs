@@ -54,7 +54,7 @@ impl Spec {
         Ok(Self::of(store::open(path)?.as_ref()))
     }
 
-    /// Returns the file if the string is a path or a file URL.
+    /// Returns the path if the string is the path or the URL of an existing file, else `None`.
     pub fn file(text: &str) -> Option<&Path> {
         let path = Path::new(text.strip_prefix("file://").unwrap_or(text));
         path.is_file().then_some(path)

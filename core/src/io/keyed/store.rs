@@ -179,8 +179,8 @@ fn open_version(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
     Ok(version)
 }
 
-/// Changes a file: `change` creates new entries from the current ones. Statements on the same file wait for
-/// each other, across tables and processes. The file is replaced as a whole or stays unchanged.
+/// Changes a file: `change` creates new entries from the current entries. Statements on the same file wait
+/// for each other, across tables and processes. The file is replaced as a whole or stays unchanged.
 ///
 /// # Errors
 /// If `is_given_up` returns true before the file is replaced, or a writer that ignores the lock changed the
@@ -194,7 +194,7 @@ pub fn change<T>(
     let slot = slot_of(&known);
     let _alone = lock_mutex(&slot.writing);
     let _lock = lock_file(&known, is_given_up)?;
-    // Read the newest version: other processes may have changed the file while this one waited.
+    // Read the newest version: another process may have changed the file while this process waited.
     let before = open(path)?;
     let (contents, out) = change(&before.contents)?;
     let Some(contents) = contents else { return Ok((before, out)) };

@@ -15,14 +15,14 @@ use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use crate::table::{Column, History, RaggedTable};
 
-/// Labels, each with the history of its subject up to and including its time.
+/// Labels, each with the history of its subject up to and including the time of the label.
 ///
-/// A row refers to a row of a shard, and to the number of its events at or before the time of the label.
+/// A label holds only the row of its subject in a shard and the number of events up to the label's time.
 /// Events and measurements are stored once for all labels; [`events`](Self::events) returns the events of
-/// one label over the shard's own buffers.
+/// one label over the buffers of the shard.
 ///
-/// A label whose subject is not in the data has no row, but is counted. A label without earlier events has
-/// a row without events. Static facts (without a time) are never truncated.
+/// A label whose subject is not in the data is left out and only counted. A label without earlier events
+/// has an empty history. Static facts (without a time) are never truncated.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -148,7 +148,7 @@ impl AsOf {
         };
         let statics = of(|s| &s.events).is_none() && of(|s| &s.statics).is_some();
         let start = i64::try_from(most).map_or(i64::MIN, |n| -n);
-        // `-0` is 0, so a negative start cannot select an empty slice at the end.
+        // A slice from `-most` on would select everything if `most` is 0, because `-0` is 0.
         let step = match most {
             0 => Step::Slice(None, Some(0)),
             _ => Step::Slice(Some(start), None),

@@ -19,11 +19,11 @@ const CHUNK_ROWS: usize = 1 << 16;
 
 const COLUMNS: [&str; 4] = ["subject_id", "time", "code", "numeric_value"];
 
-/// Column and row in the file of a NULL in a required column.
+/// A NULL in a required column: the name of the column, and the row in the file.
 pub(crate) type Gap = (&'static str, usize);
 
-/// Drops rows whose subject or code is NULL. Returns the other rows, their indices in the batch if any row
-/// was dropped, and the NULLs.
+/// Drops rows whose subject or code is NULL. Returns the remaining rows, the index of each remaining row in
+/// the batch (`None` if no row was dropped), and the place of each NULL.
 fn drop_gaps(
     batch: &RecordBatch,
     first_row: usize,
@@ -50,14 +50,15 @@ fn drop_gaps(
 /// The MEDS columns of some rows of a file, validated: no subject or code is NULL.
 pub(crate) struct MedsChunk {
     pub(crate) first_row: usize,
-    /// Offset of each row from `first_row`, if rows were dropped.
+    /// Offset of each row from `first_row`; `None` if no row of the chunk was dropped.
     kept: Option<Vec<usize>>,
     pub(crate) subjects: ScalarBuffer<i64>,
     /// NULL for static facts, and for all rows if times were not requested.
     pub(crate) times: TimestampMicrosecondArray,
     /// Index into `codes` for each row.
     pub(crate) keys: ScalarBuffer<u32>,
-    /// Shares its buffers with the previous chunk as long as the file continues the same dictionary.
+    /// Distinct codes. The array shares its buffers with the previous chunk as long as the file continues
+    /// the same dictionary.
     pub(crate) codes: StringArray,
     pub(crate) values: Values,
 }
@@ -98,7 +99,7 @@ impl MedsChunk {
         self.times.is_valid(row).then(|| self.times.value(row))
     }
 
-    /// Returns the end of the run of rows with the subject and time of `row`, at most `limit`.
+    /// Returns the end of the consecutive rows from `row` on with the same subject and time; at most `limit`.
     #[inline]
     pub(crate) fn run(&self, row: usize, limit: usize) -> usize {
         let (subjects, times) = (&self.subjects[row..limit], &self.times.values()[row..limit]);

@@ -24,12 +24,12 @@ pub struct MedsReadOptions {
     /// all columns of any shard. A column that a shard lacks is NULL there. A name that no shard
     /// has, or that is derived on reading (such as `code_id`), is an error.
     pub columns: Option<Vec<String>>,
-    /// Handling of rows that are not ordered by subject and time, as MEDS requires: sort them (the
-    /// default; stable) or return an error.
+    /// Handling of rows out of order, because MEDS requires rows ordered by subject and time: sort the
+    /// rows (the default; the sort is stable) or return an error.
     pub unsorted: Unsorted,
-    /// Whether a subject may have measurements in several shards, each of which then has a row for
-    /// it. MEDS keeps a subject in one shard: by default, reading a second shard with a subject is
-    /// an error that names both. Unread shards are not checked.
+    /// Whether a subject may have measurements in several shards; each of these shards then has a row
+    /// for the subject. MEDS requires all measurements of a subject in one shard: by default, reading
+    /// a second shard with the same subject is an error. Unread shards are not checked.
     pub shared_subjects: bool,
 }
 
@@ -96,8 +96,11 @@ impl MedsDataset {
                 let cause = e.into_io_error();
                 Error::io(
                     path,
-                    cause
-                        .unwrap_or_else(|| std::io::Error::other("its symbolic links form a loop")),
+                    cause.unwrap_or_else(|| {
+                        std::io::Error::other(
+                            "its symbolic links form a loop; remove one of the links",
+                        )
+                    }),
                 )
             })?;
             let path = entry.path();
@@ -112,7 +115,7 @@ impl MedsDataset {
         if found.is_empty() {
             return Err(Error::file(
                 root,
-                "the folder data has no *.parquet file; a MEDS data set has its shards there",
+                "the sub-folder data has no *.parquet file; a MEDS data set has its shards in data/**/*.parquet",
             ));
         }
         found.sort_by_cached_key(|(name, _)| natural(name));
@@ -186,9 +189,9 @@ impl MedsDataset {
 
     /// Returns the codes and their tokens, which all shards share.
     ///
-    /// Tokens come from `code/vocab_index` of `metadata/codes.parquet` or, without that column,
-    /// from the order of its codes. Without the file, tokens follow the order of all codes in the
-    /// data, which are read once.
+    /// Tokens come from the column `code/vocab_index` of `metadata/codes.parquet`. Without this column,
+    /// tokens follow the byte order of the codes in this file. Without this file, tokens follow the byte
+    /// order of all codes in the data, which are read once.
     ///
     /// # Errors
     /// If the codes of a shard cannot be read.
@@ -246,7 +249,7 @@ impl Dataset {
             }
         }
         let vocabulary = Vocabulary::from_codes(codes)?;
-        // Another thread may have been first; its result is the same.
+        // If another thread has set the vocabulary first, return that vocabulary, which is the same.
         Ok(self.vocabulary.get_or_init(|| vocabulary))
     }
 
