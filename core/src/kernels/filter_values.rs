@@ -159,7 +159,8 @@ unsafe fn compress_registers<V: Compress>(flat: &[V], keep: &[u64], count: usize
     out
 }
 
-/// Same as [`FEW`] for AVX-512, where a full word takes only a few steps.
+/// Like [`FEW`], for code with AVX-512. The limit is lower, because AVX-512 processes a whole word in a
+/// few steps.
 #[cfg(target_arch = "x86_64")]
 const FEW_MOVED: u32 = 6;
 
@@ -299,7 +300,8 @@ unsafe fn compress_bitmap<const WIDE: bool>(
             word |= found << filled;
             if filled + n >= 64 {
                 out.push(word.to_le());
-                // The bits of `found` that did not fit; none if `word` was empty.
+                // Start the next word with the bits of `found` that did not fit. If `word` was empty, all
+                // bits fitted.
                 word = if filled == 0 { 0 } else { found >> (64 - filled) };
                 filled = filled + n - 64;
             } else {
