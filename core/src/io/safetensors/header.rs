@@ -305,7 +305,9 @@ impl<'de> Deserialize<'de> for RawHeader {
                     let wrong = |e: A::Error| A::Error::custom(format!("{name:?}: {e}"));
                     if name == "__metadata__" {
                         if std::mem::replace(&mut metadata, true) {
-                            return Err(A::Error::custom("__metadata__ occurs twice"));
+                            return Err(A::Error::custom(
+                                "the key __metadata__ occurs twice in the header; it must occur once",
+                            ));
                         }
                         header.metadata = map
                             .next_value::<Option<BTreeMap<String, String>>>()

@@ -18,7 +18,7 @@ pub(super) fn lowest_bit(word: u64) -> usize {
     word.trailing_zeros() as usize
 }
 
-/// Returns the index of set bit `n`, which must exist.
+/// Returns the index of the set bit that has `n` set bits below it; this bit must exist.
 pub(super) fn nth_bit(mut word: u64, n: usize) -> usize {
     for _ in 0..n {
         word &= word.wrapping_sub(1);
