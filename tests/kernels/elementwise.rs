@@ -277,7 +277,11 @@ fn literals_take_the_type_of_the_leaves_or_widen_as_numpy_does() {
     let types = Types::new(Op::Add, OperandType::Leaves(&UInt8), OperandType::Leaves(&Int8));
     assert_eq!(types.unwrap().output(), &Int16);
     let e = Types::new(Op::Add, OperandType::Leaves(&DataType::Utf8), OperandType::Leaves(&Int8));
-    assert!(e.unwrap_err().to_string().starts_with("+ of Utf8 and Int8"));
+    assert!(
+        e.unwrap_err()
+            .to_string()
+            .starts_with("operator + with operands of the types Utf8 and Int8")
+    );
     let e = Types::new(Op::And, OperandType::Leaves(&Boolean), OperandType::Leaves(&Int8));
     assert!(e.unwrap_err().to_string().ends_with("expected booleans, found Int8"));
 }

@@ -100,7 +100,7 @@ fn headers_that_are_wrong() {
                 r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}"#,
                 b"xy",
             ),
-            "f: tensor \"a\" occurs twice in the header",
+            "f: tensor \"a\": the name occurs twice in the header",
         ),
         (
             "metadata",
@@ -110,12 +110,12 @@ fn headers_that_are_wrong() {
         (
             "backwards",
             file_of(r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[1,0]}}"#, b"x"),
-            "f: tensor \"a\" has data_offsets [1, 0]; the second must not be smaller than the first",
+            "f: tensor \"a\": the data_offsets are [1, 0]; the second must not be smaller than the first",
         ),
         (
             "past the end",
             file_of(r#"{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}"#, b"x"),
-            "f: tensor \"a\" ends at byte 2 of the data, but the file has only 1 bytes of data; it is truncated",
+            "f: tensor \"a\": the tensor ends at byte 2 of the data, but the file has only 1 bytes of data; the file is truncated",
         ),
         (
             "far past the end",
@@ -123,12 +123,12 @@ fn headers_that_are_wrong() {
                 r#"{"a":{"dtype":"U8","shape":[18446744073709551615],"data_offsets":[0,18446744073709551615]}}"#,
                 b"x",
             ),
-            "f: tensor \"a\" ends at byte 18446744073709551615 of the data, but the file has only 1 bytes of data; it is truncated",
+            "f: tensor \"a\": the tensor ends at byte 18446744073709551615 of the data, but the file has only 1 bytes of data; the file is truncated",
         ),
         (
             "late start",
             file_of(r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}"#, b"xy"),
-            "f: tensor \"a\" starts at byte 1 of the data, but the first tensor must start at byte 0; tensors must neither overlap nor leave gaps",
+            "f: tensor \"a\": the tensor starts at byte 1 of the data, but the first tensor must start at byte 0; tensors must neither overlap nor leave gaps",
         ),
         (
             "gap",
@@ -136,7 +136,7 @@ fn headers_that_are_wrong() {
                 r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}}"#,
                 b"xyz",
             ),
-            "f: tensor \"b\" starts at byte 2 of the data, but tensor \"a\" before it ends at byte 1; tensors must neither overlap nor leave gaps",
+            "f: tensor \"b\": the tensor starts at byte 2 of the data, but the previous tensor \"a\" ends at byte 1; tensors must neither overlap nor leave gaps",
         ),
         (
             "overlap",
@@ -144,12 +144,12 @@ fn headers_that_are_wrong() {
                 r#"{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}"#,
                 b"xyz",
             ),
-            "f: tensor \"b\" starts at byte 1 of the data, but tensor \"a\" before it ends at byte 2; tensors must neither overlap nor leave gaps",
+            "f: tensor \"b\": the tensor starts at byte 1 of the data, but the previous tensor \"a\" ends at byte 2; tensors must neither overlap nor leave gaps",
         ),
         (
             "size",
             file_of(r#"{"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,4]}}"#, b"wxyz"),
-            "f: tensor \"a\" of type F32 and shape [2, 3] takes 24 bytes, but its data_offsets [0, 4] hold 4",
+            "f: tensor \"a\": the type F32 and the shape [2, 3] take 24 bytes, but the data_offsets [0, 4] hold 4 bytes",
         ),
         (
             "overflow",
@@ -157,12 +157,12 @@ fn headers_that_are_wrong() {
                 r#"{"a":{"dtype":"F32","shape":[4294967296,4294967296,4],"data_offsets":[0,0]}}"#,
                 b"",
             ),
-            "f: tensor \"a\" of type F32 and shape [4294967296, 4294967296, 4] does not have a valid size in whole bytes",
+            "f: tensor \"a\": the type F32 and the shape [4294967296, 4294967296, 4] do not give a valid size in whole bytes",
         ),
         (
             "half bytes",
             file_of(r#"{"a":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}}"#, b"xy"),
-            "f: tensor \"a\" of type F4 and shape [3] does not have a valid size in whole bytes",
+            "f: tensor \"a\": the type F4 and the shape [3] do not give a valid size in whole bytes",
         ),
         (
             "left over",
@@ -227,45 +227,51 @@ fn tensors_that_make_no_table() {
         ),
         (
             &[bytes("dim0/bounds", 1)],
-            "f: tensor \"dim0/bounds\" has a reserved name, which a column cannot have; rename it",
+            "f: tensor \"dim0/bounds\": the name is reserved, so a column cannot have it; rename the column",
         ),
         (
             &[bounds(1, &[1]), bytes("dim1/mask", 1)],
-            "f: tensor \"dim1/mask\" has a reserved name, which a column cannot have; rename it",
+            "f: tensor \"dim1/mask\": the name is reserved, so a column cannot have it; rename the column",
         ),
         (
             &[("dim0/x", "U8", vec![2, 2], vec![0; 4])],
-            "f: tensor \"dim0/x\" has the shape [2, 2]; tensors of an .nrt file must have one dimension",
+            "f: tensor \"dim0/x\": the shape is [2, 2], but tensors of an .nrt file must have one dimension",
         ),
         (
             &[("dim1/bounds", "F32", vec![1], vec![0; 4])],
-            "f: tensor \"dim1/bounds\" has the type F32; bounds must be integers",
+            "f: tensor \"dim1/bounds\": the bounds have the type F32, but bounds must be integers",
         ),
         (
             &[("dim0/x", "C64", vec![1], vec![0; 8])],
             "f: tensor \"dim0/x\" has the type C64, which Arrow does not support; write it as another type",
         ),
-        (&[bytes("dim1/x", 1)], "f: dim1/bounds is missing, which \"dim1/x\" requires"),
+        (
+            &[bytes("dim1/x", 1)],
+            "f: there is no tensor dim1/bounds, which the tensor \"dim1/x\" requires; write the file again",
+        ),
         (
             &[bounds(1, &[1]), bytes("dim3/x", 1), bounds(3, &[1])],
-            "f: dim2/bounds is missing, which \"dim3/x\" requires",
+            "f: there is no tensor dim2/bounds, which the tensor \"dim3/x\" requires; write the file again",
         ),
-        (&[bounds(2, &[1])], "f: dim1/bounds is missing, which \"dim2/bounds\" requires"),
+        (
+            &[bounds(2, &[1])],
+            "f: there is no tensor dim1/bounds, which the tensor \"dim2/bounds\" requires; write the file again",
+        ),
         (
             &[bounds(1, &[1, 2]), bytes("dim0/x", 3)],
-            "f: dim1/bounds has 2 elements and dim0/x has 3; both must have the length of axis 0",
+            "f: tensor dim1/bounds has 2 elements and tensor dim0/x has 3; both must have the length of axis 0",
         ),
         (
             &[bounds(1, &[1, 2]), bounds(2, &[1, 2, 3]), bytes("dim1/x", 2)],
-            "f: dim2/bounds has 3 elements and dim1/x has 2; both must have the length of axis 1",
+            "f: tensor dim2/bounds has 3 elements and tensor dim1/x has 2; both must have the length of axis 1",
         ),
         (
             &[bounds(1, &[2]), bytes("dim1/x", 2), bytes("dim1/y", 1)],
-            "f: dim1/x has 2 elements and dim1/y has 1; both must have the length of axis 1",
+            "f: tensor dim1/x has 2 elements and tensor dim1/y has 1; both must have the length of axis 1",
         ),
         (
             &[bounds(1, &[]), bytes("dim1/x", 2)],
-            "f: dim1/bounds is empty, but its axis has 2 values; the file is damaged",
+            "f: the tensor dim1/bounds is empty, but the axis of these bounds has 2 values; the file is damaged",
         ),
         (
             &[bounds(1, &[1, -2])],

@@ -71,7 +71,7 @@ fn types_without_a_place_are_refused_with_what_to_do() {
     let one = |t: ArrayRef| refusal(&flat("c", t));
     assert_eq!(
         one(Arc::new(StringArray::from(vec!["a"]))),
-        "column \"c\" in an .nrt file: expected booleans, integers or floats; encode it to integers with a vocabulary, found Utf8"
+        "column \"c\" to write to an .nrt file: expected values that are booleans, integers or floats; encode it to integers with a vocabulary, found Utf8"
     );
     let words: arrow::array::DictionaryArray<arrow::datatypes::Int32Type> =
         vec!["a", "b"].into_iter().collect();
@@ -299,12 +299,12 @@ fn tensors_that_are_wrong_are_refused() {
     };
     assert_eq!(
         refused(&[("a", Dtype::F32, &[2], &[0; 7])]),
-        "t: tensor \"a\" of type F32 and shape [2] does not take the given 7 bytes"
+        "t: tensor \"a\" of type F32 and shape [2] needs another number of bytes than the 7 that are given"
     );
     assert_eq!(
         refused(&[("a", Dtype::F32, &[usize::MAX, 4], &[])]),
         format!(
-            "t: tensor \"a\" of type F32 and shape [{}, 4] does not take the given 0 bytes",
+            "t: tensor \"a\" of type F32 and shape [{}, 4] needs another number of bytes than the 0 that are given",
             usize::MAX
         )
     );

@@ -61,7 +61,8 @@ impl Stamp {
         Ok(stamp)
     }
 
-    /// Returns how long a further change may still get the same times as this stamp.
+    /// Returns for how long after `now` a further change may get the same times as this stamp; `None` if
+    /// a change gets other times already, or the times of the stamp are in the future.
     fn time_to_settle(&self, now: SystemTime) -> Option<Duration> {
         let whole = |time: i128| time % 1_000_000_000 == 0;
         let step = if whole(self.modified) && whole(self.changed) { WHOLE_SECONDS } else { TICK };
@@ -91,7 +92,7 @@ mod tests {
             fs::write(&path, [i]).unwrap();
             let before = Stamp::settled(&path).unwrap();
             assert_eq!(before, Stamp::of(&path).unwrap());
-            // The write keeps inode and length.
+            // The write keeps inode and length, so only the times of the stamps can differ.
             fs::write(&path, [i + 1]).unwrap();
             assert_ne!(before, Stamp::of(&path).unwrap());
         }

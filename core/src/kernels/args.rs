@@ -75,7 +75,8 @@ impl Count<'_> {
         let Pair { left, right, .. } =
             pair_arrays(&indexed, &given.with_leaves(Arc::new(numbers))?)?;
         let (ids, numbers) = (left.as_primitive::<UInt64Type>(), right.as_primitive::<Int64Type>());
-        // An id occurs twice if pairing repeated the only element of a list for several counts.
+        // `ids` has one id per element. An id occurs twice if a list of one element was paired with a
+        // list of several counts, because pairing repeats the element.
         if ids.values().windows(2).any(|w| w[0] == w[1]) {
             return Err(Error::invalid(format!(
                 "{what}: a list of one element has several counts on axis {axis}; give one count per element"

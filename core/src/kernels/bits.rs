@@ -117,8 +117,8 @@ impl Rank {
         rank_at(self.words(), self.before(), at)
     }
 
-    /// Returns the number of set bits before each of `positions`, which are relative to the first position,
-    /// like the offsets of a sliced list array.
+    /// Returns the number of set bits before each of `positions`. Subtracts `positions[0]` from all
+    /// positions first, because the offsets of a sliced list array need not start at 0.
     pub(crate) fn count_before_each<O: OffsetSizeTrait>(&self, positions: &[O]) -> Vec<O> {
         #[inline(always)]
         fn rank_each<O: OffsetSizeTrait>(
@@ -157,7 +157,8 @@ fn rank_at(words: &[u64], before: &[usize], at: usize) -> usize {
 /// Maximum number of bytes that 64 adjacent bits extend over.
 const SPAN: usize = size_of::<u64>() + 1;
 
-/// Size of [`Rank::last`], from which 64 bits are read if they include the last byte of the bitmap.
+/// Size of [`Rank::last`]. A read of 64 bits that includes the last byte of the bitmap takes its bytes
+/// from this copy.
 const LAST: usize = 2 * SPAN;
 
 /// A bitmap from which 64 bits can be read at any bit offset.

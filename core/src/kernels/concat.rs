@@ -44,15 +44,18 @@ pub fn concat(arrays: &[&RaggedArray]) -> Result<RaggedArray> {
         if array.leaf_type() != first.leaf_type() {
             return Err(Error::type_of(
                 "concatenated arrays",
-                format!("{}, the type of the first array (cast one of them)", first.leaf_type()),
+                format!(
+                    "leaves of type {}, as in the first array (cast the others)",
+                    first.leaf_type()
+                ),
                 array.leaf_type(),
             ));
         }
     }
-    let rows = arrays
-        .iter()
-        .try_fold(0usize, |sum, a| sum.checked_add(a.len()))
-        .ok_or_else(|| Error::invalid("the total number of rows exceeds 64 bits"))?;
+    let rows =
+        arrays.iter().try_fold(0usize, |sum, a| sum.checked_add(a.len())).ok_or_else(|| {
+            Error::invalid("the total number of rows exceeds 64 bits; concatenate fewer arrays")
+        })?;
     let mut axes = Vec::with_capacity(first.axes().len());
     for level in 0..first.axes().len() {
         let parts: Vec<&ListAxis> = arrays.iter().map(|a| &a.axes()[level]).collect();

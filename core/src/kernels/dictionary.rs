@@ -100,7 +100,7 @@ fn to_unsigned<T: ArrowPrimitiveType, U: UnsignedKey>(keys: &dyn Array) -> Scala
 }
 
 trait UnsignedKey: arrow::datatypes::ArrowNativeType {
-    /// Number of possible keys; `None` if a table of all of them would be large.
+    /// Number of possible keys of this type; `None` if a table of all possible keys would be large.
     const ALL: Option<usize>;
 
     fn distance_from(self, other: Self) -> Self;
@@ -136,8 +136,8 @@ fn look_up_bits<K: UnsignedKey>(keys: &[K], table: &BooleanBuffer) -> BooleanBuf
         return BooleanBuffer::new_unset(keys.len());
     }
     let first = table.set_indices().next().unwrap_or(0);
-    // If the set bits form a run, as for a prefix in a sorted dictionary, keys are compared with its ends
-    // instead of looked up.
+    // If the set bits are contiguous, as for a prefix in a sorted dictionary, compare keys with the first
+    // and the last set bit instead of looking them up.
     let run = table.slice(first, set.min(table.len() - first)).count_set_bits() == set;
     if let (true, Some(from), Some(last)) =
         (run, K::from_position(first), K::from_position(set - 1))
@@ -190,7 +190,8 @@ mod tests {
     }
 
     fn every_key_type<T: ArrowDictionaryKeyType>(of: impl Fn(usize) -> T::Native) {
-        // The values that start with b form a run in some dictionaries; one has a null and an unused value.
+        // The values that start with b are contiguous in some of the dictionaries. One dictionary has a
+        // null and an unused value.
         let dictionaries: [&[Option<&str>]; 5] = [
             &[Some("a"), Some("b1"), Some("b2"), Some("c")],
             &[Some("b1"), Some("a"), Some("b2"), None, Some("c")],

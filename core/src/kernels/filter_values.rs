@@ -19,10 +19,10 @@ use crate::error::Result;
 
 /// Returns the values whose bit is set.
 ///
-/// Values of fixed width are filtered 64 at a time, by words of the mask. A word without set bits is
-/// skipped, and a word of set bits is copied whole. For a word with few set bits, values are copied one by
-/// one. Other words are copied without branches: every value is stored at the next output index, which
-/// advances only past kept values.
+/// Values of fixed width are filtered 64 at a time, by words of the mask. Values of a word without set
+/// bits are skipped, and values of a word without unset bits are copied at once. For a word with few set
+/// bits, values are copied one by one. Other words need no branches: every value is stored at the next
+/// output index, which advances only if the bit of the value is set.
 pub(super) fn filter_values(values: &ArrayRef, keep: &BooleanBuffer) -> Result<ArrayRef> {
     if !is_fixed_width(values) {
         return filter_with_arrow(values, keep);
@@ -121,7 +121,7 @@ fn dispatch_compress<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn compress_registers<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
-    // A compressing store writes a full register, past the kept values.
+    // A compressing store writes a full register, so also beyond the selected values.
     let mut out: Vec<V> = allocate_values(count + WORD);
     let (whole, rest) = flat.as_chunks::<WORD>();
     let mut found = [0u32; BLOCK];
@@ -159,7 +159,8 @@ unsafe fn compress_registers<V: Compress>(flat: &[V], keep: &[u64], count: usize
     out
 }
 
-/// Same as [`FEW`] for AVX-512, where a full word takes only a few steps.
+/// Like [`FEW`], for code with AVX-512. The limit is lower, because AVX-512 processes a whole word in a
+/// few steps.
 #[cfg(target_arch = "x86_64")]
 const FEW_MOVED: u32 = 6;
 
@@ -169,7 +170,8 @@ const BLOCK: usize = 256;
 /// Prefetch distance in nonzero mask words. The hardware cannot predict the reads of a sparse mask.
 const AHEAD: usize = 16;
 
-/// Prefetches the first kept value [`AHEAD`] nonzero words after word `i`, if the mask is sparse.
+/// If the mask is sparse, prefetches the first selected value of the nonzero word that is [`AHEAD`]
+/// nonzero words after word `i`.
 #[inline(always)]
 fn prefetch_sparse<V>(flat: &[V], start: usize, keep: &[u64], found: &[u32], i: usize) {
     if found.len() < keep.len() / 2
@@ -299,7 +301,8 @@ unsafe fn compress_bitmap<const WIDE: bool>(
             word |= found << filled;
             if filled + n >= 64 {
                 out.push(word.to_le());
-                // The bits of `found` that did not fit; none if `word` was empty.
+                // Start the next word with the bits of `found` that did not fit. If `word` was empty, all
+                // bits fitted.
                 word = if filled == 0 { 0 } else { found >> (64 - filled) };
                 filled = filled + n - 64;
             } else {

@@ -187,7 +187,7 @@ impl Histogram {
         match *found == self.values {
             true => Ok(()),
             false => {
-                Err(Error::type_of("the values of a histogram", self.values.to_string(), found))
+                Err(Error::type_of("values to add to a histogram", self.values.to_string(), found))
             }
         }
     }

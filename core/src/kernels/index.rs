@@ -321,7 +321,7 @@ pub fn take(array: &RaggedArray, axis: i64, positions: &[i64]) -> Result<RaggedA
 /// ```
 ///
 /// # Errors
-/// When the length of a valid list differs; otherwise same as [`slice`](fn@slice).
+/// When a valid list does not have as many elements as `keep`; otherwise same as [`slice`](fn@slice).
 pub fn mask(array: &RaggedArray, axis: i64, keep: &[bool]) -> Result<RaggedArray> {
     take_positions(array, axis, &positions_of(keep), Some(keep.len()))
 }
@@ -435,7 +435,8 @@ pub fn get(array: &RaggedArray, index: &[Index]) -> Result<RaggedArray> {
         ));
     }
     let mut out = array.clone();
-    // The axis of `array` that the item indexes, and the corresponding axis of `out`.
+    // `axis` is the axis of `array` that the current item indexes; `now` is the corresponding axis of
+    // `out`, which dropped and new axes shift.
     let (mut axis, mut now) = (1usize, 1usize);
     for item in &items {
         let at = i64::try_from(now).unwrap_or(i64::MAX);

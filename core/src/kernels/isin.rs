@@ -90,8 +90,8 @@ pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
     match scalar && fits {
         true => Ok(()),
         false => Err(Error::type_of(
-            format!("the search for {value} among {leaf}"),
-            "values of the same type (cast one of them)",
+            format!("search for values of type {value} among leaves of type {leaf}"),
+            "values of a type that compares with the leaves (cast the values or the leaves)",
             value,
         )),
     }
@@ -303,14 +303,14 @@ mod tests {
         assert_eq!(found(tokens(), Int64Array::from(vec![7, 8])), [YES, NO, NO]);
         assert_eq!(found(tokens(), Int64Array::from(vec![7, 1 << 20])), [YES, NO, YES]);
         assert_eq!(found(tokens(), Int64Array::from(vec![-1])), [NO, NO, NO]);
-        // The values are too large for a bitmap to pay off with one leaf.
+        // For one leaf, a bitmap up to these large values would cost more than it saves.
         for t in [DataType::UInt8, DataType::UInt16, DataType::UInt32] {
             let leaves = cast(&UInt8Array::from(vec![200]), &t).unwrap();
             let values = Int64Array::from(vec![200, 255, 60_000, 1 << 19]);
             assert_eq!(found(leaves.clone(), values), [YES], "{t}");
             assert_eq!(found(leaves, Int64Array::from(vec![201, 60_000, 1 << 19])), [NO], "{t}");
         }
-        // Integers and fractions that a float cannot represent are rounded, as with `=`.
+        // The values to search for are rounded to the type of the float leaves, as with `=`.
         let floats = || Float32Array::from(vec![16_777_216.0, 0.1, f32::INFINITY]);
         assert_eq!(found(floats(), Int64Array::from(vec![16_777_217])), [YES, NO, NO]);
         assert_eq!(found(floats(), Int64Array::from(vec![16_777_216])), [YES, NO, NO]);

@@ -1,4 +1,4 @@
-//! Lookups in a table by key, and bins of numbers by the cuts (bin edges) of their keys.
+//! Lookups in a table by key. Bins of numbers, where the table has the cuts (bin edges) for each key.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -244,9 +244,9 @@ pub fn looked_up(array: &RaggedArray, keys: &Lookup, values: &ArrayRef) -> Resul
     array.with_leaves(take(values, &rows, None)?)
 }
 
-/// Returns the bin of every value: the number of cuts of its code that are not greater than the value
-/// (`numpy.digitize`). Null if the value is null or NaN, the code is null or not a key, or the cuts of the
-/// code are null.
+/// Returns the bin of every value (`numpy.digitize`). Each value has a code, which is a key with a list
+/// of cuts (bin edges). The bin is the number of these cuts that are not greater than the value. Null if
+/// the value is null or NaN, the code is null or not a key, or the cuts of the code are null.
 ///
 /// `codes` has the lists of `values`, or only their outer levels; a code then applies to all values
 /// below its element. `cuts` has one ascending list per key.
@@ -285,7 +285,7 @@ pub fn bins(
     let (levels, outer) = (values.axes().len(), codes.axes().len());
     if outer > levels {
         return Err(Error::invalid(format!(
-            "the codes have {outer} levels of lists and the values {levels}; give one code per value, or one per list of values"
+            "the codes have {outer} level(s) of lists, but the values have only {levels}; give one code per value, or one per list of values"
         )));
     }
     let (values, codes) = aligned(values, codes, outer)?;
@@ -349,7 +349,13 @@ pub fn cuts(values: &ArrayRef) -> Result<ListArray> {
                 .as_list::<i32>()
                 .clone()
         }
-        t => return Err(Error::type_of("cuts", "lists of numbers, or structs of numbers", t)),
+        t => {
+            return Err(Error::type_of(
+                "cuts (bin edges)",
+                "a list of numbers or a struct of numbers for each key",
+                t,
+            ));
+        }
     };
     for row in (0..lists.len()).filter(|r| lists.is_valid(*r)) {
         let cuts = lists.value(row);

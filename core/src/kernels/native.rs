@@ -46,8 +46,8 @@ pub(super) fn reinterpret_values(values: &ArrayRef, to: &DataType) -> Result<Arr
     Ok(make_array(data.into_builder().data_type(to.clone()).build()?))
 }
 
-/// Evaluates `$typed` with `$values` of the primitive type `$t`, or `$other` for types without one. Dates,
-/// times and decimals are reinterpreted as integers; booleans and `Float16` are cast.
+/// Evaluates `$typed` with `$values` of the primitive type `$t`; evaluates `$other` for other types, such
+/// as strings. Dates, times and decimals are reinterpreted as integers; booleans and `Float16` are cast.
 macro_rules! dispatch_native {
     ($leaves:expr, $values:ident, $t:ident => $typed:expr, $other:expr) => {{
         macro_rules! run {

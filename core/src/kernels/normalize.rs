@@ -26,7 +26,11 @@ pub fn output_type(what: &str, leaf: &DataType) -> Result<DataType> {
     match leaf {
         t if t.is_floating() => Ok(t.clone()),
         t if t.is_integer() => Ok(DataType::Float64),
-        other => Err(Error::type_of(what, "numbers (cast others to float64)", other)),
+        other => Err(Error::type_of(
+            what,
+            "leaves that are numbers (cast other types to float64)",
+            other,
+        )),
     }
 }
 
@@ -144,7 +148,7 @@ fn compute_norm(values: &[f64], p: f64) -> f64 {
     values.iter().map(|v| v.abs().powf(p)).sum::<f64>().powf(p.recip())
 }
 
-/// Subtracts the largest value from all values; all become NaN if one is NaN.
+/// Subtracts the largest value from all values. If one value is NaN, all values become NaN.
 fn subtract_largest(values: &mut [f64]) {
     let larger = |m: f64, v: f64| if v > m || v.is_nan() { v } else { m };
     // Eight lanes shorten the dependency chain. A NaN stays, because no value compares larger.
@@ -173,7 +177,7 @@ fn sum_lanes(values: &[f64]) -> f64 {
 enum LeafGroups {
     /// Every list of the innermost axis is a group; its leaves are adjacent.
     Lists(Layout),
-    /// Leaf indices ordered by group, and the end of each group in `order`.
+    /// `order` has the leaf indices, ordered by group; `ends` has the end of each group in `order`.
     Slots { order: Vec<usize>, ends: Vec<usize> },
 }
 
@@ -183,8 +187,9 @@ impl LeafGroups {
         if axis == array.axes().len() {
             return Ok(Self::Lists(level.clone()));
         }
-        // The slot of each element of the current level. Elements at the same index of lists in the same
-        // slot are stacked: they share a slot, and leaves with the same slot form a group.
+        // Number of the stack (slot) to which each element of the current level belongs. Elements at the
+        // same index of lists in the same slot share a slot. In the end, leaves with the same slot form a
+        // group.
         let mut on: Vec<usize> = Vec::with_capacity(level.children());
         for list in 0..level.lists() {
             on.resize(on.len() + level.length(list), list);
@@ -206,7 +211,7 @@ impl LeafGroups {
             on = next;
             slots = starts[slots];
         }
-        // Counting sort by slot.
+        // Sort the leaves by slot, with a counting sort.
         let mut ends = vec![0usize; slots];
         for slot in &on {
             ends[*slot] += 1;

@@ -17,7 +17,8 @@ use crate::limit::{DEFAULT_LIMIT, check_bytes};
 pub struct PadOptions {
     /// The side on which lists are padded or truncated.
     pub side: Side,
-    /// Value of new leaves, an array of length 1, cast to their type; null if `None`.
+    /// Value of new leaves: an array of length 1, which is cast to the type of the leaves. With `None`,
+    /// new leaves are null.
     pub fill: Option<ArrayRef>,
     /// Whether to truncate longer lists; otherwise they keep their length.
     pub truncate: bool,
@@ -109,7 +110,8 @@ pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Resul
             Some(_) => count.total().saturating_mul(OFFSET as u128),
             None => estimate_leaf_bytes(array.leaves(), fill.as_ref(), &count),
         };
-        // Upper bound of the runs on the next level: each padded or truncated list adds at most two.
+        // Upper bound of the number of runs on the next level: each padded or truncated list adds at most
+        // two.
         let pieces = (runs.len() as u128).saturating_add(count.changed.saturating_mul(2));
         let working = lists
             .saturating_mul(size_of::<PaddedLength>() as u128)
@@ -162,7 +164,8 @@ impl LevelTotals {
     }
 }
 
-/// Estimates the bytes of padded leaves, assuming that kept strings have the average length.
+/// Estimates the bytes of the padded leaves. Assumes that the strings that remain have the average length
+/// of all strings.
 fn estimate_leaf_bytes(leaves: &ArrayRef, fill: Option<&ArrayRef>, count: &LevelTotals) -> u128 {
     let total = count.total();
     let validity = if fill.is_none() || leaves.is_nullable() { total.div_ceil(8) } else { 0 };

@@ -58,7 +58,10 @@ impl MedsFile {
     pub(crate) fn rows(&self) -> Result<usize> {
         let rows = self.metadata.metadata().file_metadata().num_rows();
         usize::try_from(rows).map_err(|_| {
-            Error::file(&self.path, format!("the footer declares {rows} rows, an invalid number"))
+            Error::file(
+                &self.path,
+                format!("the footer declares {rows} rows; the number of rows must be 0 or more"),
+            )
         })
     }
 
@@ -130,8 +133,8 @@ impl MedsFile {
             .map_err(|e| Error::file(&self.path, e.to_string()))
     }
 
-    /// Returns the footer with a column declared as a dictionary, so that the reader keeps the
-    /// dictionary of the file.
+    /// Returns the footer with `column` declared as a dictionary, so that the reader keeps the dictionary
+    /// of the file; `None` if the file cannot be read with this type.
     fn dictionary_metadata(&self, column: &str) -> Option<ArrowReaderMetadata> {
         let fields: Vec<Arc<Field>> = self
             .schema()
@@ -199,7 +202,11 @@ pub(crate) fn list_files_with_ending(folder: &Path, ending: &str) -> Result<Vec<
             let cause = e.into_io_error();
             Error::io(
                 path,
-                cause.unwrap_or_else(|| std::io::Error::other("its symbolic links form a loop")),
+                cause.unwrap_or_else(|| {
+                    std::io::Error::other(
+                        "the symbolic links in this folder form a loop; remove one of them",
+                    )
+                }),
             )
         })?;
         let path = entry.path();

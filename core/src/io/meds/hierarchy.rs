@@ -75,7 +75,7 @@ impl CodeHierarchy {
         let depth = list_depth(&found);
         let leaf = leaf_type(&found);
         if depth > 1 || !(string_like(leaf) || leaf.is_null()) {
-            return Err(source.wrong_type(PARENT_CODES, "lists of strings", &found));
+            return Err(source.wrong_type(PARENT_CODES, "strings or lists of strings", &found));
         }
         let batch = source.read(&["code", PARENT_CODES], None)?;
         let named = |name| batch.column_by_name(name).ok_or_else(|| source.no_column(name));

@@ -80,8 +80,8 @@ impl LabelKind {
     }
 }
 
-/// Labels in the MEDS format. Each has a subject, the last time (inclusive) whose data may be used,
-/// and values of any number of kinds.
+/// Labels in the MEDS format. Each label has a subject, the last time (inclusive) whose data may be used,
+/// and a value of each [kind](LabelKind) that the labels have (possibly none).
 ///
 /// A subject may have any number of labels, at any times. Labels are ordered by file (natural order
 /// of names, folder by folder), then by row.
@@ -161,8 +161,8 @@ impl Labels {
     /// Reads a Parquet file, or all `**/*.parquet` of a folder.
     ///
     /// Times may have any unit, integers any width, strings any encoding; a value that does not fit
-    /// is an error. Values of `float_value` are rounded to 32 bits, as in MEDS. A kind of value
-    /// that only some files have is NULL for the others. Other columns are not read.
+    /// is an error. Values of `float_value` are rounded to 32 bits, as in MEDS. If only some files have
+    /// a kind of value, it is NULL in the labels of the other files. Other columns are not read.
     ///
     /// A folder may hold several [tasks](Self::tasks) if their labels have values of the same
     /// kinds; the labels are then concatenated and cannot be distinguished.
@@ -185,9 +185,9 @@ impl Labels {
         Self::read_files(path, &names)
     }
 
-    /// Returns the tasks of a folder with labels of several tasks: its sub-folders with files. Returns none
-    /// if there is only one, one is named like a split (`train`, `tuning` or `held_out`), or all are
-    /// numbered.
+    /// Returns the tasks of a folder with labels of several tasks: the names of its sub-folders with
+    /// files. The list is empty if there are fewer than two such sub-folders, if one is named like a split
+    /// (`train`, `tuning` or `held_out`), or if the names of all are numbers.
     ///
     /// # Errors
     /// If a folder cannot be listed.
@@ -198,7 +198,10 @@ impl Labels {
     /// Reads the files of a folder, given without their ending, or a single file.
     fn read_files(path: &Path, names: &[String]) -> Result<Self> {
         if !path.exists() {
-            return Err(Error::file(path, "the file or folder of labels does not exist"));
+            return Err(Error::file(
+                path,
+                "there is no such file or folder of labels; check the path",
+            ));
         }
         if !path.is_dir() {
             return Self::read_file(&MedsFile::open(path)?);
@@ -334,7 +337,7 @@ impl Labels {
         self.values.iter().map(|(kind, _)| *kind)
     }
 
-    /// Returns the values of one kind.
+    /// Returns the values of one kind; `None` if the labels have no values of this kind.
     pub fn value(&self, kind: LabelKind) -> Option<&ArrayRef> {
         self.values.iter().find(|(k, _)| *k == kind).map(|(_, values)| values)
     }
@@ -363,7 +366,8 @@ fn list_files(path: &Path) -> Result<Vec<String>> {
     list_files_with_ending(path, "parquet")
 }
 
-/// Returns the tasks of files, or nothing if they belong to a single task. See [`Labels::tasks`].
+/// Returns the tasks of the files `names`; an empty list if all files belong to one task. See
+/// [`Labels::tasks`].
 pub(crate) fn list_tasks(names: &[String]) -> Vec<&str> {
     let mut tasks: Vec<&str> = Vec::new();
     for (task, _) in names.iter().filter_map(|name| name.split_once('/')) {
@@ -412,8 +416,9 @@ pub(crate) fn list_kinds(source: &MedsFile) -> Vec<LabelKind> {
     LabelKind::ALL.into_iter().filter(has).collect()
 }
 
-/// Reads subjects and times from rows of a file; NULLs are kept. Returns an error if they have
-/// other types, or do not fit 64-bit microseconds.
+/// Reads the subjects and times of labels from a batch of a file; NULLs stay NULL. Returns an error if a
+/// subject does not fit a 64-bit integer, a time does not fit 64-bit microseconds, or a column has
+/// another type.
 pub(crate) fn read_label_keys(
     source: &MedsFile,
     batch: &RecordBatch,

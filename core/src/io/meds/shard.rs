@@ -96,7 +96,8 @@ impl Needed<'_> {
         self.0.is_none_or(|names| names.contains(&name))
     }
 
-    /// Whether a column of events, or the column of static facts from the same source, is needed.
+    /// Whether the column `name` of the events is needed, or the column `static_{name}` of the static
+    /// facts, which is read from the same column of the file.
     pub(crate) fn needs_column(&self, name: &str) -> bool {
         self.has_column(name) || self.has_column(&format!("static_{name}"))
     }
@@ -110,7 +111,7 @@ impl Needed<'_> {
 /// |---|---|---|---|
 /// | `subject_id` | 0 | Int64 | |
 /// | `time` | 1 | Timestamp(µs) | ascending within a subject; equal times are one event |
-/// | `time_delta_days` | 1 | Float32 | whole seconds since the previous event / 86,400; NULL (over NaN) in the first |
+/// | `time_delta_days` | 1 | Float32 | whole seconds since the previous event / 86,400; NULL in the first event (NaN in the values buffer) |
 /// | `code` | 2 | Dictionary(UInt32, Utf8) | |
 /// | `code_id` | 2 | UInt32 | token, 0 for a code that is not in the vocabulary, which the field's metadata [`VOCABULARY_METADATA`] identifies |
 /// | `numeric_value` | 2 | Float32 | NULL if missing |
@@ -282,7 +283,7 @@ impl<'a> MeasurementColumns<'a> {
             RaggedTable::try_new(rows, None, vec![], columns)?.nest_rows(keys, &options).map_err(
                 |e| match e {
                     Error::Invalid(message) => Error::Invalid(format!(
-                        "{message} (row numbers count only rows with {which})"
+                        "{message} (the row number counts only the rows of the file with {which})"
                     )),
                     other => other,
                 },
@@ -355,7 +356,8 @@ fn merge_sorted(a: &[i64], b: &[i64]) -> Vec<i64> {
     out
 }
 
-/// Extends a table of the subjects `own` to all `subjects`; the new rows are empty.
+/// Adds empty rows to `table`, which has one row for each subject in `own`, so that it has one row for
+/// each subject in `subjects`.
 fn with_subjects(
     table: RaggedTable,
     own: &[i64],

@@ -47,7 +47,7 @@ impl Splits {
                 return Err(Error::file(
                     root.join("metadata").join("subject_splits.parquet"),
                     format!(
-                        "subject {subject} is in two splits, {:?} and {:?}; assign it to one",
+                        "subject {subject} is in two splits, {:?} and {:?}; assign the subject to one split",
                         names[other], names[number]
                     ),
                 ));

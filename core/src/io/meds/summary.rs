@@ -74,15 +74,15 @@ pub struct Occurrences {
 
 impl PartSummary {
     /// Returns the size in bytes of all subjects padded to the longest one, with the axes subject x
-    /// measurement: per slot a code (int64), a value and a time delta (both float32), and a mask of the
-    /// value.
+    /// measurement. Each element takes a code (int64), a value and a time delta (both float32), and one
+    /// byte for the mask of the value.
     pub fn padded_measurements(&self) -> u128 {
         u128::from(self.subjects) * self.longest.1 as u128 * (8 + 4 + 4 + 1)
     }
 
-    /// Returns the size in bytes of all subjects padded to the longest one, with the axes subject x event x
-    /// measurement: per event a time delta (float32) and a mask, per slot a code (int64), a value (float32)
-    /// and a mask of the value.
+    /// Returns the size in bytes of all subjects padded to the longest one, with the axes subject x event
+    /// x measurement. Each event takes a time delta (float32) and a mask byte; each measurement takes a
+    /// code (int64), a value (float32) and a mask byte. Padding counts as events and measurements.
     pub fn padded_events(&self) -> u128 {
         let events = u128::from(self.subjects) * self.longest.0 as u128;
         events * (4 + 1 + self.longest_event as u128 * (8 + 4 + 1))
@@ -205,7 +205,8 @@ impl MedsSummary {
     }
 }
 
-/// Reads the descriptions of codes from a `metadata/codes.parquet`; empty if it has none.
+/// Reads the descriptions of codes from a `metadata/codes.parquet`. The map is empty if the file has no
+/// column `description`.
 ///
 /// # Errors
 /// If the file cannot be read.

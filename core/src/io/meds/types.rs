@@ -28,8 +28,8 @@ fn plain_element(name: &str, field: &FieldRef) -> FieldRef {
     Arc::new(Field::new(name, plain_type(field.data_type()), true))
 }
 
-/// Returns the common type of a column in two files: [`promote_types`], applied to the elements of
-/// lists and structs. Lists get the wider offsets.
+/// Returns the common type of a column in two files: [`promote_types`], applied to the elements of lists
+/// and structs. Lists get the wider offsets. Returns `None` if the types have no common type.
 pub fn unify_types(a: &DataType, b: &DataType) -> Option<DataType> {
     if let Some(promoted) = promote_types(a, b) {
         return Some(promoted);
@@ -49,7 +49,8 @@ fn unify_elements(a: &FieldRef, b: &FieldRef) -> Option<FieldRef> {
     Some(Arc::new(Field::new(a.name(), unified, a.is_nullable() || b.is_nullable())))
 }
 
-/// Returns the element field of a list, and whether its offsets have 64 bits.
+/// Returns the element field of a list type, and whether the offsets of the list have 64 bits; `None` if
+/// the type is not a list.
 fn list_element(t: &DataType) -> Option<(&FieldRef, bool)> {
     match t {
         DataType::List(f) | DataType::ListView(f) | DataType::FixedSizeList(f, _) => {

@@ -159,12 +159,12 @@ impl<'a> Ranges<'a> {
         RaggedArray::try_new(labels.len(), axes, gather_parts(&arrays, &parts)?)
     }
 
-    /// Returns the number of elements on axis 1 for some labels.
+    /// Returns the number of elements on axis 1 for each of `labels`.
     pub fn lengths(&self, labels: &[usize]) -> ArrayRef {
         self.map_spans(labels, |span| span.range.len())
     }
 
-    /// Returns the number of non-NULL leaves for some labels.
+    /// Returns the number of non-NULL leaves for each of `labels`.
     pub fn counts(&self, labels: &[usize]) -> ArrayRef {
         self.map_spans(labels, |span| {
             let leaves = span.leaves();

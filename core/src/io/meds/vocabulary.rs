@@ -14,8 +14,8 @@ use super::file::{MedsFile, string_like};
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 
-/// Key of the field metadata that holds the [`VocabularyId`] of a column of tokens. Integers
-/// without it are tokens of an unknown vocabulary.
+/// Key of the field metadata that holds the [`VocabularyId`] of a column of tokens. If a column of
+/// integers has no metadata with this key, the vocabulary of its tokens is unknown.
 pub const VOCABULARY_METADATA: &str = "serrate.vocabulary";
 
 /// Identity of a vocabulary: a hash of its codes and tokens, and the number of rows of an embedding
@@ -97,7 +97,7 @@ impl Vocabulary {
             }
             if let Some(other) = by_code.insert(Arc::clone(code), *token) {
                 return Err(Error::invalid(format!(
-                    "code {code:?} has two tokens, {other} and {token}; give it one"
+                    "code {code:?} has two tokens, {other} and {token}; give the code one token"
                 )));
             }
         }
@@ -213,7 +213,13 @@ impl Vocabulary {
                 let tokens = arrow::compute::take(&values, dictionary.keys(), None)?;
                 tokens.as_primitive().clone()
             }
-            found => return Err(Error::type_of("codes to encode", "strings", found)),
+            found => {
+                return Err(Error::type_of(
+                    "the codes that a vocabulary encodes",
+                    "strings",
+                    found,
+                ));
+            }
         })
     }
 
@@ -224,8 +230,9 @@ impl Vocabulary {
         self.entries.get(first).filter(|(t, _)| *t == token).map(|(_, code)| code.as_ref())
     }
 
-    /// Returns the size of a look-up table indexed by token, including the padding token 0; `None` if it
-    /// would be too large for the number of codes: even a small file may contain the largest token.
+    /// Returns the size of a look-up table indexed by token, including the padding token 0. Returns
+    /// `None` if the table would be too large for the number of codes, because even a small file may
+    /// contain the largest token.
     pub(crate) fn dense_size(&self) -> Option<usize> {
         /// Maximum number of unused tokens, in addition to 15 per code.
         const GAPS: usize = 1 << 20;

@@ -173,7 +173,8 @@ impl OldCodes {
         Ok(codes.iter().map(|code| places.get(code.as_ref()).copied()).collect())
     }
 
-    /// Returns the rows with these indices; a NULL index gives a row of NULLs.
+    /// Returns the rows of the old `codes.parquet` at the indices `rows`, with a row of NULLs for a NULL
+    /// index; `None` if there is no such file.
     fn take_rows(&self, rows: &UInt32Array) -> Result<Option<RecordBatch>> {
         let Some(table) = &self.table else { return Ok(None) };
         let columns =
@@ -189,7 +190,8 @@ impl OldCodes {
         Ok(Some(RecordBatch::try_new_with_options(schema, columns, &options)?))
     }
 
-    /// Reads a numeric column as f64, and whether its type is a float of at most 32 bits.
+    /// Returns the values of a numeric column as f64, and whether the column is a float of at most 32
+    /// bits; `None` if there is no such column.
     fn numeric_column(&self, name: &str) -> Result<Option<(Vec<Option<f64>>, bool)>> {
         let Some(column) = self.column(name) else { return Ok(None) };
         if !column.data_type().is_numeric() && *column.data_type() != DataType::Null {
@@ -286,7 +288,8 @@ impl Scales {
     }
 }
 
-/// Returns the sum of the values and of their squares in 32 bits, as meds-torch-data stores them.
+/// Returns the sum of the values and the sum of their squares in 32 bits, as meds-torch-data stores both.
+/// `double` is whether the sums are computed in 64 bits and then rounded.
 #[expect(clippy::cast_possible_truncation, reason = "meds-torch-data stores 32 bits")]
 fn stored_sums(c: &CodeCounts, double: bool) -> (f32, f32) {
     if double { (c.sum as f32, c.sum_sqd as f32) } else { (c.single_sum, c.single_sum_sqd) }

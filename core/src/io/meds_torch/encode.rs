@@ -26,7 +26,7 @@ pub(super) fn part_names(dataset: &MedsDataset, splits: &Splits) -> Result<Vec<V
                 return Err(Error::file(
                     source.path(),
                     format!(
-                        "the shard and {} would both be written as {name:?}; rename one of them",
+                        "this shard and the shard {} would both be written as {name:?}; rename one of them",
                         other.display()
                     ),
                 ));
@@ -85,7 +85,7 @@ impl Encoder<'_> {
         })
     }
 
-    /// Encodes a shard; returns `None` if the target builds tensors and the rows are out of order.
+    /// Encodes a shard. Returns `None` if `target` is [`RowTarget::Build`] and the rows are out of order.
     fn read(
         &self,
         source: &MedsFile,
@@ -134,8 +134,8 @@ impl Encoder<'_> {
                             return Ok(None);
                         }
                     }
-                    // Static facts and rows to sort are added one by one: in static facts, NULL and NaN
-                    // differ.
+                    // Add static facts and rows to sort one by one: static facts distinguish NULL from
+                    // NaN, but `scratch.values` has NaN for both.
                     (target, _) => {
                         for (row, token) in rows.zip(tokens) {
                             let value = self.value(
@@ -318,7 +318,8 @@ struct ChunkScratch {
     dropped: Vec<usize>,
 }
 
-/// Adds the counts of a dictionary's unknown codes to the totals, and clears them.
+/// Adds the counts `missed` of the unknown codes of a dictionary to the totals `unknown`, and clears
+/// `missed`.
 fn count_missed(
     codes: Option<&StringArray>,
     missed: &mut Vec<u64>,

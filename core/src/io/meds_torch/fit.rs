@@ -19,7 +19,8 @@ pub(super) struct CodeCounts {
     /// Sums of the values and of their squares, in 64 bits.
     pub(super) sum: f64,
     pub(super) sum_sqd: f64,
-    /// The same sums in 32 bits, added in the way of meds-torch-data; see [`Compensated`].
+    /// Sums of the values and of their squares in 32 bits, added as meds-torch-data does; see
+    /// [`Compensated`].
     pub(super) single_sum: f32,
     pub(super) single_sum_sqd: f32,
 }
@@ -66,7 +67,8 @@ struct RunningCounts {
     sum_sqd: f64,
     single_sum: Compensated,
     single_sum_sqd: Compensated,
-    /// Number (from 1) of the last run of rows of one subject in which the code occurred.
+    /// Consecutive rows of one subject are a run, and runs are numbered from 1. This is the number of the
+    /// last run in which the code occurred; 0 if there is none.
     last_run: u64,
 }
 
@@ -171,12 +173,12 @@ struct ShardFit {
     double: bool,
 }
 
-/// Maps the codes of a chunk to slots of [`ShardFit::running`].
+/// Maps the codes of a chunk to their indices in [`ShardFit::running`].
 #[derive(Default)]
 struct Keys {
     codes: Option<StringArray>,
-    /// [`UNUSED`](Self::UNUSED) until a row has the code: a dictionary may hold codes that no row has,
-    /// which are not counted.
+    /// Index of each code of the dictionary, or [`UNUSED`](Self::UNUSED) until a row has the code: a
+    /// dictionary may hold codes that no row has, and these are not counted.
     slots: Vec<usize>,
 }
 
@@ -193,8 +195,8 @@ impl Keys {
 }
 
 impl ShardFit {
-    /// Counts the codes of a shard. Returns `None` if the rows of a subject are not contiguous, unless
-    /// `scattered` is set, which counts such a subject once.
+    /// Counts the codes of a shard. If the rows of a subject are not contiguous, returns `None`, except
+    /// with `scattered`, which counts such a subject once.
     fn read(source: &MedsFile, splits: Option<&Splits>, scattered: bool) -> Result<Option<Self>> {
         let train = splits.and_then(|s| s.names().iter().position(|n| n == TRAIN));
         let mut fit = Self { slots: HashMap::new(), running: Vec::new(), double: false };
@@ -260,8 +262,8 @@ impl ShardFit {
         }
     }
 
-    /// Counts rows of one subject. `run` is the number of their run, by which a subject is counted once per
-    /// code, or `None` if the caller counts subjects.
+    /// Counts the codes of `rows`, which belong to one subject. Rows with the same number `run` count as
+    /// one subject per code. If `run` is `None`, the caller counts the subjects.
     #[inline]
     fn count<N: SummedNumber>(
         &mut self,

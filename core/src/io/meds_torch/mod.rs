@@ -10,10 +10,10 @@
 //! metadata/codes.parquet                        code, code/vocab_index, and further columns about the code
 //! ```
 //!
-//! Row `i` of a schema file describes row `i` of the tensors. Subjects with only static facts are
-//! rows without events here; meds-torch-data 0.9 omits them from its tensors but not from its
-//! schema files, so every later row there describes another subject. Such folders are recognized
-//! and corrected when they are read.
+//! Row `i` of a schema file describes row `i` of the tensors. A subject with only static facts is a row
+//! without events in both files. meds-torch-data 0.9 omits such a subject from the tensors but not from
+//! the schema file, so that later rows of the two files no longer correspond. A folder with this mistake
+//! is recognized and corrected when it is read.
 
 mod build;
 mod codes;
@@ -99,8 +99,8 @@ pub struct TensorizeOptions {
     pub overwrite: bool,
     /// Number of shards to process concurrently, each in memory; 0 means the number of cores, at most 8.
     pub jobs: usize,
-    /// Whether a subject may have measurements in several shards, each of which then has a row for
-    /// it. By default this is an error that names both shards, as in [reading](crate::io::meds).
+    /// Whether a subject may have measurements in several shards; each of these shards then has a row for
+    /// the subject. By default this is an error that names both shards, as in [reading](crate::io::meds).
     pub shared_subjects: bool,
 }
 

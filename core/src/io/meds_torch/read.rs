@@ -58,7 +58,7 @@ impl TensorizedCohort {
             return Err(Error::file(
                 root.join(TENSORS).join(format!("{name}.nrt")),
                 format!(
-                    "the schema file {SCHEMAS}/{name}.parquet, which describes its rows, is missing; write the cohort again"
+                    "the schema file {SCHEMAS}/{name}.parquet, which describes the rows of this file, is missing; write the cohort again"
                 ),
             ));
         }
@@ -319,7 +319,7 @@ impl CohortShard {
                 *mismatch = Some(Mismatch::Measurements);
                 return Err(Error::file(
                     &self.schema,
-                    "measurements_per_event has lists of other lengths than time, or NULL in its lists; write the cohort again",
+                    "the lists of measurements_per_event differ in length from the lists of time, or contain NULL; write the cohort again",
                 ));
             }
             if let Some(event) = (0..inner.lists()).find(differs) {
@@ -372,7 +372,7 @@ impl SchemaFile {
             if array.ndim() != 2 {
                 return Err(source.wrong_type(
                     name,
-                    &format!("a list of {leaf}"),
+                    &format!("one list of {leaf} per row"),
                     values.data_type(),
                 ));
             }
@@ -445,7 +445,7 @@ impl SchemaFile {
             return Err(Error::file(
                 path,
                 format!(
-                    "row {row} has {} static_code and {} static_numeric_value; expected equal numbers",
+                    "row {row} has {} values in static_code and {} values in static_numeric_value; both numbers must be equal",
                     layout.length(row),
                     values.axis(1)?.layout().length(row)
                 ),
@@ -503,7 +503,7 @@ impl CodeDictionary {
         let size = vocabulary.id().size();
         if vocabulary.dense_size().is_none() {
             return Err(Error::invalid(format!(
-                "the largest token of the vocabulary is {}, but it has {} codes; number the codes in metadata/codes.parquet without such gaps",
+                "the largest token of the vocabulary is {}, but the vocabulary has only {} codes; number the codes in metadata/codes.parquet without large gaps",
                 size - 1,
                 vocabulary.len()
             )));

@@ -128,8 +128,8 @@ impl FileAxis {
         Ok(bound)
     }
 
-    /// Returns the range of elements in `lists`; an empty range of lists gives an empty range at its start.
-    /// Reads two bounds.
+    /// Returns the range of the elements of the lists `lists`. If `lists` is empty, the range of elements
+    /// is empty and starts where list `lists.start` starts. Reads two bounds.
     #[cfg(feature = "object_store")]
     pub(super) fn read_window(
         &self,
@@ -188,10 +188,11 @@ impl FileAxis {
 struct BoundsRange<'a> {
     file: &'a SafetensorsFile,
     axis: &'a FileAxis,
-    /// Index in the tensor of the first bound.
+    /// Index of the first of these bounds in the tensor.
     from: usize,
     bytes: &'a [u8],
-    /// 1 if the first bound is the start of the lists, 0 if the lists start at 0.
+    /// 1 if the first of these bounds is the start of the requested lists, 0 if the requested lists start
+    /// at 0.
     before: usize,
 }
 

@@ -18,7 +18,7 @@ use crate::table::{Column, RaggedTable};
 ///
 /// Opening reads and checks only the header. [`read`](Self::read) reads and checks the bounds of
 /// the rows and the values of the requested columns. With a memory map, values are returned in
-/// place, in buffers that report only their own bytes. Clones share the file.
+/// place; the memory size of their buffers does not include the rest of the map. Clones share the file.
 ///
 /// Values are raw: NaN stays NaN. Columns are sorted by axis, then name.
 ///

@@ -79,23 +79,25 @@ impl FileLayout {
         for tensor in file.tensors() {
             let (axis, key) = split_name(path, tensor.name())?;
             let wrong =
-                |message: &str| Error::file(path, format!("tensor {:?} {message}", tensor.name()));
+                |message: &str| Error::file(path, format!("tensor {:?}: {message}", tensor.name()));
             if tensor.shape().len() != 1 {
                 return Err(wrong(&format!(
-                    "has the shape {:?}; tensors of an .nrt file must have one dimension",
+                    "the shape is {:?}, but tensors of an .nrt file must have one dimension",
                     tensor.shape()
                 )));
             }
             if key == BOUNDS && axis > 0 {
                 if !is_integer(tensor.dtype()) {
                     return Err(wrong(&format!(
-                        "has the type {}; bounds must be integers",
+                        "the bounds have the type {}, but bounds must be integers",
                         tensor.dtype()
                     )));
                 }
                 bounds.insert(axis, tensor);
             } else if RESERVED.contains(&key.as_str()) {
-                return Err(wrong("has a reserved name, which a column cannot have; rename it"));
+                return Err(wrong(
+                    "the name is reserved, so a column cannot have it; rename the column",
+                ));
             } else {
                 keys.push((axis, key, tensor));
             }
@@ -108,7 +110,12 @@ impl FileLayout {
                 let needs = keys.iter().map(|k| k.2).chain(bounds.values().copied());
                 let needs = needs.filter(|t| split_name(path, t.name()).is_ok_and(|s| s.0 >= axis));
                 let needs = needs.map(TensorEntry::name).next().unwrap_or_default();
-                Error::file(path, format!("dim{axis}/bounds is missing, which {needs:?} requires"))
+                Error::file(
+                    path,
+                    format!(
+                        "there is no tensor dim{axis}/bounds, which the tensor {needs:?} requires; write the file again"
+                    ),
+                )
             })?);
         }
         drop_legacy_lengths(file, &chain, &mut keys)?;
@@ -125,7 +132,7 @@ impl FileLayout {
                     return Err(Error::file(
                         path,
                         format!(
-                            "{} is empty, but its axis has {elements} values; the file is damaged",
+                            "the tensor {} is empty, but the axis of these bounds has {elements} values; the file is damaged",
                             tensor.name()
                         ),
                     ));
@@ -222,7 +229,7 @@ fn axis_len(
         Some(other) => Err(Error::file(
             file.path(),
             format!(
-                "{} has {} elements and {} has {}; both must have the length of axis {axis}",
+                "tensor {} has {} elements and tensor {} has {}; both must have the length of axis {axis}",
                 first.name(),
                 first.elements(),
                 other.name(),

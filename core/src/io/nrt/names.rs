@@ -53,7 +53,7 @@ pub(super) fn tensor_name(axis: usize, column: &str) -> String {
     if column.starts_with(&own) { column.to_owned() } else { own + column }
 }
 
-/// Returns the Arrow type for reading a tensor's values.
+/// Returns the Arrow type for reading a tensor's values; `None` if Arrow has no such type.
 pub(super) fn data_type(dtype: Dtype) -> Option<DataType> {
     Some(match dtype {
         Dtype::BOOL => DataType::Boolean,
@@ -72,7 +72,8 @@ pub(super) fn data_type(dtype: Dtype) -> Option<DataType> {
     })
 }
 
-/// Returns the tensor type for writing an Arrow type.
+/// Returns the tensor type for writing an Arrow type; `None` if the format does not support the Arrow
+/// type.
 pub(super) fn tensor_dtype(data_type: &DataType) -> Option<Dtype> {
     Some(match data_type {
         DataType::Boolean => Dtype::BOOL,

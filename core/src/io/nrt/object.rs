@@ -80,8 +80,8 @@ impl NrtObject {
         Self::new(object, head).await
     }
 
-    /// Opens an object from the response to its first request. `name` is used in errors; `expected`
-    /// is its size according to the listing.
+    /// Opens an object from the response to its first request. `name` is used in errors; `expected` is
+    /// the size of the object according to the listing.
     #[cfg(feature = "sql")]
     #[doc(hidden)]
     pub async fn from_first(
@@ -97,7 +97,7 @@ impl NrtObject {
         Self::new(object, head).await
     }
 
-    /// Returns the same file with its counters at zero.
+    /// Returns the same file, with new counters of requests and bytes, which start at zero.
     #[cfg(feature = "sql")]
     #[doc(hidden)]
     pub fn fresh(&self) -> Self {
@@ -111,7 +111,8 @@ impl NrtObject {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Returns whether the file is in this store and has this ETag, if both are known.
+    /// Returns whether the file is in this store and has this ETag. If one of the two ETags is unknown,
+    /// only the stores are compared.
     #[cfg(feature = "sql")]
     #[doc(hidden)]
     pub fn is_of(&self, store: &Arc<dyn ObjectStore>, e_tag: Option<&str>) -> bool {
@@ -140,7 +141,8 @@ impl NrtObject {
                         inner: Arc::new(ObjectState { object, header, layout, head }),
                     });
                 }
-                // The length of an axis without columns is its last bound, which has to be fetched.
+                // An axis without columns is as long as the last bound of the axis says; fetch this
+                // bound.
                 Err(e) => match file.source().missing() {
                     Some(range) => {
                         head.extend(object.fetch_ranges(std::iter::once(range)).await?);
@@ -256,8 +258,8 @@ impl NrtObject {
         Ok(position)
     }
 
-    /// Fetches the bounds of `runs` on the axes down to `depth`. The returned file has only the
-    /// values that were fetched with the header.
+    /// Fetches the bounds of the row ranges `runs` on the axes down to `depth`. The returned file has
+    /// these bounds, but only the values that were fetched together with the header.
     #[doc(hidden)]
     pub async fn fetch_bounds(&self, runs: &[Range<usize>], depth: usize) -> Result<NrtFile> {
         for run in runs {
@@ -268,8 +270,8 @@ impl NrtObject {
         for axis in self.inner.layout.axes.iter().take(depth) {
             let ranges = windows
                 .iter()
-                // Include the bound before the first list, which is the start of this list (also for an
-                // empty range).
+                // Include the bound before the first list, because it is the start of the first list. An
+                // empty range of lists needs this bound, too.
                 .map(|w| w.start.saturating_sub(1)..w.end)
                 .map(|bounds| axis.tensor.element_bytes(self.path(), bounds))
                 .collect::<Result<Vec<_>>>()?;
@@ -283,8 +285,8 @@ impl NrtObject {
         Ok(self.nrt_file(parts))
     }
 
-    /// Fetches the values of `columns` and adds them to `file`, which has the bounds of `runs` down to axis
-    /// `depth`.
+    /// Fetches the values of `columns` in the row ranges `runs`, and returns `file` with these values.
+    /// `file` has the bounds of `runs` down to axis `depth`.
     pub async fn fetch_values(
         &self,
         file: &NrtFile,

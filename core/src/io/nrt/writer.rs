@@ -114,8 +114,9 @@ impl NrtWriter {
     /// Appends the rows of a table; columns are matched by name.
     ///
     /// # Errors
-    /// If columns, axes or types of the table differ from the file, or a null cannot be written: then nothing
-    /// of the table is written. If the disk is full or the bounds overflow: then the file cannot be finished.
+    /// If columns, axes or types of the table differ from the file, or a null cannot be written; nothing
+    /// of the table is then written. Also if the disk is full or the bounds overflow; the file then
+    /// cannot be finished.
     pub fn write(&mut self, table: &RaggedTable) -> Result<()> {
         table.refuse_scalars("an .nrt file")?;
         if table.axes().len() != self.bounds.len() {
@@ -217,8 +218,8 @@ fn unsupported_type(column: &str, found: &DataType) -> Error {
         _ => "; cast it or omit it",
     };
     Error::type_of(
-        format!("column {column:?} in an .nrt file"),
-        format!("booleans, integers or floats{hint}"),
+        format!("column {column:?} to write to an .nrt file"),
+        format!("values that are booleans, integers or floats{hint}"),
         found,
     )
 }
@@ -315,8 +316,8 @@ fn value_bytes(values: &ArrayRef) -> Buffer {
     data.buffers().first().map_or_else(Buffer::default, |b| b.slice_with_length(start, len))
 }
 
-/// Appends the end offsets of the lists of `layout` to the bounds of an axis, shifted by `base`; returns
-/// the last one.
+/// Appends the end offsets of the lists of `layout`, each plus `base`, to the bounds of an axis. Returns
+/// the last bound.
 fn write_bounds(
     out: &mut SafetensorsWriter,
     tensor: TensorId,
@@ -324,13 +325,15 @@ fn write_bounds(
     base: i64,
     scratch: &mut Vec<u8>,
 ) -> Result<i64> {
-    let too_many = || Error::Overflow("bounds of an .nrt file".into());
+    let too_many = || {
+        Error::Overflow("the bounds of an .nrt file (more than 2^63 - 1 values on one axis)".into())
+    };
     let children = i64::try_from(layout.children()).map_err(|_| too_many())?;
     let end = base.checked_add(children).ok_or_else(too_many)?;
     let mut ends = |mut ends: &mut dyn Iterator<Item = i64>| -> Result<()> {
         loop {
             scratch.clear();
-            // No sum exceeds `end`, which does not overflow.
+            // No sum exceeds `end`, whose addition was checked for overflow.
             let part = (&mut ends).take(1 << 16);
             scratch.extend(part.flat_map(|e| base.saturating_add(e).to_le_bytes()));
             if scratch.is_empty() {

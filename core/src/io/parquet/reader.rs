@@ -25,7 +25,8 @@ pub struct ParquetReadOptions {
     /// Rows to read, counted over the whole file; `None` for all. Row groups without requested rows
     /// are not read.
     pub rows: Option<Range<usize>>,
-    /// Average number of leaves per chunk of the column with the most leaves.
+    /// Target for the size of chunks: the number of leaves that the column with the most leaves has in a
+    /// chunk, on average.
     pub chunk_leaves: usize,
 }
 
@@ -110,8 +111,12 @@ impl ParquetTableReader {
         )
         .map_err(fail)?;
         let count = |n: i64| {
-            usize::try_from(n)
-                .map_err(|_| Error::file(&path, format!("an invalid footer counts {n} rows")))
+            usize::try_from(n).map_err(|_| {
+                Error::file(
+                    &path,
+                    format!("the footer declares {n} rows; the number of rows must be 0 or more"),
+                )
+            })
         };
 
         let file_rows = count(metadata.metadata().file_metadata().num_rows())?;

@@ -145,7 +145,8 @@ impl ParquetTableWriter {
     /// Casts tensor columns to the declared types of the file; values are shared.
     fn declare_tensors(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         if batch.num_columns() != self.schema.fields().len() {
-            // The Parquet writer returns an error for a different number of columns.
+            // Return the batch unchanged: the Parquet writer returns an error for the wrong number of
+            // columns.
             return Ok(batch.clone());
         }
         let columns = batch
@@ -218,8 +219,8 @@ fn with_nullable_tensors(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-/// Returns, for every row, the total number of leaves up to its end in the column with the most
-/// leaves; a row counts as at least one leaf. Lists in structs and maps are included.
+/// Returns, for every row, the number of leaves in this row and all rows before it, in the column with
+/// the most leaves. A row counts as at least one leaf. Lists in structs and maps are included.
 fn leaf_ends(batch: &RecordBatch) -> Vec<usize> {
     let rows: Vec<usize> = (1..=batch.num_rows()).collect();
     let mut out = rows.clone();
@@ -229,8 +230,8 @@ fn leaf_ends(batch: &RecordBatch) -> Vec<usize> {
     out
 }
 
-/// Raises `most[i]` to the number of leaves of an array up to the end of row `i`, which is before element
-/// `ends[i]`.
+/// Raises `most[i]` to the number of leaves of `array` in the rows up to and including row `i`. The
+/// elements of these rows are the first `ends[i]` elements of `array`.
 fn count_leaves(array: &ArrayRef, ends: Vec<usize>, most: &mut [usize]) {
     match array.data_type() {
         DataType::List(_) => {

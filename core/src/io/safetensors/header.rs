@@ -10,7 +10,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 
 use crate::error::{Error, Result};
 
-/// Longest header accepted, in bytes (its JSON takes several times that in memory).
+/// Longest header accepted, in bytes. The parsed JSON takes several times as many bytes in memory.
 pub(super) const MAX_HEADER_BYTES: u64 = 25_000_000;
 
 /// Largest number of dimensions of a tensor.
@@ -168,7 +168,12 @@ impl Header {
         let (data_start, data_len) = PREFIX_BYTES
             .checked_add(json_len)
             .and_then(|start| Some((start, file_len.checked_sub(start)?)))
-            .ok_or_else(|| Error::file(path, "the header is longer than the file"))?;
+            .ok_or_else(|| {
+                Error::file(
+                    path,
+                    "the header is longer than the file, which is damaged or truncated",
+                )
+            })?;
         let text = std::str::from_utf8(json).map_err(|e| {
             Error::file(path, format!("the header is not UTF-8 at its byte {}", e.valid_up_to()))
         })?;
@@ -180,37 +185,37 @@ impl Header {
         let mut header = Self { data_start, metadata: raw.metadata, ..Self::default() };
         let mut end = 0u64;
         for (name, info) in raw.tensors {
-            let wrong = |message: String| Error::file(path, format!("tensor {name:?} {message}"));
+            let wrong = |message: String| Error::file(path, format!("tensor {name:?}: {message}"));
             let [from, to] = info.data_offsets;
             if from > to {
                 return Err(wrong(format!(
-                    "has data_offsets [{from}, {to}]; the second must not be smaller than the first"
+                    "the data_offsets are [{from}, {to}]; the second must not be smaller than the first"
                 )));
             }
             if to > data_len {
                 return Err(wrong(format!(
-                    "ends at byte {to} of the data, but the file has only {data_len} bytes of data; it is truncated"
+                    "the tensor ends at byte {to} of the data, but the file has only {data_len} bytes of data; the file is truncated"
                 )));
             }
             if from != end {
                 let before = header.tensors.last().map_or_else(
                     || "the first tensor must start at byte 0".to_owned(),
-                    |t| format!("tensor {:?} before it ends at byte {end}", t.name),
+                    |t| format!("the previous tensor {:?} ends at byte {end}", t.name),
                 );
                 return Err(wrong(format!(
-                    "starts at byte {from} of the data, but {before}; tensors must neither overlap nor leave gaps"
+                    "the tensor starts at byte {from} of the data, but {before}; tensors must neither overlap nor leave gaps"
                 )));
             }
             let (elements, needed) = tensor_size(info.dtype, &info.shape.0).ok_or_else(|| {
                 wrong(format!(
-                    "of type {} and shape {:?} does not have a valid size in whole bytes",
+                    "the type {} and the shape {:?} do not give a valid size in whole bytes",
                     info.dtype, info.shape.0
                 ))
             })?;
             let held = to.saturating_sub(from);
             if needed != held {
                 return Err(wrong(format!(
-                    "of type {} and shape {:?} takes {needed} bytes, but its data_offsets [{from}, {to}] hold {held}",
+                    "the type {} and the shape {:?} take {needed} bytes, but the data_offsets [{from}, {to}] hold {held} bytes",
                     info.dtype, info.shape.0
                 )));
             }
@@ -218,9 +223,9 @@ impl Header {
                 .checked_add(from)
                 .zip(data_start.checked_add(to))
                 .map(|(from, to)| from..to)
-                .ok_or_else(|| wrong("ends past the maximum file size".to_owned()))?;
+                .ok_or_else(|| wrong("the tensor ends past the maximum file size".to_owned()))?;
             if header.by_name.insert(name.clone(), header.tensors.len()).is_some() {
-                return Err(wrong("occurs twice in the header".to_owned()));
+                return Err(wrong("the name occurs twice in the header".to_owned()));
             }
             end = to;
             let shape = info.shape.0;
@@ -300,7 +305,9 @@ impl<'de> Deserialize<'de> for RawHeader {
                     let wrong = |e: A::Error| A::Error::custom(format!("{name:?}: {e}"));
                     if name == "__metadata__" {
                         if std::mem::replace(&mut metadata, true) {
-                            return Err(A::Error::custom("__metadata__ occurs twice"));
+                            return Err(A::Error::custom(
+                                "the key __metadata__ occurs twice in the header; it must occur once",
+                            ));
                         }
                         header.metadata = map
                             .next_value::<Option<BTreeMap<String, String>>>()

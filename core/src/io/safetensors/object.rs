@@ -94,7 +94,7 @@ impl Object {
         Ok((object, (0, head)))
     }
 
-    /// Returns the same object with its counters at zero.
+    /// Returns the same object, with new counters of requests and bytes, which start at zero.
     #[cfg(feature = "sql")]
     pub(crate) fn with_new_counters(&self) -> Self {
         Self {
@@ -109,7 +109,8 @@ impl Object {
         }
     }
 
-    /// Whether the object is in this store and has this ETag, if both are known.
+    /// Whether the object is in this store and has this ETag. If the object or the caller has no (strong)
+    /// ETag, only the stores are compared.
     #[cfg(feature = "sql")]
     pub(crate) fn is_of(&self, store: &Arc<dyn ObjectStore>, e_tag: Option<&str>) -> bool {
         let known = self.e_tag.as_deref().zip(e_tag.filter(|tag| !tag.starts_with("W/")));
@@ -190,7 +191,7 @@ impl Object {
             let size = size.map_err(|_| {
                 Error::file(
                     &self.name,
-                    "a range is too large to address; read fewer rows at a time",
+                    "a range of bytes to read is too large for this system; read fewer rows at a time",
                 )
             })?;
             let Some((_, first)) = answers.try_next().await? else { break };

@@ -95,7 +95,8 @@ impl Source {
         }
     }
 
-    /// Returns the first requested range that no part contains.
+    /// Returns the first range that a read requested and no part contains; `None` if there is no such
+    /// range.
     #[cfg_attr(not(feature = "object_store"), expect(dead_code, reason = "stores fetch parts"))]
     pub(crate) fn missing(&self) -> Option<Range<u64>> {
         match &self.bytes {
@@ -193,7 +194,7 @@ pub(crate) fn is_covered(parts: &[(u64, Bytes)], range: &Range<u64>) -> bool {
     })
 }
 
-/// Returns the bytes `range` from a part that contains them all.
+/// Returns the bytes `range` from a part that contains the whole range; `None` if no part does.
 fn read_part(parts: &[(u64, Bytes)], range: &Range<u64>) -> Option<Buffer> {
     if range.is_empty() {
         return Some(Buffer::default());

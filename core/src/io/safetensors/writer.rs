@@ -301,7 +301,12 @@ pub(crate) fn write_streamed(
         check_name(path, name)?;
         let size = tensor_size(*dtype, shape).filter(|_| shape.len() <= MAX_RANK);
         let (_, nbytes) = size.ok_or_else(|| {
-            Error::file(path, format!("tensor {name:?} of shape {shape:?} is too large for a file"))
+            Error::file(
+                path,
+                format!(
+                    "tensor {name:?} of shape {shape:?} has more than {MAX_RANK} dimensions or too many bytes for a file"
+                ),
+            )
         })?;
         items.push(TensorItem { name, dtype: *dtype, shape: shape.to_vec(), nbytes });
     }
@@ -315,7 +320,7 @@ pub(crate) fn write_streamed(
             return Err(Error::file(
                 path,
                 format!(
-                    "tensor {:?} of type {} and shape {:?} does not take the {} bytes that were written",
+                    "tensor {:?} of type {} and shape {:?} needs another number of bytes than the {} that were written",
                     item.name, item.dtype, item.shape, counted.bytes
                 ),
             ));
@@ -389,7 +394,7 @@ pub fn encode_tensors<'a>(
             return Err(Error::file(
                 path,
                 format!(
-                    "tensor {name:?} of type {dtype} and shape {shape:?} does not take the given {nbytes} bytes"
+                    "tensor {name:?} of type {dtype} and shape {shape:?} needs another number of bytes than the {nbytes} that are given"
                 ),
             ));
         }

@@ -20,7 +20,8 @@ trait ArithmeticFloat:
 impl ArithmeticFloat for f32 {}
 impl ArithmeticFloat for f64 {}
 
-/// Calls `$call` with the closure of the operation if it is `+`, `-`, `*` or `/`; otherwise `None`.
+/// Calls `$call` with a closure that computes the operation, if it is `+`, `-`, `*` or `/`; evaluates to
+/// `None` for other operations.
 macro_rules! with_function {
     ($op:expr, $call:ident($($argument:expr),*)) => {
         match $op {

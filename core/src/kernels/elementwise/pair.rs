@@ -21,7 +21,8 @@ use crate::limit::check_size;
 pub(crate) struct Pair {
     /// An array with the lists of the result; callers replace its leaves.
     pub(crate) shape: RaggedArray,
-    /// Leaves of each operand, one per leaf of the result.
+    /// Leaves of the left operand, one per leaf of the result; `right` has the leaves of the right
+    /// operand.
     pub(crate) left: ArrayRef,
     pub(crate) right: ArrayRef,
 }

@@ -11,9 +11,9 @@ use crate::table::promote_types;
 /// An operand as known at planning time.
 #[derive(Clone, Copy, Debug)]
 pub enum OperandType<'a> {
-    /// The leaves of an array, with any values.
+    /// The type of the leaves of an array; the values of the leaves do not affect the types.
     Leaves(&'a DataType),
-    /// A literal, as an array of length 1; the types depend on its value.
+    /// A literal, as an array of length 1; the value of the literal affects the types.
     Literal(&'a ArrayRef),
 }
 
@@ -64,8 +64,12 @@ impl Types {
         let (a, b) = (left.data_type()?, right.data_type()?);
         let incompatible = || {
             Error::type_of(
-                format!("{} of {a} and {b}", op.symbol()),
-                if op.is_logical() { "booleans" } else { "compatible types (cast one side)" },
+                format!("operator {} with operands of the types {a} and {b}", op.symbol()),
+                if op.is_logical() {
+                    "booleans"
+                } else {
+                    "operands of compatible types (cast one side)"
+                },
                 if op.is_logical() && *a == DataType::Boolean { b } else { a },
             )
         };
@@ -94,12 +98,14 @@ impl Types {
                 _ => combine_types(op, a, b).ok_or_else(incompatible)?,
             };
             match (&x, chooses) {
-                // Times compare as decimals, so the result needs a type of its own.
+                // `t` is the decimal type in which times of different units compare. The minimum or
+                // maximum is a time again, so find a time type for the result.
                 (t, true) if is_time(value_type(a)) && t.is_decimal() => {
                     let common = match (value_type(a), value_type(b)) {
                         (t @ DataType::Duration(_), DataType::Interval(_))
                         | (DataType::Interval(_), t @ DataType::Duration(_)) => Some(t.clone()),
-                        // The fields of two intervals do not determine which interval is smaller.
+                        // Refuse two intervals: which one is smaller can depend on the date to which both
+                        // are added, as for 1 month and 30 days.
                         (DataType::Interval(_), DataType::Interval(_)) => None,
                         (a, b) => promote_types(a, b),
                     };

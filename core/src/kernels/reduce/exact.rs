@@ -83,12 +83,12 @@ impl Exact {
         RaggedArray::try_new(array.len(), axes, Arc::new(Int64Array::from(words)))
     }
 
-    /// Stacks the elements of every list of axis 1 and adds the sums at the same index. The innermost lists,
-    /// which are the words of the sums, are kept.
+    /// Stacks the elements of every list of axis 1 and adds the sums at the same index. The innermost
+    /// lists, which hold the words of one sum each, remain the innermost lists of the result.
     pub fn lay_over(self, sums: &RaggedArray) -> Result<RaggedArray> {
         let Some((words, outer)) = sums.axes().split_last() else {
             return Err(Error::invalid(
-                "expected exact sums as lists of Int64 words, found values without lists",
+                "exact sums are expected as one list of 64-bit words (Int64) per sum, but the values have no lists",
             ));
         };
         let layout = words.layout();
@@ -132,7 +132,8 @@ impl Exact {
         })
     }
 
-    /// Returns the sums divided by counts, one per sum, rounded once; null if the count is 0.
+    /// Divides each sum by its count, one element of `counts` per sum, and rounds once; null if the count
+    /// is 0.
     pub fn means(self, sums: &RaggedArray, counts: &ArrayRef) -> Result<RaggedArray> {
         let counts = counts.as_primitive::<UInt64Type>().values();
         let mut next = counts.iter();
@@ -143,7 +144,8 @@ impl Exact {
         means.with_leaves(Arc::new(Float64Array::try_new(leaves, Some(known))?))
     }
 
-    /// Converts the words of every sum to a number: a float, or an integer (`Err`).
+    /// Converts the words of every sum to a number with `number`, which returns `Ok` with a float or,
+    /// without an error, `Err` with an integer.
     fn read_sums(
         self,
         sums: &RaggedArray,
@@ -151,7 +153,7 @@ impl Exact {
     ) -> Result<RaggedArray> {
         let Some((words, outer)) = sums.axes().split_last() else {
             return Err(Error::invalid(
-                "expected exact sums as lists of Int64 words, found values without lists",
+                "exact sums are expected as one list of 64-bit words (Int64) per sum, but the values have no lists",
             ));
         };
         let flat = sums.leaves().as_primitive::<Int64Type>().values();
@@ -166,7 +168,8 @@ impl Exact {
             }
             scratch.clear();
         }
-        let too_large = |i: usize| Error::Overflow(format!("sum along axis 1, result {i}"));
+        let too_large =
+            |i: usize| Error::Overflow(format!("the sum along axis 1 at index {i} of the results"));
         let integers = integers.into_iter().enumerate();
         let leaves: ArrayRef = match self {
             _ if layout.lists() == floats.len() => Arc::new(Float64Array::from(floats)),

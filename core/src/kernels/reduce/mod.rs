@@ -27,7 +27,7 @@ mod block;
 #[cfg(target_arch = "x86_64")]
 mod blocks;
 mod distinct;
-// Without the feature `sql`, nothing accumulates sums across batches.
+// Only the feature `sql` accumulates sums across batches; without it, parts of this module are unused.
 #[cfg_attr(not(feature = "sql"), allow(dead_code, unused_imports, unreachable_pub))]
 pub(crate) mod exact;
 mod fold;
@@ -96,8 +96,9 @@ pub enum Reduction {
     },
     /// Middle value, or the mean of the two middle values; null for an empty input. NaN propagates.
     Median,
-    /// Index of the smallest value along the axis (null elements are counted) or among all leaves of a row.
-    /// The first of several; the first NaN if there is one. Null for an empty input.
+    /// Index of the smallest value along the axis (null elements are counted) or among all leaves of a
+    /// row. If several values are smallest, the index of the first; if there is a NaN, the index of the
+    /// first NaN. Null for an empty input.
     ArgMin,
     /// Index of the largest value; otherwise like [`ArgMin`](Self::ArgMin).
     ArgMax,
@@ -107,8 +108,8 @@ pub enum Reduction {
     Last,
     /// Number of distinct valid values. All NaN count as one value, and so do both zeros.
     Nunique,
-    /// Most frequent value; the smallest of several, null for an empty input. All NaN count as one value
-    /// that is greater than any number, and both zeros as one value.
+    /// Most frequent value; if several are equally frequent, the smallest of them. Null for an empty
+    /// input. All NaN count as one value that is greater than any number, and both zeros as one value.
     Mode,
 }
 
@@ -169,8 +170,8 @@ impl Reduction {
                 let expected = match self {
                     Self::Sum => "numbers, booleans or durations (cast decimals to float64)",
                     Self::Any | Self::All => "booleans or numbers",
-                    Self::Prod => "numbers or booleans (cast others to float64 or int64)",
-                    _ if average => "numbers or booleans (cast others to float64 or int64)",
+                    Self::Prod => "numbers or booleans (cast other types to float64 or int64)",
+                    _ if average => "numbers or booleans (cast other types to float64 or int64)",
                     _ => "flat values",
                 };
                 return Err(Error::type_of(self.name(), expected, leaf));

@@ -18,7 +18,7 @@ pub(super) fn lowest_bit(word: u64) -> usize {
     word.trailing_zeros() as usize
 }
 
-/// Returns the index of set bit `n`, which must exist.
+/// Returns the index of the set bit that has `n` set bits below it; this bit must exist.
 pub(super) fn nth_bit(mut word: u64, n: usize) -> usize {
     for _ in 0..n {
         word &= word.wrapping_sub(1);
@@ -46,8 +46,9 @@ fn load_tail(data: &[u8], at: usize) -> u64 {
 /// Packs the bits of `word` selected by `mask` into the lowest bits (the portable form of `pext`).
 pub(super) fn extract_bits(word: u64, mask: u64) -> u64 {
     let (mut word, mut mask) = (word & mask, mask);
-    // Each bit moves down by the number of unset mask bits below it, by one binary digit of this distance
-    // per step. `parity` is this digit: whether the number of bits in `below` up to this position is odd.
+    // Each selected bit moves down by its distance: the number of unset mask bits below it. Step `s`
+    // moves the bits whose distance has binary digit `s` set, by `1 << s`. `parity` holds this digit for
+    // every position.
     let mut below = !mask << 1;
     for step in 0..6 {
         let mut parity = below;

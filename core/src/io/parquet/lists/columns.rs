@@ -26,7 +26,8 @@ pub(in crate::io::parquet) struct Columns<R: ChunkReader> {
 struct OpenColumn<R: ChunkReader> {
     data_type: DataType,
     reader: RowReader<R>,
-    /// Index of the current span; `rows` is the number of its rows read so far.
+    /// Index of the current span. The field `rows` is the number of rows of this span that have been
+    /// read.
     span: usize,
     rows: usize,
 }

@@ -27,7 +27,7 @@ const MOST_EXPECTED: usize = 1 << 28;
 
 #[derive(Debug)]
 struct OpenPage {
-    /// The page; its levels start after the entries in the window.
+    /// The page. Its levels for the entries in the window have already been read.
     page: DataPage,
     values: EncodedValues,
 }
@@ -37,11 +37,12 @@ struct PageCursor<R: ChunkReader> {
     place: ErrorPlace,
     open: Option<OpenPage>,
     window: Box<LevelWindow>,
-    /// Number of entries in the footer's count that are not in a page opened so far.
+    /// Number of entries of the chunk according to the footer, minus the entries of the pages opened so
+    /// far.
     entries: usize,
     /// Whether all pages of the chunk are read, so that its entries can be checked against the footer.
     whole: bool,
-    /// Number of rows begun so far; `all` is the number of rows in the pages to read.
+    /// Number of rows begun so far. The field `all` is the number of rows in the pages to read.
     rows: usize,
     all: usize,
 }
@@ -235,8 +236,8 @@ impl<R: ChunkReader> PageCursor<R> {
 }
 
 impl OpenPage {
-    /// Skips the whole page if all its rows are to be skipped, and returns whether it did. Reads only the
-    /// repetition levels.
+    /// Skips the whole page if all of its rows are to be skipped; returns true if the page was skipped.
+    /// Reads only the repetition levels.
     fn skip_page(&self, rows: &mut usize, begun: &mut usize) -> Result<bool, Fault> {
         let zeros = |entries| self.page.rep.clone().count_zeros(entries);
         let starts = zeros(self.page.entries)?;
@@ -249,8 +250,8 @@ impl OpenPage {
         Ok(true)
     }
 
-    /// Appends or skips rows. Returns whether the rows ended within the page; otherwise the page is
-    /// exhausted.
+    /// Appends or skips the next `rows` rows. Returns true if they end within the page, and false if they
+    /// continue after the end of the page.
     fn advance(
         &mut self,
         window: &mut LevelWindow,
@@ -296,7 +297,8 @@ impl OpenPage {
     }
 }
 
-/// Appends entries until the window or the requested rows end; returns whether the rows ended.
+/// Appends entries to the end of the requested rows or of the window. Returns true at the end of the
+/// rows, and false if the window ends first.
 fn append_entries(
     window: &mut LevelWindow,
     lists: &mut ListsBuilder,
@@ -325,7 +327,8 @@ fn append_inline(
     Ok(false)
 }
 
-/// Counts values until the window or the requested rows end; returns whether the rows ended.
+/// Counts values to the end of the requested rows or of the window. Returns true at the end of the rows,
+/// and false if the window ends first.
 fn count_skipped(window: &mut LevelWindow, values: &mut usize, rows: &mut usize) -> bool {
     while window.at < window.n {
         let (word, now, ended) = window.next_segment(rows);

@@ -119,8 +119,8 @@ impl Hybrid {
         Fault::new(format!("{} byte(s) of runs end before the last number", self.data.len()))
     }
 
-    /// Decodes the next `n` levels, of up to four bits: sets bit `b` of each level in plane `b`, which must
-    /// be zero before.
+    /// Decodes the next `n` levels, of up to four bits, into bit planes: bit `b` of each level goes to
+    /// plane `b`. The planes must be zero before.
     #[inline(always)]
     pub(super) fn levels<P: GatherBits>(
         &mut self,

@@ -20,7 +20,8 @@ struct LevelBuilder {
     present: BitmapBuilder,
 }
 
-/// Offset of the start of each list in the next inner level.
+/// For each list of a level, the index of its first element: a list of the next inner level, or a value.
+/// Stored as Arrow offsets of 32 or 64 bits.
 #[derive(Debug)]
 enum ListStarts {
     Narrow(Vec<i32>),
@@ -35,7 +36,7 @@ impl ListStarts {
         }
     }
 
-    /// Appends a start; returns whether it fits.
+    /// Appends a start; returns false, without appending, if the start does not fit the offset type.
     #[inline(always)]
     fn push(&mut self, start: usize) -> bool {
         match self {
@@ -86,7 +87,8 @@ impl ListsBuilder {
         self.nullable.then_some(&self.valid)
     }
 
-    /// Appends the entries of word `word` of a window whose bits are set in `now`.
+    /// Appends entries of a window: bit `i` of `now` selects entry `i` of the window's word with index
+    /// `word`.
     #[inline(always)]
     pub(super) fn append(
         &mut self,
@@ -97,8 +99,9 @@ impl ListsBuilder {
         let slots = window.slots[word] & now;
         if !self.levels.is_empty() {
             let mut begun = window.begun[word] & now;
-            // An entry that continues a list must follow an element of this list: in the entry before, or,
-            // for the first entry, in the last list of the previous call (`filled`).
+            // An entry that continues a list must follow an element of this list. The element is the
+            // entry before; for the first entry, `filled` tells whether the previous call ended with an
+            // element.
             let goes_on = now & !begun;
             let without = begun & !slots;
             let cut = self.filled < self.levels.len() && goes_on & now.wrapping_neg() != 0;
@@ -123,7 +126,7 @@ impl ListsBuilder {
     }
 
     /// Starts the lists that begin at an entry, from level `rep` inward; `slots` is the number of values
-    /// before it.
+    /// before this entry.
     #[inline(always)]
     fn start_lists(&mut self, rep: u8, def: u8, slots: usize) -> Result<(), Fault> {
         let outer = usize::from(rep);
@@ -142,7 +145,9 @@ impl ListsBuilder {
             return if level.starts.push(slots) { Ok(()) } else { Err(too_many_error()) };
         }
         if outer > 0 && def < self.levels[outer - 1].level.filled {
-            return Err(Fault::new("a list continues with an entry that is not an element"));
+            return Err(Fault::new(
+                "a repetition level continues a list with an entry that is not an element of this list",
+            ));
         }
         for l in outer..self.levels.len() {
             let below = match self.levels.get(l + 1) {

@@ -109,8 +109,9 @@ pub fn read_column<R: ChunkReader + 'static>(
     ColumnReader::open(source, group, root, field, rows, parts)?.read(count)
 }
 
-/// Returns the byte ranges, ascending, that [`read_column`] reads from a file: the whole chunk of
-/// the column or, with an offset index in the footer, its dictionary and the pages with those rows.
+/// Returns the byte ranges, ascending, that [`read_column`] reads from a file. Without an offset index in
+/// the footer, this is the whole chunk of the column; otherwise it is the dictionary of the column and
+/// the pages with the requested rows.
 ///
 /// # Errors
 /// If the row group or column does not exist, or an offset in the footer is invalid.

@@ -80,7 +80,11 @@ impl<'a> ColumnChunk<'a> {
         };
         let place = ErrorPlace::new(file, chunk, group);
         let count = |what: &str, n: i64| {
-            usize::try_from(n).map_err(|_| place.error(format!("the footer counts {n} {what}")))
+            usize::try_from(n).map_err(|_| {
+                place.error(format!(
+                    "the footer counts {n} {what}; the number of {what} must be 0 or more"
+                ))
+            })
         };
         let rows = count("rows", row_group.num_rows())?;
         let entries = count("values", chunk.num_values())?;
@@ -90,7 +94,7 @@ impl<'a> ColumnChunk<'a> {
         let bytes = bytes.and_then(|(start, size)| Some(start..start.checked_add(size)?));
         let Some(bytes) = bytes else {
             return Err(place.error(format!(
-                "the footer places the column chunk's {size} byte(s) at {start}, which is invalid"
+                "the footer places the column chunk at byte {start} with {size} byte(s); both numbers must be 0 or more"
             )));
         };
         let index = metadata.offset_index().and_then(|i| i.get(group)?.get(column));
@@ -252,9 +256,9 @@ impl<R: ChunkReader> Pages<R> {
                 );
             }
             if !matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY) {
-                return Err(
-                    place.error(format!("the dictionary has the unsupported encoding {encoding}"))
-                );
+                return Err(place.error(format!(
+                    "the dictionary has the encoding {encoding}; expected PLAIN or PLAIN_DICTIONARY"
+                )));
             }
             return Ok(Some(PageContent::Dictionary { values: buf, count: num_values as usize }));
         }

@@ -24,9 +24,9 @@ pub(super) struct ListLevel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeafKind {
     Boolean,
-    /// Stored in four bytes, of which the value is the lowest.
+    /// A one-byte value, which Parquet stores in the lowest of four bytes.
     Narrow1,
-    /// Stored in four bytes, of which the value is the lowest two.
+    /// A two-byte value, which Parquet stores in the lowest two of four bytes.
     Narrow2,
     Four,
     Eight,
@@ -129,7 +129,8 @@ fn is_nullable(node: &Type) -> Option<bool> {
     }
 }
 
-/// Returns the element of a three-level list: list, repeated group, element.
+/// Returns the element of a list with the three levels list, repeated group and element; `None` for any
+/// other type.
 fn list_element(list: &Type) -> Option<&Type> {
     if list.is_primitive() {
         return None;

@@ -96,7 +96,7 @@ impl EncodedValues {
                 };
                 if width > 32 {
                     return Err(Fault::new(format!(
-                        "dictionary indices of {width} bits are invalid; at most 32 bits are allowed"
+                        "the page declares dictionary indices of {width} bits; at most 32 bits are allowed"
                     )));
                 }
                 Self::Indices(Hybrid::new(data, width))
@@ -154,7 +154,7 @@ pub(super) fn new_sink(leaf: LeafKind) -> Box<dyn ValueSink> {
 
 #[derive(Debug, Default)]
 struct SlotValues<T> {
-    /// Slots that were not written yet are zero, and take no memory until then.
+    /// Values by slot. A slot is zero until it is written, and takes no memory until then.
     out: Vec<T>,
     dictionary: Option<Vec<T>>,
     /// Scratch buffer for values before they are distributed to the valid slots.
@@ -395,7 +395,8 @@ fn split_plain<T: DecodedValue>(data: &mut Bytes, count: usize) -> Result<Bytes,
     }
 }
 
-/// Returns the end in bytes of `count` values starting at index `at`.
+/// Returns the index after the last of `count` values that start at index `at`; an error if the data has
+/// fewer values.
 fn split_end<T: DecodedValue>(data: &Bytes, at: usize, count: usize) -> Result<usize, Fault> {
     let all = data.len() / T::STORED;
     let end = at.checked_add(count).filter(|end| *end <= all);

@@ -165,7 +165,9 @@ impl LevelWindow {
             most[i] = !self.begun[i] & !self.slots[i];
         }
         if shape.max_rep > 0 && self.any_entry(&most) {
-            return Err(Fault::new("a list continues with an entry that is not an element"));
+            return Err(Fault::new(
+                "a repetition level continues a list with an entry that is not an element of this list",
+            ));
         }
         Ok(())
     }

@@ -50,7 +50,7 @@ impl Real {
         Self::new(false, root, (self.exponent - shift) / 2, root * root != whole)
     }
 
-    /// Returns the nearest float, ties to even, and whether it is exact.
+    /// Returns the nearest float, ties to even, and whether this float equals the number.
     pub fn rounded(self) -> (f64, bool) {
         if self.whole == 0 {
             return (0.0, true);

@@ -56,11 +56,12 @@ pub struct ExactSums {
     span: u32,
     /// Counts of NaN, positive and negative infinities, for groups that have any.
     special: HashMap<usize, [i64; 3]>,
-    /// Scratch sums of significands by exponent, for [`add_run`](Self::add_run).
+    /// Scratch memory of [`add_run`](Self::add_run): for each exponent, the sum of the significands.
     by_exponent: Vec<i64>,
 }
 
-/// Number of 53-bit integers whose sum always fits 64 bits.
+/// Maximum number of values that [`ExactSums::add_run`] adds at once. A sum of 2^10 integers of 53 bits
+/// fits 64 bits.
 const RUN: usize = 1 << 10;
 /// Length from which [`ExactSums::add_run`] sums by exponent.
 const LONG_RUN: usize = 256;
@@ -124,7 +125,8 @@ impl ExactSums {
         self.special.clear();
     }
 
-    /// Extends the limbs to hold bits from `low` up to `end`, and the carries above.
+    /// Extends the limbs so that they hold the bits from `low` up to `end`, and above these the carries
+    /// of additions.
     #[cold]
     fn grow_window(&mut self, low: usize, end: usize) {
         let (first, last) = match self.width {
