@@ -99,9 +99,9 @@ pub(super) enum Parents {
 impl RaggedTable {
     /// Selects elements of axis `axis` with everything below them.
     ///
-    /// `picks[0]` selects on `axis`. Each further entry selects on the next axis, one element below
-    /// each element of the previous entry; these axes are dropped, and their columns move to axis
-    /// `axis`. The caller ensures that `over` and `picks` fit each other and the table.
+    /// `picks[0]` selects on `axis`, `picks[1]` on `axis + 1` and so on. Each entry after `picks[0]` selects
+    /// one element below each element of the entry before; the axes of these entries are dropped, and their
+    /// columns move to axis `axis`. The caller ensures that `over` and `picks` fit each other and the table.
     pub(super) fn gather_axis(&self, axis: usize, over: Parents, picks: &[Picks]) -> Result<Self> {
         let merged = picks.len().saturating_sub(1);
         let Some(last) = picks.last() else { return Ok(self.clone()) };

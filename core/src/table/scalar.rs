@@ -104,7 +104,8 @@ impl RaggedTable {
         self.names().map(str::to_owned).chain(scalars).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns an error if the table has scalars; `what` names the target that cannot hold them.
+    /// Returns an error if the table has scalars; `what` names the file, batch or shard that
+    /// cannot hold scalars.
     pub(crate) fn refuse_scalars(&self, what: &str) -> Result<()> {
         if self.scalars.is_empty() {
             return Ok(());

@@ -128,7 +128,7 @@ trait StackFold<const COUNTED: bool> {
     /// Folds the leaves `at..end`, at most `WIDTH` of them, into the slots.
     fn fold_slots(&self, slots: Self::Slots, at: usize, end: usize) -> Self::Slots;
     fn states(slots: Self::Slots) -> Self::States;
-    /// Returns the number of leaves of every slot, if they are counted, and resets the counts.
+    /// Returns the number of leaves counted in every slot (meaningful if `COUNTED`), and resets the counts.
     fn counts(&self, slots: &mut Self::Slots) -> Self::Counts;
 }
 
