@@ -53,8 +53,9 @@ impl Running {
         }
     }
 
-    /// Returns the type of the result: sums and products as in [`reduce`](super::reduce::reduce),
-    /// minimum and maximum as the leaves, which must be numbers, booleans or times.
+    /// Returns the type of the result. Sums and products have the type that
+    /// [`reduce`](super::reduce::reduce) gives; minimum and maximum have the type of the leaves, which
+    /// must be numbers, booleans or times.
     ///
     /// # Errors
     /// When leaves of this type do not support the operation.
@@ -174,7 +175,7 @@ fn accumulate_lists(
 ) -> Result<ArrayRef> {
     let overflow = |leaf: usize| {
         let list = lists.list_of(leaf);
-        Error::Overflow(format!("{} along axis {axis}, list {list}", how.name()))
+        Error::Overflow(format!("the {} of list {list} along axis {axis} overflows", how.name()))
     };
     if matches!(how, Running::Min | Running::Max) {
         return scan_extremes(how == Running::Max, leaves, lists);

@@ -139,7 +139,8 @@ impl Slots<'_> {
         let offsets = &self.grid.offsets[level][elements.start..=elements.end];
         let size = self.grid.shape[level + 1];
         let innermost = level + 2 == self.blocks.len();
-        // Returns the first kept child of a list, and the bytes of the kept children in its slots.
+        // Returns the first element of a list after truncation, and the range of bytes that the remaining
+        // elements fill in the slots of the list.
         let locate = |[start, end]: [u32; 2]| {
             let (start, end) = (start as usize, end as usize);
             let kept = (end - start).min(size);

@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn capacity_to_grow_costs_no_memory() {
         const MB: usize = 1 << 20;
-        // Mapped blocks have up to four times the length, or the largest size.
+        // Mapped blocks have four times the length, but not more than the largest size.
         assert_eq!(choose_capacity(2 * MB, usize::MAX), 8 * MB);
         assert_eq!(choose_capacity(2 * MB, 5 * MB), 5 * MB);
         assert_eq!(choose_capacity(MB, usize::MAX), 4 * MB);

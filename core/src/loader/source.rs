@@ -51,7 +51,7 @@ pub(super) struct SourceShard {
     pub(super) rows: usize,
     pub(super) layouts: Vec<Layout>,
     pub(super) values: Vec<ColumnValues>,
-    /// If axis 1 has measurements: the events that they belong to.
+    /// The events that the measurements on axis 1 belong to; `None` if axis 1 has no measurements.
     pub(super) timeline: Option<Timeline>,
 }
 

@@ -48,7 +48,7 @@ impl Picks {
         }
     }
 
-    /// Returns the layout of the selected lists over `children`; `None` is an empty list.
+    /// Returns the layout of the selected lists over `children`; a hole (`None`) becomes an empty list.
     fn select_layout(&self, layout: &Layout, children: &Self) -> Result<Layout> {
         match (self, children) {
             (Self::Ranges(r), Self::Ranges(below)) => gather_layout(layout, r, below),
@@ -71,7 +71,8 @@ impl Picks {
         }
     }
 
-    /// Returns the validity of the selected lists; `None` is null.
+    /// Returns the validity of the selected elements, in which a hole (`None`) is null. Returns `None` if no
+    /// element is null.
     fn nulls(&self, nulls: Option<&NullBuffer>) -> Option<NullBuffer> {
         match self {
             Self::Ranges(r) => nulls.map(|n| match &r[..] {

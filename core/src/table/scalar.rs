@@ -1,4 +1,4 @@
-//! [`Scalar`]: the value of a column whose only axis an integer index dropped.
+//! [`Scalar`]: the value that remains of a column of axis 0 after an integer index takes one row.
 
 use std::sync::Arc;
 

@@ -243,8 +243,8 @@ fn fold_list_scalar<F: Fold>(
     acc
 }
 
-/// Prefetches all cache lines of the block that lies one prefetch distance after the block at `at`. One
-/// line per list is not enough if all lists have the same length.
+/// Prefetches all cache lines of the block that lies one prefetch distance after the block at `at`.
+/// One line per block is not enough: with lists of equal length, it always misses the same part of a list.
 #[inline(always)]
 pub(super) fn prefetch_block<T, const WIDTH: usize>(flat: &[T], at: usize) {
     for line in 0..(WIDTH * size_of::<T>()).div_ceil(LINE) {
@@ -512,7 +512,7 @@ mod tests {
     use super::*;
     use crate::array::Offsets;
 
-    /// Draws lists around the widths of registers and words, in any number of runs.
+    /// Draws random lists with lengths close to the widths of registers and words, in any number of runs.
     fn shapes(rng: &mut ChaCha8Rng) -> (Vec<i32>, Vec<ListRun>) {
         let (mut offsets, mut runs) = (vec![rng.random_range(0..5)], Vec::new());
         let (mut lists, mut slots) = (0, 0);

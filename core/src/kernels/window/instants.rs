@@ -173,7 +173,7 @@ fn make_end(at: &ArrayRef, span: Span, floats: bool, before: bool) -> Result<Opt
 
 /// Subtracts or adds months and days like SQL's `at - INTERVAL ..`.
 fn shift_by_calendar(at: &ArrayRef, by: IntervalMonthDayNano, before: bool) -> Result<End> {
-    // Arrow drops the hours of an interval that is added to a date, so they become an exact shift.
+    // Arrow drops the hours of an interval that is added to a date, so the hours become an exact shift.
     let date = matches!(at.data_type(), DataType::Date32 | DataType::Date64);
     let rest = if date { i128::from(by.nanoseconds) } else { 0 };
     let nanoseconds = if date { 0 } else { by.nanoseconds };

@@ -58,8 +58,8 @@ pub struct TimeWindow {
 /// Returns the elements of every window as a list: one list for each time of `at`.
 ///
 /// `times` has the lists of `array`, or only its outer levels; whole elements of an outer axis are then
-/// selected. `at` has the outer levels of `times`, and a list of times for each innermost list, or one
-/// time. The window of a null time is null, and so are windows over a null list.
+/// selected. `at` has the outer levels of `times`. For each innermost list of `times`, it has a list of times
+/// or, with one level less, one time. The window of a null time is null, and so are windows over a null list.
 ///
 /// ```
 /// # use serrate_core as serrate;

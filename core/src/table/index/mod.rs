@@ -79,7 +79,8 @@ impl RaggedTable {
         arrangement.new_axes.iter().try_fold(out, |t, axis| t.unsqueeze(*axis))
     }
 
-    /// Indexes by arrays that other items separate; each array element gives a row of a new axis.
+    /// Indexes by arrays between which other items stand. Computes the result for each element of the arrays
+    /// separately, and concatenates these results along a new first axis.
     fn index_apart(&self, items: &[AxisItem]) -> Result<Self> {
         let count = items.iter().find_map(AxisItem::count).unwrap_or(0);
         let bare = Self { scalars: Vec::new(), ..self.clone() };
