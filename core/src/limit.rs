@@ -19,8 +19,8 @@ pub(crate) fn check_bytes(
     }
 }
 
-/// Returns an error for results of more than [`DEFAULT_LIMIT`] bytes before they are allocated.
-/// Element counts that come from data may have any value.
+/// Returns an error if a result of `elements` elements of `bits` bits would exceed [`DEFAULT_LIMIT`] bytes.
+/// Call it before the result is allocated, because an element count that comes from data may have any value.
 pub(crate) fn check_size(what: &str, elements: usize, bits: usize) -> Result<()> {
     let bytes = (elements as u128).saturating_mul(bits as u128) / 8;
     check_bytes(

@@ -14,8 +14,8 @@ use crate::limit::check_size;
 /// Repeats every element of axis `axis` (1 or more, negative axes count from the innermost), with
 /// everything below it: NumPy's `repeat`, list by list.
 ///
-/// `counts` is one integer for all elements, or an array of integers with the lists of the axis or only its
-/// outer levels (such as one integer per row). A null count is 0. Null lists stay null.
+/// `counts` is one integer for all elements, or an array of integers: one per element of the axis, or one per
+/// element of an outer axis (such as one per row). A null count is 0. Null lists stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;

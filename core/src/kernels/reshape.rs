@@ -7,8 +7,8 @@ use super::shape::list_axis;
 use crate::array::{Layout, ListAxis, RaggedArray, lists_like, resolve_axis};
 use crate::error::{Error, Result};
 
-/// Merges axis `axis` (2 or more, negative axes count from the innermost) into the level above: the
-/// lists of axis `axis - 1` contain the elements of their lists, one after the other.
+/// Merges axis `axis` (2 or more, negative axes count from the innermost) into the level above: each
+/// list of lists becomes one list, the concatenation of its inner lists.
 ///
 /// Null lists of axis `axis` disappear, like empty lists; null lists of axis `axis - 1` stay null.
 /// Leaves and all other levels are shared; only one offset buffer is allocated.
@@ -161,11 +161,13 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
     let mut fixed = 1usize;
     for (i, size) in sizes.iter().enumerate().filter(|(i, _)| Some(*i) != open) {
         if *size == -1 {
-            return refuse("only one size can be -1");
+            return refuse(
+                "several sizes are -1; infer only one size, and give the others as numbers",
+            );
         }
         let Some(product) = usize::try_from(*size).ok().and_then(|s| fixed.checked_mul(s)) else {
             return refuse(&format!(
-                "size {i} is {size}, which is negative or makes the product of the sizes exceed 64 bits"
+                "size {i} is {size}, which is negative or makes the product of the sizes exceed 64 bits; give smaller sizes, 0 or more"
             ));
         };
         fixed = product;
@@ -197,20 +199,20 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
     };
     let mut axes = array.axes()[..at - 1].to_vec();
     let mut parents = lists;
-    // Each new level has one size for all lists, or one size per list of the input.
+    // All lists of a new level have the same size, or (for the size -1) one size per list of the input.
     for (i, size) in sizes.iter().enumerate() {
         let fixed_size = usize::try_from(*size).ok().or(same.filter(|_| Some(i) == open));
         let first = i == 0 && level.nulls().is_some();
         let next: Layout = match fixed_size {
             Some(size) if size.checked_mul(parents).is_none() => {
                 return refuse(&format!(
-                    "size {i} is {size} for {parents} lists, which exceeds 64 bits; give smaller sizes"
+                    "size {i} is {size} for each of {parents} lists, and the total number of elements exceeds 64 bits; give smaller sizes"
                 ));
             }
             Some(size) if !first => Layout::Uniform { size, lists: parents },
             Some(size) => lists_like(layout, (0..lists).map(|l| if valid(l) { size } else { 0 }))?,
             None => {
-                // The number of lists per list of the input is the product of the earlier sizes.
+                // Each list of the input is split into this many lists, the product of the earlier sizes.
                 let before: usize =
                     sizes[..i].iter().filter_map(|s| usize::try_from(*s).ok()).product();
                 let each = (0..lists).filter(|l| i == 0 || valid(*l));

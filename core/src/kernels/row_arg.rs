@@ -27,7 +27,7 @@ impl RowArg {
     /// A missing argument for all rows.
     pub const NONE: Self = Self::All(None);
 
-    /// Returns the argument of a row.
+    /// Returns the argument of a row; `None` if the argument is missing or null.
     pub fn get(&self, row: usize) -> Option<i64> {
         match self {
             Self::All(v) => *v,
@@ -44,7 +44,7 @@ impl RowArg {
     pub(crate) fn check_rows(&self, what: &str, rows: usize) -> Result<()> {
         match self {
             Self::Each(a) if a.len() != rows => Err(Error::invalid(format!(
-                "{what}: {} values are given for {rows} rows; give one value, or one per row",
+                "{what}: {} values are given for {rows} rows; give one value for all rows, or one per row",
                 a.len()
             ))),
             _ => Ok(()),

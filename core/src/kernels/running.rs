@@ -53,8 +53,9 @@ impl Running {
         }
     }
 
-    /// Returns the type of the result: sums and products as in [`reduce`](super::reduce::reduce),
-    /// minimum and maximum as the leaves, which must be numbers, booleans or times.
+    /// Returns the type of the result. Sums and products have the type that
+    /// [`reduce`](super::reduce::reduce) gives; minimum and maximum have the type of the leaves, which
+    /// must be numbers, booleans or times.
     ///
     /// # Errors
     /// When leaves of this type do not support the operation.
@@ -174,7 +175,7 @@ fn accumulate_lists(
 ) -> Result<ArrayRef> {
     let overflow = |leaf: usize| {
         let list = lists.list_of(leaf);
-        Error::Overflow(format!("{} along axis {axis}, list {list}", how.name()))
+        Error::Overflow(format!("the {} of list {list} along axis {axis} overflows", how.name()))
     };
     if matches!(how, Running::Min | Running::Max) {
         return scan_extremes(how == Running::Max, leaves, lists);
@@ -221,8 +222,8 @@ fn accumulate_lists(
     reinterpret_values(&found.map_err(overflow)?, out)
 }
 
-/// Accumulates the leaves of each list with `step`. The error is the first leaf of a list in which `step`
-/// fails.
+/// Accumulates the leaves of each list with `step`. If `step` fails (returns `None`) in a list, the error is
+/// the index of the first leaf of this list.
 fn scan_lists<T: ArrowPrimitiveType, O: ArrowPrimitiveType, A: Copy>(
     leaves: &PrimitiveArray<T>,
     lists: &Layout,
@@ -313,7 +314,8 @@ fn scan_extremes(max: bool, leaves: &ArrayRef, lists: &Layout) -> Result<ArrayRe
 /// Shifts leaves by `n` elements along axis `axis`: each leaf becomes the leaf `n` elements before it, or
 /// after it for a negative `n`. Leaves without a source become `fill`, a flat array of one value, or null.
 ///
-/// Along an outer axis, elements are shifted; leaves that the source element lacks become `fill`, too.
+/// Along an outer axis, whole elements are shifted: a leaf becomes the leaf at the same index in the source
+/// element, or `fill` if the source element has no leaf there.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -386,7 +388,8 @@ fn shift_lists(
     Ok((with_nulls(&moved, nulls)?, same_list))
 }
 
-/// Sets the bits of the leaves whose source, `distance` leaves before (after if `back`), is in the same list.
+/// Returns one bit per leaf: whether its source, the leaf `distance` leaves before it (after it if `back`), is
+/// in the same list.
 fn mark_same_list(lists: &Layout, back: bool, distance: usize, len: usize) -> BooleanBuffer {
     let mut bits = MutableBuffer::from_len_zeroed(len.div_ceil(8));
     bits.as_slice_mut().fill(u8::MAX);
@@ -400,7 +403,8 @@ fn mark_same_list(lists: &Layout, back: bool, distance: usize, len: usize) -> Bo
     BooleanBuffer::new(bits.into(), 0, len)
 }
 
-/// Shifts all leaves by `far` elements across lists; leaves without a source become null or zero.
+/// Shifts all leaves by `far` elements (towards the start if `back`), ignoring the limits of lists. Leaves
+/// without a source become null or zero.
 fn shift_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
     let len = leaves.len();
     macro_rules! by_width {
@@ -485,8 +489,8 @@ pub fn diff(array: &RaggedArray, n: i64, axis: i64) -> Result<RaggedArray> {
     array.with_leaves(found)
 }
 
-/// Subtracts shifted floats in one pass; `None` for other types, nulls, outer axes and distances of 0 or
-/// past the end.
+/// Subtracts shifted floats in one pass. Returns `None` for other types, arrays with null leaves, outer axes,
+/// and distances of 0 or above the number of leaves.
 fn subtract_shifted(array: &RaggedArray, n: i64, axis: i64) -> Result<Option<ArrayRef>> {
     fn subtract_typed<T: ArrowPrimitiveType>(
         leaves: &ArrayRef,
@@ -697,7 +701,7 @@ fn apply_in_lists(
         AxisGroups::Stacked(stacked) => {
             let (order, lists) = stacked.order_by_slot()?;
             let found = work(&take(array.leaves(), &order, None)?, &lists)?;
-            // Inverts the permutation, because `found` is in the order of `order`.
+            // Restores the order of the array: `found` has the result of leaf `order[i]` at index `i`.
             let mut back = vec![0u64; order.len()];
             for (to, from) in order.values().iter().enumerate() {
                 back[usize::try_from(*from).unwrap_or(usize::MAX)] = to as u64;

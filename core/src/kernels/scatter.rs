@@ -36,11 +36,11 @@ pub enum Duplicates {
 /// `indices` has integer leaves; its innermost level is the axis to write to. `values` has a value per
 /// index, in the same lists (values that are themselves lists have the levels of the elements of `into`).
 /// Outer lists are the same in all three arrays. Indices count from 0, negative indices from the end. Null
-/// indices, lists that are null in indices or values, and null lists of `into` are skipped; the latter stay
-/// null. An outer list that is null in any of the three is null.
+/// indices write nothing, nor do lists that are null in `indices` or `values`. Null lists of `into` stay null.
+/// An outer list that is null in any of the three arrays is null in the result.
 ///
-/// The result shares the lists of `into`. Values are converted to the type of its leaves, which
-/// must be able to represent them.
+/// The result shares the lists of `into`. Values are converted to the type of the leaves of `into`,
+/// which must be able to represent the values.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -73,7 +73,7 @@ pub fn scatter(
     let axis = indices.axes().len();
     if values.axes().len() != into.axes().len() || axis > values.axes().len() {
         return Err(Error::invalid(format!(
-            "scatter: the indices have {axis} level(s) of lists, the values {} and the array {}; values and array need the same number, indices at most as many",
+            "scatter: the indices have {axis} level(s) of lists, the values have {} and the array has {}; give values with as many levels as the array, and indices with at most as many",
             values.axes().len(),
             into.axes().len()
         )));
@@ -111,7 +111,7 @@ pub fn scatter(
             }
         }
     }
-    // For each element, the index of its source in the concatenation of `into` and `values`.
+    // For each element of the result, the index of its source in the concatenation of `into` and `values`.
     let elements = to.layout().children();
     let mut order: Vec<u64> = (0..elements as u64).collect();
     write.for_each(|target_index, value| order[target_index] = (elements + value) as u64)?;
@@ -135,7 +135,7 @@ struct ScatterWrite<'a> {
 }
 
 impl ScatterWrite<'_> {
-    /// Calls `write` with the indices of the target and the source of every value, in order.
+    /// Calls `write` for every value, in order: with the index of the element to replace and of the value.
     fn for_each(&self, mut write: impl FnMut(usize, usize)) -> Result<()> {
         let (from, to) = (self.from.layout(), self.to.layout());
         let refuse = self.duplicates == Duplicates::Refuse;
@@ -238,7 +238,8 @@ pub fn scatter_new(
     scatter(&into, indices, values, duplicates)
 }
 
-/// Returns the layout and validity of lists with the given sizes, in place of the innermost lists of indices.
+/// Returns the layout and validity of new lists with the given sizes: one new list per innermost list of
+/// `indices`.
 pub(super) fn new_lists(
     what: &'static str,
     indices: &RaggedArray,
@@ -247,7 +248,7 @@ pub(super) fn new_lists(
     let axis = indices.axes().len();
     if axis == 0 {
         return Err(Error::invalid(format!(
-            "{what}: the indices have no lists; nest them in one list per target list"
+            "{what}: the indices are flat, without lists; nest the indices in one list for each list of the result"
         )));
     }
     let level = indices.axis(axis)?;

@@ -33,9 +33,9 @@ pub enum SearchSide {
 /// several needles per list.
 ///
 /// `needles` is one value for all rows or one per row. Numbers of different types compare by value (an
-/// integer with a float as floats), times of different units exactly; a string needle is parsed as a time if
-/// the lists hold times. NaN sorts after all numbers, null elements after NaN; a null row or a null needle
-/// gives null. For an unsorted list the result is an unspecified index within it.
+/// integer with a float as floats), and times of different units compare exactly. A string needle is parsed
+/// as a time if the lists hold times. NaN sorts after all numbers, null elements after NaN; a null row or a
+/// null needle gives null. For an unsorted list, the result is an unspecified index from 0 to its length.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -62,7 +62,7 @@ pub fn searchsorted(
 ) -> Result<Int64Array> {
     let [level] = array.axes() else {
         return Err(Error::invalid(format!(
-            "searchsorted takes an array with one level of lists, but the array has {}; index or flatten the other levels first",
+            "searchsorted takes an array with one level of lists, but the array has {} level(s); remove levels by indexing or flatten, or nest a flat array in lists",
             array.axes().len()
         )));
     };
@@ -125,7 +125,7 @@ pub fn searchsorted_lists(
     let which = match needles.axes().get(levels - 1) {
         Some(lists) if lists.layout().lists() != level.layout().lists() => {
             return Err(Error::invalid(format!(
-                "searchsorted: {} lists of needles are given for {} lists; give one list of needles per list",
+                "searchsorted: {} lists of needles are given for {} lists of the array; give one list of needles per list of the array",
                 lists.layout().lists(),
                 level.layout().lists()
             )));

@@ -158,7 +158,7 @@ pub fn sort_by(array: &RaggedArray, by: &RaggedArray, order: Order) -> Result<Ra
     let axis = by.axes().len();
     if axis == 0 || axis > array.axes().len() {
         return Err(Error::invalid(format!(
-            "the array has {} level(s) of lists, but the sort keys have {axis}; the keys need at least one level, and no more than the array",
+            "the array has {} level(s) of lists, but the sort keys have {axis} level(s); give keys with at least one level, and no more levels than the array",
             array.axes().len()
         )));
     }
@@ -238,12 +238,12 @@ fn to_position(position: u64) -> i64 {
     i64::try_from(position).unwrap_or(i64::MAX)
 }
 
-/// A value that maps to an unsigned key of the same order and back. NaN has the largest key; both zeros
-/// have the same key.
+/// A type whose values convert to unsigned keys and back; keys compare like the values. NaN has the largest
+/// key, and both zeros have the same key.
 trait Sortable: Copy {
     type Key: Copy + Ord + Into<u64>;
 
-    /// Whether converting the key back gives the same bits.
+    /// Whether conversion to a key and back keeps the bits of the value (not for -0 and some NaN).
     fn is_plain(self) -> bool;
 
     fn key(self) -> Self::Key;
@@ -307,7 +307,7 @@ macro_rules! floats {
 }
 floats!(f32 => u32, 1 << 31, f64 => u64, 1 << 63);
 
-/// Sorts values without nulls by their keys; `None` for types without keys.
+/// Sorts values without nulls by their [`Sortable`] keys; `None` for types without such keys.
 fn sort_values(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<Option<ArrayRef>> {
     fn sort_typed_values<T: ArrowPrimitiveType<Native: Sortable>>(
         values: &ArrayRef,
@@ -352,8 +352,8 @@ pub(super) fn order_keys(leaves: &ArrayRef) -> Result<Option<Vec<u64>>> {
     Ok(dispatch_native!(leaves, values, T => Some(order_typed::<T>(values)), None))
 }
 
-/// Unpacks a dictionary of floats, because Arrow's comparison of dictionaries distinguishes the two zeros,
-/// and NaN by their bits.
+/// Unpacks a dictionary of floats, because Arrow's comparison of dictionaries distinguishes 0 from -0, and NaN
+/// with different bits. Returns `None` for leaves of other types.
 pub(super) fn unpack_float_dictionary(leaves: &ArrayRef) -> Result<Option<ArrayRef>> {
     match leaves.data_type() {
         DataType::Dictionary(_, values) if values.is_floating() => Ok(Some(cast(leaves, values)?)),
@@ -404,7 +404,7 @@ fn argsort_by_keys<T: ArrowPrimitiveType<Native: Sortable>>(
             out.extend(scratch.iter().map(|(_, i)| *i));
         });
     }
-    // Packs the key and the index within the list into one integer; the index keeps equal keys in order.
+    // Packs a 32-bit key and the index within the list into one integer; the index keeps equal keys in order.
     let mut scratch: Vec<u64> = Vec::new();
     argsort_lists(nulls, lists, order, |valid, out| {
         let Some(first) = valid.first().copied() else { return };
@@ -498,8 +498,8 @@ pub(super) fn make_equality(leaves: &ArrayRef) -> Result<Box<dyn Fn(usize, usize
     }))
 }
 
-/// Returns whether the leaves of every innermost list are in order, with nulls only at the end that `order`
-/// requires; [`search`](super::search) requires such lists.
+/// Returns whether the leaves of every innermost list are in order, with all nulls first or all nulls last, as
+/// `order` requires. [`search`](super::search) requires sorted lists.
 ///
 /// The result has one value per innermost list, null for a null list.
 ///

@@ -50,7 +50,8 @@ pub fn take(array: &RaggedArray, indices: &RaggedArray) -> Result<RaggedArray> {
     take_elements("take", array, indices)
 }
 
-/// Takes the entries of every sample of a batch at its indices. Same as [`take`], but errors name `gather`.
+/// Takes entries of every sample (row) of a batch, at the indices given for the sample. Same as
+/// [`take`], but error messages name `gather`.
 ///
 /// # Errors
 /// Same as [`take`].
@@ -82,8 +83,8 @@ pub fn reverse(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     slice(array, axis, &RowArg::NONE, &RowArg::NONE, &RowArg::from(-1))
 }
 
-/// Returns the axis that indices select from, both arrays with aligned outer lists, and the indices as
-/// integers.
+/// Aligns the outer lists of an array and of indices. Returns the axis that the indices select from, both
+/// aligned arrays, and the leaves of the indices as integers.
 pub(super) fn align_indices(
     what: &'static str,
     array: &RaggedArray,
@@ -92,7 +93,7 @@ pub(super) fn align_indices(
     let axis = indices.axes().len();
     if axis == 0 || axis > array.axes().len() {
         return Err(Error::invalid(format!(
-            "{what}: the indices have {axis} level(s) of lists, but the array has {}; the indices need at least one level, and no more than the array",
+            "{what}: the indices have {axis} level(s) of lists, but the array has {}; give indices with at least one level, and no more levels than the array",
             array.axes().len()
         )));
     }
@@ -159,7 +160,7 @@ fn take_elements(
     with_axis(&merge_outer_nulls(&indices, &array, axis)?, indices.len(), axis, level, below)
 }
 
-/// Returns `a`, with outer lists set to null that are null in `b`.
+/// Returns `a` with every outer list set to null that is null in `b`.
 pub(super) fn merge_outer_nulls(
     a: &RaggedArray,
     b: &RaggedArray,

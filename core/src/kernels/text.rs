@@ -83,7 +83,7 @@ fn extract_explanation(error: &str) -> String {
     lines.take_while(|line| !is_rule(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns whether leaves of this type are strings: plain, large, view, or a dictionary of these.
+/// Returns whether leaves of this type are strings: Utf8, LargeUtf8, Utf8View, or a dictionary of these.
 pub fn is_text(leaf: &DataType) -> bool {
     match leaf {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
@@ -120,7 +120,7 @@ pub fn test(array: &RaggedArray, test: TextTest<'_>) -> Result<RaggedArray> {
         return Err(Error::type_of("a string predicate", "strings", leaves.data_type()));
     }
     array.with_leaves(Arc::new(over_values(leaves, |values| match values.data_type() {
-        // Reached for a dictionary whose values are a dictionary.
+        // `values` are the values of a dictionary; here, they are themselves a dictionary.
         DataType::Dictionary(..) => over_values(values, |values| test.evaluate(values)),
         _ => test.evaluate(values),
     })?))

@@ -38,22 +38,27 @@ pub fn exact_seconds(values: &dyn Array) -> Result<ArrayRef> {
     to_decimals(to_nanoseconds(values, None)?, &EXACT_SECONDS)
 }
 
-/// Converts intervals to [`INTERVAL_NANOSECONDS`].
+/// Converts intervals, durations or instants to [`INTERVAL_NANOSECONDS`].
 ///
 /// # Errors
-/// For types that are not times, durations or intervals.
+/// For values of any other type.
 pub fn interval_nanoseconds(values: &dyn Array) -> Result<ArrayRef> {
     to_decimals(to_nanoseconds(values, Some(DAYS_PER_MONTH))?, &INTERVAL_NANOSECONDS)
 }
 
-/// Converts values to the unit of a timestamp or duration type; null if a value is not a multiple
-/// of the unit. A time zone only changes the type: instants stay the same.
+/// Converts values to the timestamp or duration type `to`; null if a value is not a multiple of the unit
+/// of `to` or does not fit 64 bits. A time zone only changes the type: instants stay the same.
 ///
 /// # Errors
-/// For an interval with months, and for other types.
+/// For an interval with months, for values that are not times, durations or intervals, and for a type `to`
+/// that is neither a timestamp nor a duration.
 pub fn exactly_in(values: &dyn Array, to: &DataType) -> Result<ArrayRef> {
     let (DataType::Timestamp(unit, _) | DataType::Duration(unit)) = to else {
-        return Err(Error::type_of("a unit of time", "a timestamp or a duration", to));
+        return Err(Error::type_of(
+            "the type of times to convert to",
+            "a timestamp or a duration",
+            to,
+        ));
     };
     let per = per_unit(*unit);
     let counts: Int64Array = to_nanoseconds(values, None)?.unary_opt::<_, Int64Type>(|n| {
@@ -62,13 +67,14 @@ pub fn exactly_in(values: &dyn Array, to: &DataType) -> Result<ArrayRef> {
     Ok(cast(&counts, to)?)
 }
 
-/// Converts like [`exactly_in`]; `None` if any value is not a multiple of the unit.
+/// Converts like [`exactly_in`], but returns `None` if any value would become null.
 pub fn in_unit(values: &dyn Array, to: &DataType) -> Result<Option<ArrayRef>> {
     let converted = exactly_in(values, to)?;
     Ok((converted.null_count() == values.logical_null_count()).then_some(converted))
 }
 
-/// Returns whether two types are both instants or both lengths of time, and compare exactly.
+/// Returns whether values of two types compare exactly: both are durations or intervals, or both are instants
+/// (dates and timestamps) with a time zone, or both without.
 pub fn compare_exactly(a: &DataType, b: &DataType) -> bool {
     use DataType::{Date32, Date64, Duration, Interval, Timestamp};
     let span = |t: &DataType| matches!(t, Duration(_) | Interval(_));
@@ -118,7 +124,7 @@ pub fn per_unit(unit: TimeUnit) -> i128 {
     }
 }
 
-/// Converts values to nanoseconds; months are an error if `days_per_month` is `None`.
+/// Converts values to nanoseconds. If `days_per_month` is `None`, an interval with months is an error.
 fn to_nanoseconds(values: &dyn Array, days_per_month: Option<i128>) -> Result<Decimal128Array> {
     use DataType::{Date32, Date64, Duration, Interval, Timestamp};
     let strict = CastOptions { safe: false, ..CastOptions::default() };

@@ -252,7 +252,7 @@ fn apply_to_integers(function: Unary, leaves: &ArrayRef) -> Result<ArrayRef> {
                     let rounded = round_tens(v.into(), decimals.unsigned_abs());
                     T::Native::try_from(rounded).map_err(|_| {
                         ArrowError::ArithmeticOverflow(format!(
-                            "{v:?} rounds to {rounded}, which the type cannot hold"
+                            "{v:?} rounds to {rounded}, which does not fit the type of the leaves"
                         ))
                     })
                 });
@@ -281,7 +281,7 @@ fn apply_to_integers(function: Unary, leaves: &ArrayRef) -> Result<ArrayRef> {
 
 /// Rounds to a multiple of `10^digits`, halves to even.
 fn round_tens(value: i128, digits: u32) -> i128 {
-    // If the unit overflows 128 bits, half of it exceeds every 64-bit value.
+    // If `10^digits` overflows 128 bits, half of it exceeds every 64-bit value, which then rounds to 0.
     let Some(unit) = 10i128.checked_pow(digits) else { return 0 };
     let (whole, rest) = (value.div_euclid(unit), value.rem_euclid(unit));
     let up = match (rest * 2).cmp(&unit) {
@@ -349,7 +349,8 @@ impl FromDouble for f64 {
 fn round_to(value: f64, decimals: i32) -> f64 {
     let scale = 10f64.powi(decimals.saturating_abs());
     if scale.is_infinite() {
-        // No float has digits after 308 decimals, and no float reaches half of 10^309.
+        // `scale` is infinite from 309 decimals on. Rounding to a multiple of 10^309 or more gives 0, because
+        // no float reaches half of that; rounding to 309 or more decimals keeps the value.
         let none = decimals < 0 && value.is_finite();
         return if none { 0f64.copysign(value) } else { value };
     }
@@ -358,6 +359,6 @@ fn round_to(value: f64, decimals: i32) -> f64 {
     } else {
         (value / scale).round_ties_even() * scale
     };
-    // If the scaling overflows, the value is too large to have digits at that decimal.
+    // If scaling a finite value overflows, the value is too large to have digits at that decimal, so keep it.
     if out.is_finite() || !value.is_finite() { out } else { value }
 }

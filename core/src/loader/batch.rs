@@ -34,8 +34,8 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Returns the index of the batch in the epoch; only batches of this process
-    /// ([part](super::LoaderOptions::part)) are counted.
+    /// Returns the index of the batch among the batches that this process builds in the epoch (its
+    /// [part](super::LoaderOptions::part)).
     pub fn number(&self) -> usize {
         self.number
     }

@@ -25,7 +25,7 @@ macro_rules! native {
             const SIZE: usize = size_of::<$t>();
             #[inline(always)]
             fn read(bytes: &[u8]) -> Self {
-                // An array compiles to one load; a slice would be copied by a call.
+                // Conversion from an array compiles to one load; a slice would be copied by a function call.
                 Self::from_ne_bytes(bytes.first_chunk().copied().unwrap_or_default())
             }
             #[inline(always)]

@@ -36,8 +36,9 @@ pub(super) fn largest_shape(source: &LoaderSource, options: &LoaderOptions) -> V
 
 pub(super) struct BatchDraft {
     pub(super) items: Vec<Item>,
-    /// Per item: the row or label that the item is a window of (`bases`), the number of windows of
-    /// that row or label, and the events of its measurements (`spans`). Empty unless needed.
+    /// `bases` has, for each item, the row or label that the item is a window of; `windows` the
+    /// number of windows of this row or label; `spans` the events of the item's measurements. Each
+    /// of these is empty unless a tensor needs it.
     pub(super) bases: Vec<usize>,
     pub(super) windows: Vec<usize>,
     pub(super) spans: Vec<EventSpan>,
@@ -49,7 +50,7 @@ pub(super) struct BatchDraft {
     pub(super) occupied: usize,
 }
 
-/// The lists of a batch and, if the batch is padded, their slots in its tensors.
+/// The lists of a batch and, if the batch is padded, the slots of the lists in the tensors.
 pub(super) struct BatchLists {
     frame: Frame,
     pub(super) grid: Option<Arc<Grid>>,

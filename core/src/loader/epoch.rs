@@ -30,7 +30,7 @@ struct Workers {
     /// Whether the caller provides the pool, whose threads may be busy with other work.
     foreign: bool,
     in_flight: usize,
-    /// Whether all threads build one batch together, tensor by tensor.
+    /// Whether all threads build one batch together, tensor by tensor, instead of one batch each.
     together: bool,
     shared: Arc<EpochState>,
 }
@@ -55,9 +55,9 @@ struct Progress {
     first: usize,
     done: VecDeque<Option<Result<Batch>>>,
     running: usize,
-    /// Whether a job is running that builds batches one after the other, with all threads.
+    /// Whether the job is running that builds one batch after the other, each with all threads.
     in_turn: bool,
-    /// Number of batches that were skipped while they were being built.
+    /// Number of skipped batches that are still being built, because they were started before the skip.
     skipped: usize,
 }
 
@@ -214,8 +214,8 @@ impl EpochState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Builds the next batch; returns `false` if there is none. If `together`, which only the job
-    /// that builds batches in turn sets, all threads of the pool build the batch.
+    /// Builds the next batch; returns `false` if there is none. If `together`, all threads of the
+    /// pool build the batch; only the job that builds one batch after the other sets `together`.
     fn make_next(&self, together: bool) -> bool {
         let mut state = self.lock_state();
         let batch = state.unclaimed;
@@ -249,7 +249,8 @@ impl EpochState {
         true
     }
 
-    /// Discards the batches before `batch` and starts no more of them; `false` if `batch` is past.
+    /// Discards the batches before `batch` and starts no more of them. Returns `false`, and does
+    /// nothing, if the epoch has already passed `batch`.
     fn skip_to(&self, batch: usize) -> bool {
         let mut state = self.lock_state();
         let Some(n) = batch.checked_sub(state.first) else { return false };
@@ -258,7 +259,7 @@ impl EpochState {
         let made: Vec<_> = state.done.drain(..have).flatten().collect();
         state.skipped += claimed - made.len();
         state.first = batch;
-        // Jobs that find no batch to build end by themselves.
+        // Jobs that were spawned for skipped batches find no batch to build and end.
         state.unclaimed = state.unclaimed.max(batch);
         state.limit = state.limit.max(batch);
         drop(state);

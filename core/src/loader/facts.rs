@@ -6,13 +6,13 @@ pub(super) enum FactsPlace {
     Beside,
     /// Before the elements of axis 1, at most this many facts.
     Elements(usize),
-    /// In one element of axis 1 before the others, whose list on axis 2 consists of the facts.
+    /// In one additional element at the start of axis 1; the list of this element on axis 2 has the facts.
     List,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Prefix {
     pub(super) elements: usize,
-    /// Number of facts on axis 2, if all facts are one list there.
+    /// Number of facts, if one element of axis 1 has all facts as its list on axis 2; otherwise `None`.
     pub(super) list: Option<usize>,
 }

@@ -6,8 +6,9 @@ use super::frame::Frame;
 use crate::array::memory::prefetch_for_write;
 use crate::dense::{Side, Size};
 
-/// The offsets and sizes of all axes of a batch, which determine the slots of each tensor that hold
-/// values. A memory block keeps the grid of its last batch, so that these slots can be cleared.
+/// The offsets and sizes of all axes of a batch. They determine which slots of each tensor hold
+/// values; the other slots hold padding. A memory block keeps the grid of the last batch that it
+/// held, so that the next batch can clear the slots with values.
 ///
 /// The lists `[[1, 2], [], [3]]` of axis 1 in a tensor of shape `[3, 2]`, padded on the right:
 ///
@@ -25,12 +26,12 @@ pub(super) struct Grid {
 }
 
 pub(super) trait WriteSlots {
-    /// Writes the values from `first` on (numbered in the batch), which fill `cell` exactly.
+    /// Fills `cell` with consecutive values; the first of these is value number `first` of the batch.
     fn put(&mut self, first: usize, cell: &mut [u8]);
 }
 
 impl Grid {
-    /// Takes the offsets from `frame`; for `sizes` see
+    /// Builds the grid of a batch. Moves the offsets out of `frame`; for `sizes` see
     /// [`LoaderOptions`](super::LoaderOptions::sizes).
     pub(super) fn new(frame: &mut Frame, sizes: &[Size], side: Side) -> Self {
         let mut shape = vec![frame.items()];
@@ -138,7 +139,8 @@ impl Slots<'_> {
         let offsets = &self.grid.offsets[level][elements.start..=elements.end];
         let size = self.grid.shape[level + 1];
         let innermost = level + 2 == self.blocks.len();
-        // Returns the first kept child of a list, and the bytes of the kept children in its slots.
+        // Returns the first element of a list after truncation, and the range of bytes that the remaining
+        // elements fill in the slots of the list.
         let locate = |[start, end]: [u32; 2]| {
             let (start, end) = (start as usize, end as usize);
             let kept = (end - start).min(size);

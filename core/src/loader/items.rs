@@ -22,7 +22,8 @@ pub struct Item {
 #[derive(Debug)]
 pub(super) struct EpochItems {
     pub(super) bases: Bases,
-    /// For stepped windows: the base (see [`Bases`]) and the index of the window of every item.
+    /// For every item, the index of its row or label (see [`Bases`]), and the index of the window within
+    /// this row or label. `None` if windows are not stepped, because item `i` then belongs to row or label `i`.
     windows: Option<(Vec<u32>, Vec<u32>)>,
 }
 
@@ -35,12 +36,12 @@ pub(super) enum Bases {
     Cuts(Cuts),
 }
 
-/// Rows that end early, as columns.
+/// Rows that end early: entry `i` of `rows` and of `ends` describes row `i`.
 #[derive(Debug, Default)]
 pub(super) struct Cuts {
-    /// Index of the row over all shards.
+    /// Index of the row, counted over all shards.
     pub(super) rows: Vec<u32>,
-    /// Number of elements of axis 1 before the end.
+    /// Number of elements of axis 1 that the row keeps, from its start.
     pub(super) ends: Vec<u32>,
 }
 

@@ -28,7 +28,7 @@ impl EpochPlan {
             };
             let tensor = tensor.map_err(|e| match e {
                 Error::Invalid(m) => {
-                    Error::invalid(format!("batch {batch}: {:?}: {m}", output.name))
+                    Error::invalid(format!("batch {batch}, tensor {:?}: {m}", output.name))
                 }
                 e => e,
             });

@@ -324,10 +324,11 @@ impl Loader {
         let plan = EpochPlan::from_items(Arc::clone(&self.inner), epoch, items)?;
         Epoch::new(plan, 0, None)
             .next()
-            .unwrap_or_else(|| Err(Error::invalid("the epoch has no batch")))
+            .unwrap_or_else(|| Err(Error::invalid("internal error: the given items make no batch")))
     }
 
-    /// Returns the pool that builds batches, and whether it is the caller's; `None` to use no pool.
+    /// Returns the pool that builds batches, and whether the caller provided the pool. Returns `None` if the
+    /// thread that requests a batch builds it.
     fn start_threads(&self) -> Result<Option<(Arc<ThreadPool>, bool)>> {
         let options = &self.inner.options;
         if let Some(pool) = &options.pool {

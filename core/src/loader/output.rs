@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub(super) struct TensorOutput {
     pub(super) name: Arc<str>,
-    /// Axis of the elements of the tensor, in the source or in its facts.
+    /// Axis of the elements of the tensor: an axis of the facts if `facts` is set, else of the source.
     pub(super) axis: usize,
     pub(super) dtype: DType,
     pub(super) what: TensorContent,
@@ -33,12 +33,12 @@ pub(super) enum TensorContent {
     PositionIds,
     /// Whether an element of axis 1 is a fact that is prepended to the sequence.
     Fact,
-    /// True at as many first elements of axis 1 as there are prepended facts, even with left
-    /// padding.
+    /// True at the first `n` slots of axis 1 if `n` facts are prepended, even if padding on the
+    /// left fills these slots.
     Leading,
     /// One value per event, written at the first measurement of the event; 0 elsewhere.
     Spread,
-    /// Index of the first event of the item; for `EndEvent`, of the event after its last event.
+    /// Index of the first event of the item. `EndEvent` is the index after the last event of the item.
     FirstEvent,
     EndEvent,
     /// Number of windows of the row or label that the item is a window of.

@@ -81,7 +81,7 @@ impl EpochPlan {
         plan
     }
 
-    /// Sorts each run of `pool` items by the length of their windows; the sort is stable.
+    /// Sorts every `pool` consecutive items of `order` by the length of their windows; the sort is stable.
     fn sort_pools(&self, order: &mut [u32], pool: usize) {
         let mut keys: Vec<(u32, u32, u32)> = Vec::new();
         for part in order.chunks_mut(pool) {
@@ -128,7 +128,7 @@ impl EpochPlan {
         })
     }
 
-    /// Returns the range of the items of a batch in the order of the items.
+    /// Returns the range of a batch in the order of the items; empty if there is no such batch.
     fn positions(&self, batch: usize) -> Range<usize> {
         if batch >= self.num_batches() {
             return 0..0;

@@ -23,7 +23,7 @@ pub(super) struct Shelf {
 #[derive(Debug)]
 struct ShelfBlock {
     block: MemoryBlock,
-    /// Length of the prefix, in bytes, that contains only padding outside the written slots.
+    /// Number of bytes from the start of the block in which all slots but the `written` ones are padding.
     padded: usize,
     written: Option<Arc<Grid>>,
 }
@@ -89,8 +89,8 @@ impl ShelfBlock {
         self
     }
 
-    /// Writes padding to the first `len` bytes and to all slots written by the last batch, unless
-    /// `next` has values in the same slots.
+    /// Makes the first `len` bytes padding, except for the slots of `next`. If `next` has values in the
+    /// same slots as the last batch, these slots keep the old values, which the next batch overwrites.
     fn clear(&mut self, shelf: &Shelf, len: usize, next: &Grid) {
         let bytes = self.block.as_mut_slice();
         if let Some(grid) =
@@ -171,8 +171,8 @@ impl LentBlock {
     }
 
     /// Converts the block to a buffer, which returns the block to its pool when the last clone is
-    /// dropped. `grid` describes the slots with values; without a grid, the block must never be
-    /// used for padding.
+    /// dropped. `grid` describes the slots with values, which the next batch clears; `None` is for
+    /// tensors without padding, whose blocks are always overwritten completely.
     pub(super) fn into_buffer(mut self, grid: Option<&Arc<Grid>>) -> Buffer {
         if let Some(used) = &mut self.used {
             used.written = grid.cloned();
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn capacity_to_grow_costs_no_memory() {
         const MB: usize = 1 << 20;
-        // Mapped blocks have up to four times the length, or the largest size.
+        // Mapped blocks have four times the length, but not more than the largest size.
         assert_eq!(choose_capacity(2 * MB, usize::MAX), 8 * MB);
         assert_eq!(choose_capacity(2 * MB, 5 * MB), 5 * MB);
         assert_eq!(choose_capacity(MB, usize::MAX), 4 * MB);

@@ -51,7 +51,7 @@ pub(super) struct SourceShard {
     pub(super) rows: usize,
     pub(super) layouts: Vec<Layout>,
     pub(super) values: Vec<ColumnValues>,
-    /// If axis 1 has measurements: the events that they belong to.
+    /// The events that the measurements on axis 1 belong to; `None` if axis 1 has no measurements.
     pub(super) timeline: Option<Timeline>,
 }
 
@@ -131,7 +131,7 @@ impl LoaderSource {
 
     /// Returns the shard of a row, and the index of the row within the shard.
     pub(super) fn locate_row(&self, row: usize) -> (usize, usize) {
-        // Empty shards start at the same row as the next shard, so take the last such shard.
+        // An empty shard starts at the same row as the next shard, so take the last shard that starts there.
         let shard = self.firsts.partition_point(|first| *first <= row).saturating_sub(1);
         (shard, row - self.firsts[shard])
     }
@@ -289,7 +289,7 @@ fn unify_column(
             .ok_or_else(|| {
                 Error::type_of(
                     format!("{what} of shard {i}"),
-                    format!("{target}, as in the earlier shards, or a number type with which it has a common type"),
+                    format!("{target}, as in the earlier shards, or a number type that has a common type with {target}"),
                     found,
                 )
             })?;
@@ -374,7 +374,7 @@ impl ColumnValues {
         }
         if let Some(nulls) = &nulls {
             if !fits {
-                // The value in a null slot may not fit, so convert only the valid values.
+                // Only the value under a null may not have fit, so convert again, and only the valid values.
                 fits = self.convert.is_none_or(|convert| {
                     nulls.valid_indices().all(|i| {
                         let (from, to) = (i * self.stored, i * self.size);
@@ -411,7 +411,7 @@ pub(super) struct RowScratch {
     values: Vec<u8>,
 }
 
-/// Returns the first `len` bytes of a buffer, unspecified, and grows the buffer if necessary.
+/// Returns the first `len` bytes of a buffer, with unspecified content; grows a buffer that is shorter.
 pub(super) fn resize_buffer(bytes: &mut Vec<u8>, len: usize) -> &mut [u8] {
     if bytes.len() < len {
         bytes.resize(len, 0);

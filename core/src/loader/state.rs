@@ -13,7 +13,7 @@ pub(super) struct LoaderState {
     pub(super) source: LoaderSource,
     pub(super) options: LoaderOptions,
     pub(super) items: EpochItems,
-    /// Values to predict, one per base of the items.
+    /// Columns to predict, with one value per row or label that items are windows of.
     pub(super) targets: Vec<LoaderTarget>,
     pub(super) outputs: Vec<TensorOutput>,
     /// Largest size that each axis of a padded batch can have.

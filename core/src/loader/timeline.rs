@@ -16,15 +16,16 @@ use crate::with_offsets;
 pub(super) struct Timeline {
     rows: Layout,
     events: Offsets,
-    /// One number per event, if there are any.
+    /// One number per event; `None` if the shard has no such numbers.
     values: Option<ScalarBuffer<f32>>,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct EventSpan {
-    /// Index in the shard of the first event.
+    /// Index of the first event of the span in the shard.
     pub(super) first: usize,
-    /// Indices of the events, from the first event of the row on; empty without measurements.
+    /// Indices of the events of the span, counted from the first event of the row; empty without
+    /// measurements.
     pub(super) of_row: Range<usize>,
 }
 
@@ -40,7 +41,7 @@ impl Timeline {
             (values.as_ref().map_or(events.lists(), |v| v.len()), rows.children());
         if events.lists() != expected || found != expected {
             return Err(Error::invalid(format!(
-                "the rows have {expected} events, but there are {} lists of measurements and {found} event values; the numbers must be equal",
+                "the rows have {expected} events, but there are {} lists of measurements and {found} event values; give one list and one value per event",
                 events.lists()
             )));
         }

@@ -14,7 +14,7 @@ pub(super) struct RowWindows {
     sampling: Sampling,
     /// Whether the last stepped window is shifted back to full length instead of being shortened.
     full: bool,
-    /// Number of prepended facts above the maximum length of a window; 0 if the facts fit.
+    /// Number of prepended facts beyond the maximum length of a window; 0 if all facts fit the window.
     over: usize,
 }
 

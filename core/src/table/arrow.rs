@@ -53,7 +53,7 @@ pub(crate) fn assemble_table(
                             right_len: layout.length(list),
                         });
                     }
-                    // A uniform axis must be uniform in all columns; otherwise keep its offsets.
+                    // An axis stays uniform only if all columns have it as uniform; otherwise store offsets.
                     if layout.is_ragged() && !kept.is_ragged() {
                         axes[level] = (layout.clone(), i);
                     }
@@ -467,7 +467,7 @@ impl RaggedTable {
         self.axis_name(axis).map_or_else(|| format!("axis{axis}"), str::to_owned)
     }
 
-    /// Returns the validity of the lists of an axis, or an error if the columns below disagree.
+    /// Returns the validity of the lists of an axis, or an error if a list is null in only some columns.
     fn common_nulls(&self, axis: usize) -> Result<Option<NullBuffer>> {
         let mut below = self.columns().iter().filter(|c| c.axis() >= axis);
         let Some(first) = below.next() else { return Ok(None) };

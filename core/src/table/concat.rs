@@ -47,7 +47,7 @@ impl RaggedTable {
         }
         let rows =
             tables.iter().try_fold(0usize, |sum, t| sum.checked_add(t.num_rows())).ok_or_else(
-                || Error::invalid("too many rows to count in 64 bits; join fewer tables"),
+                || Error::invalid("the tables have more rows in total than 64 bits can count; concatenate fewer tables"),
             )?;
         let name =
             |axis: usize| tables.iter().find_map(|t| t.axis_name(axis)).map(Arc::<str>::from);
@@ -132,7 +132,7 @@ pub(crate) fn join_layouts(layouts: &[&Layout]) -> Result<Layout> {
         .iter()
         .try_fold(0usize, |sum, l| sum.checked_add(l.children()))
         .filter(|t| i64::try_from(*t).is_ok())
-        .ok_or_else(|| Error::invalid("more than 2^63 - 1 elements in total; join fewer tables"))?;
+        .ok_or_else(|| Error::invalid("the tables have more than 2^63 - 1 elements on one axis in total; concatenate fewer tables"))?;
     let large = layouts.iter().any(|l| matches!(l, Layout::Ragged(Offsets::I64(_))));
     Ok(if large || i32::try_from(total).is_err() {
         Offsets::I64(chain_offsets(layouts, lists)?).into()
@@ -141,7 +141,7 @@ pub(crate) fn join_layouts(layouts: &[&Layout]) -> Result<Layout> {
     })
 }
 
-/// Concatenates the offsets of all layouts; the caller ensures that the last one fits `B`.
+/// Concatenates the offsets of all layouts; the caller ensures that the last offset fits `B`.
 fn chain_offsets<B: OffsetSizeTrait>(layouts: &[&Layout], lists: usize) -> Result<OffsetBuffer<B>> {
     fn push<A: OffsetSizeTrait, B: OffsetSizeTrait>(out: &mut Vec<B>, end: usize, o: &[A]) {
         let base = o[0].as_usize();
@@ -165,7 +165,7 @@ fn join_columns(tables: &[RaggedTable], name: &str) -> Result<Column> {
         target = promote_types(&target, part.data_type()).ok_or_else(|| {
             Error::type_of(
                 format!("column {name:?} of table {i}"),
-                format!("a type that has a common type with {target}; cast one of them"),
+                format!("a type that has a common type with {target}, the type of this column in the earlier tables (cast one of the columns)"),
                 part.data_type(),
             )
         })?;

@@ -48,7 +48,7 @@ impl Picks {
         }
     }
 
-    /// Returns the layout of the selected lists over `children`; `None` is an empty list.
+    /// Returns the layout of the selected lists over `children`; a hole (`None`) becomes an empty list.
     fn select_layout(&self, layout: &Layout, children: &Self) -> Result<Layout> {
         match (self, children) {
             (Self::Ranges(r), Self::Ranges(below)) => gather_layout(layout, r, below),
@@ -71,7 +71,8 @@ impl Picks {
         }
     }
 
-    /// Returns the validity of the selected lists; `None` is null.
+    /// Returns the validity of the selected elements, in which a hole (`None`) is null. Returns `None` if no
+    /// element is null.
     fn nulls(&self, nulls: Option<&NullBuffer>) -> Option<NullBuffer> {
         match self {
             Self::Ranges(r) => nulls.map(|n| match &r[..] {
@@ -99,9 +100,9 @@ pub(super) enum Parents {
 impl RaggedTable {
     /// Selects elements of axis `axis` with everything below them.
     ///
-    /// `picks[0]` selects on `axis`. Each further entry selects on the next axis, one element below
-    /// each element of the previous entry; these axes are dropped, and their columns move to axis
-    /// `axis`. The caller ensures that `over` and `picks` fit each other and the table.
+    /// `picks[0]` selects on `axis`, `picks[1]` on `axis + 1` and so on. Each entry after `picks[0]` selects
+    /// one element below each element of the entry before; the axes of these entries are dropped, and their
+    /// columns move to axis `axis`. The caller ensures that `over` and `picks` fit each other and the table.
     pub(super) fn gather_axis(&self, axis: usize, over: Parents, picks: &[Picks]) -> Result<Self> {
         let merged = picks.len().saturating_sub(1);
         let Some(last) = picks.last() else { return Ok(self.clone()) };

@@ -106,7 +106,7 @@ impl RaggedTable {
                     let what = format!("key {k:?}");
                     return Err(Error::type_of(
                         what,
-                        "one value per row, not a list or struct",
+                        "a column with one value per row, not lists or structs",
                         list.data_type(),
                     ));
                 }
@@ -150,7 +150,8 @@ impl RaggedTable {
         let mut found = found.into_iter().peekable();
         let mut level = 0;
         while let Some(runs) = found.next() {
-            // A run starts at the row of its key value; its first inner run (or row) is its offset.
+            // A run (rows with equal key values) becomes a list. The key value is at the first row of the run;
+            // the offset of the list is the index of the first run of the next key (or row) in the run.
             let (layout, at): (Layout, ArrayRef) = match found.peek_mut() {
                 Some(inner) => {
                     let mut first = std::mem::take(&mut inner.first);
@@ -258,7 +259,7 @@ impl RaggedTable {
                 }
                 Layout::Uniform { size, lists } => (1..=*lists).map(|i| i * size).collect(),
             };
-            // Ends of the lists of this axis, counted in innermost elements.
+            // The end of each list of this axis, as a number of innermost elements.
             let own = match &ends {
                 None => own,
                 Some(inner) => {
@@ -280,7 +281,8 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// Returns, for every axis, the element in each long row; null below an empty list.
+    /// Returns, for every axis, the index of the element in each row of the long table; null on the axes below
+    /// an empty list.
     fn element_positions_with_gaps(&self) -> Result<Vec<UInt64Array>> {
         let mut levels: Vec<Vec<Option<u64>>> =
             vec![(0..self.num_rows() as u64).map(Some).collect()];

@@ -20,12 +20,13 @@ const ROWS_PER_TASK: usize = 1 << 18;
 /// Order of key values: ascending, nulls first.
 pub(super) const ORDER: SortOptions = SortOptions { descending: false, nulls_first: true };
 
-/// Runs of one key, each within a run of the previous key.
+/// Runs of one key: ranges of rows in which this key and all previous keys have equal values.
 #[derive(Debug)]
 pub(super) struct KeyRuns<O> {
     /// First row of every run.
     pub(super) starts: Vec<O>,
-    /// For every run of the previous key, the index of the first of these runs within it.
+    /// Index (in `starts`) of the first run of this key in every run of the previous key; empty for the first
+    /// key.
     pub(super) first: Vec<O>,
 }
 
@@ -36,8 +37,8 @@ pub(super) struct Descent {
     pub(super) row: usize,
 }
 
-/// Returns the runs of every key, outermost first, or the first row that is out of order.
-/// Reads every column once. `O` must be able to hold the number of rows.
+/// Returns the runs (ranges of rows with equal values) of every key, outermost first, or the first row that is
+/// out of order. Reads every column once. `O` must be able to hold the number of rows.
 pub(super) fn find_runs<O: OffsetSizeTrait + Send>(
     keys: &[ArrayRef],
 ) -> Result<std::result::Result<Vec<KeyRuns<O>>, Descent>> {
@@ -148,8 +149,9 @@ fn find_other_runs<O: OffsetSizeTrait>(
     Ok(split_runs(n, &changes, outer, |i| compare(i, i - 1) == Ordering::Less))
 }
 
-/// Returns the runs, which start where the key changes and where a run of the previous key starts,
-/// and the first row that descends within a run of the previous key.
+/// Returns the runs of a key, which start where the key changes and where a run of the previous key starts.
+/// Also returns the first row with a smaller key than the row before it in the same run of the previous key;
+/// `None` if there is none.
 fn split_runs<O: OffsetSizeTrait>(
     n: usize,
     changes: &[O],

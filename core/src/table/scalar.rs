@@ -1,4 +1,4 @@
-//! [`Scalar`]: the value of a column whose only axis an integer index dropped.
+//! [`Scalar`]: the value that remains of a column of axis 0 after an integer index takes one row.
 
 use std::sync::Arc;
 
@@ -104,7 +104,8 @@ impl RaggedTable {
         self.names().map(str::to_owned).chain(scalars).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns an error if the table has scalars; `what` names the target that cannot hold them.
+    /// Returns an error if the table has scalars; `what` names the file, batch or shard that
+    /// cannot hold scalars.
     pub(crate) fn refuse_scalars(&self, what: &str) -> Result<()> {
         if self.scalars.is_empty() {
             return Ok(());

@@ -24,7 +24,7 @@ pub struct SortKey {
     pub column: String,
     /// Sorts in descending order.
     pub descending: bool,
-    /// Sorts nulls before all values, otherwise after them, in either direction.
+    /// Whether nulls sort before all values instead of after all values; `descending` does not change this.
     pub nulls_first: bool,
 }
 

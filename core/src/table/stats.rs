@@ -116,7 +116,7 @@ pub struct ColumnStats {
     pub name: String,
     /// Axis of the column.
     pub axis: usize,
-    /// Promoted type of the values in all tables.
+    /// Common type to which the values of all tables are promoted.
     pub data_type: DataType,
     /// Number of values, nulls and NaN included.
     pub values: u64,
@@ -169,7 +169,7 @@ impl TableStats {
     /// Adds a table.
     ///
     /// # Errors
-    /// When its columns or axes differ from the earlier tables, or types cannot be promoted.
+    /// When columns or axes differ from the earlier tables, or the types of a column have no common type.
     pub fn push(&mut self, table: &RaggedTable) -> Result<()> {
         if self.tables == 0 {
             self.names = (0..table.ndim()).map(|a| table.axis_name(a).map(str::to_owned)).collect();

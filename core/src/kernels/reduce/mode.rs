@@ -19,7 +19,8 @@ pub(super) fn reduce_mode(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayR
     if leaves.data_type().is_null() {
         return Ok(Arc::new(NullArray::new(task.groups.len())));
     }
-    // The comparison of canonical floats finds both zeros equal, and all NaN equal and greatest.
+    // Canonical floats have no -0 and only one NaN, so comparisons find both zeros equal, and all NaN
+    // equal and greatest.
     let leaves = canonical_floats(leaves)?;
     let lists = task.groups.gather_leaves(&leaves)?;
     let chosen = choose_modes(&lists)?;

@@ -95,9 +95,9 @@ fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
     ) -> Result<ArrayRef> {
         let valid = rank_valid(leaves);
         let flat = leaves.as_primitive::<T>().values();
-        // Groups without a valid leaf have the value 0 under a null.
+        // A group without a valid leaf gives a null, whose value slot holds 0.
         let (found, nulls) = match (&task.groups, &valid) {
-            // Every slot of stacked lists has a leaf, so no result is null if no leaf is.
+            // Each result of stacked lists has one leaf or more, so without null leaves no result is null.
             (LeafGroups::Stacked(stacked), None) => {
                 (stacked.fold::<Extreme<T::Native, W>, _>(flat, None, Ordered::one_zero)?, None)
             }
@@ -130,7 +130,7 @@ fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
             let widened = cast(leaves, &DataType::UInt8)?;
             cast(&fold_native::<W, UInt8Type>(&widened, task)?, given)?
         }
-        // Dates, times and decimals have the order of their integers.
+        // Dates, times and decimals are stored as integers in the same order, so fold the integers.
         t if native_int(t) == Some(DataType::Int32) => reinterpret_values(
             &fold_native::<W, Int32Type>(&same(&DataType::Int32)?, task)?,
             given,

@@ -26,19 +26,20 @@ use crate::error::Result;
 use crate::kernels::bits::{Rank, for_avx2};
 use crate::with_offsets;
 
-/// Lists of the innermost axis, and the slot (element of the result) that each of their leaves belongs to.
-/// The leaves of a slot keep their order.
+/// Lists of the innermost axis, and the slot of each leaf: the element of the result that the leaf belongs
+/// to. The leaves of a slot keep their order.
 pub(in crate::kernels) struct StackedLists {
-    /// The reduced axis and all axes below it; the last one has the lists of leaves.
+    /// The reduced axis and all axes below it. The lists of leaves are the lists of the last one.
     levels: Vec<ListAxis>,
-    /// Slot of the first leaf of each list; `None` if the lists are the elements of the reduced axis,
-    /// because `slots` then determines the starts.
+    /// Slot (element of the result) of the first leaf of each list. `None` if each element of the reduced axis
+    /// is one list of leaves: all lists of a reduced list then start at the same slot, known from `slots`.
     starts: Option<Vec<usize>>,
     /// The innermost lists of the result.
     slots: Layout,
 }
 
-/// Returns the levels of the result of a reduction along an outer axis, and the slots of the leaves.
+/// Returns the list axes of the result of a reduction along an outer axis, and for each leaf the slot (element
+/// of the result) that the leaf belongs to.
 pub(super) fn stack_lists(
     array: &RaggedArray,
     axis: usize,
@@ -125,7 +126,8 @@ impl StackedLists {
         }
     }
 
-    /// Returns, for each list of leaves, the index of its element along the reduced axis.
+    /// Returns, for each list of leaves, the element of the reduced axis that contains the list, as an index
+    /// within the reduced list.
     fn list_positions(&self) -> Vec<usize> {
         let mut along = Vec::new();
         for (depth, level) in self.levels.iter().enumerate() {
@@ -246,7 +248,8 @@ impl StackedLists {
             }
             return counts;
         }
-        // Counts each list at its last slot only; the reverse running sum below adds it to the earlier slots.
+        // Counts each list only at the slot of its last leaf. The running sum from the end, below, then adds
+        // the list to the slots of its other leaves.
         fn count_ends<O: OffsetSizeTrait>(offsets: &[O], starts: &[usize], counts: &mut [usize]) {
             for (pair, start) in offsets.windows(2).zip(starts) {
                 let n = (pair[1] - pair[0]).as_usize();
@@ -274,7 +277,7 @@ impl StackedLists {
         counts
     }
 
-    /// Returns the leaves ordered by slot, with one list of leaves per slot.
+    /// Returns the leaves ordered by slot (element of the result), with one list of leaves per slot.
     pub(super) fn gather_stacked(&self) -> Result<Gathered> {
         let counts = self.counts(None);
         let offsets = Offsets::from_lengths(counts.iter().copied())?;
@@ -301,13 +304,14 @@ impl StackedLists {
 }
 
 impl StackedLists {
-    /// Returns the indices of the leaves ordered by slot, and one list of leaves per slot.
+    /// Returns the indices of the leaves ordered by slot (element of the result), and one list per slot.
     pub(in crate::kernels) fn order_by_slot(&self) -> Result<(UInt64Array, Layout)> {
         let gathered = self.gather_stacked()?;
         Ok((gathered.order, gathered.lists.layout().clone()))
     }
 
-    /// Returns, for every leaf, the index of the leaf of the same slot `n` elements before it along the axis.
+    /// Returns, for every leaf, the index of the leaf that contributes to the same result and lies `n` elements
+    /// before it along the reduced axis (after it for a negative `n`); `None` if there is no such leaf.
     pub(in crate::kernels) fn shift_leaves(&self, n: i64) -> Result<Vec<Option<u64>>> {
         let Gathered { order, along, lists } = self.gather_stacked()?;
         let distance = usize::try_from(n.unsigned_abs()).unwrap_or(usize::MAX);
@@ -337,8 +341,8 @@ pub(super) struct Gathered {
     pub(super) lists: ListAxis,
 }
 
-/// Folds lists into `states`, which has [`LANES`] more elements than there are slots, because the last
-/// leaves of a list are processed together with leaves after it, which are masked.
+/// Folds lists into `states`. `states` has [`LANES`] more elements than the result, because the last leaves of
+/// a list are processed together with leaves of the next list, which are masked.
 #[inline(always)]
 fn fold_lists_into<F: Fold>(
     inner: &Layout,

@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::kernels::bits::{BitWords, Rank};
 use crate::kernels::native::dispatch_native;
 
-/// The leaf chosen for each list, as an index into all leaves.
+/// The leaf chosen for each list, as an index into all leaves; `None` for a list without valid leaves.
 pub(super) type Chosen = Vec<Option<usize>>;
 
 pub(super) fn pick_first_last(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
@@ -65,7 +65,7 @@ pub(super) fn extreme_by_comparison<W: MinOrMax>(
     take_chosen(leaves, &lists, &chosen)
 }
 
-/// Takes the chosen leaves; null for lists without one.
+/// Takes the chosen leaf of each list; null for a list without a chosen leaf.
 pub(super) fn take_chosen(
     leaves: &ArrayRef,
     lists: &GroupLists,
@@ -106,7 +106,7 @@ fn last_valid(valid: BitWords<'_>, list: Range<usize>) -> Option<usize> {
     None
 }
 
-/// Chooses the first minimum or maximum of each list; the first NaN of floats, if any.
+/// Chooses the first minimum or maximum of each list, or the first NaN of a list that has NaN.
 fn choose_extremes<W: MinOrMax>(lists: &GroupLists) -> Result<Chosen> {
     dispatch_native!(
         &lists.leaves,
@@ -116,7 +116,7 @@ fn choose_extremes<W: MinOrMax>(lists: &GroupLists) -> Result<Chosen> {
     )
 }
 
-/// Finds the extreme value of each list with SIMD, then its first index.
+/// Finds the minimum or maximum of each list with SIMD, then the first leaf with this value.
 fn choose_typed_extremes<T, W: MinOrMax>(leaves: &ArrayRef, level: &ListAxis) -> Result<Chosen>
 where
     T: ArrowPrimitiveType<Native: Ordered>,
@@ -151,7 +151,7 @@ where
     }))
 }
 
-/// Finds the first value for which `is` holds. Tests eight values at a time.
+/// Returns the index of the first value for which `is` holds, or `None`. Tests eight values at a time.
 #[inline(always)]
 fn find_first<T: Copy>(values: &[T], is: impl Fn(T) -> bool) -> Option<usize> {
     let (eights, rest) = values.as_chunks::<8>();

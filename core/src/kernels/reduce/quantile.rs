@@ -143,7 +143,8 @@ fn for_each_typed_list<T>(
     }
 }
 
-/// Returns the index below a quantile and the fraction of the step to the next index.
+/// Locates the `q` quantile of `n` sorted values: returns the index of the value at or before the quantile,
+/// and the fraction (0 to 1) of the way from there to the next value.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -161,7 +162,7 @@ fn interpolate_linear(low: f64, high: f64, share: f64) -> f64 {
     if share == 0.0 || low == high {
         return low;
     }
-    // Start from the nearer neighbor, as NumPy does, so that both ends are exact.
+    // Interpolate from the nearer neighbor, as NumPy does, so that shares of 0 and 1 give exact results.
     let step = high - low;
     if step.is_infinite() {
         return low * (1.0 - share) + high * share;
@@ -169,7 +170,7 @@ fn interpolate_linear(low: f64, high: f64, share: f64) -> f64 {
     if share >= 0.5 { high - step * (1.0 - share) } else { low + step * share }
 }
 
-/// Selects a quantile without sorting all values.
+/// Returns a quantile without sorting all values; `None` if there are no values.
 fn select_quantile(values: &mut [f64], q: f64) -> Option<f64> {
     if values.is_empty() {
         return None;

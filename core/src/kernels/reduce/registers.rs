@@ -179,7 +179,8 @@ unsafe fn load_8_doubles(mask: u8, values: *const f64) -> __m512d {
     unsafe { _mm512_maskz_mov_pd(mask, _mm512_loadu_pd(values)) }
 }
 
-/// Number of valid values per lane as a `u8`, which callers read after at most 255 lists.
+/// Number of valid values per lane. Callers read and reset the counts after at most 255 lists, because a count
+/// is a `u8`.
 #[derive(Clone, Copy)]
 pub(super) struct LaneCounts(__m512i);
 
@@ -308,14 +309,15 @@ impl<W: MinOrMax> Singles<W> {
             let (x, y) = (_mm512_shuffle_ps::<0x88>(a, e), _mm512_shuffle_ps::<0xdd>(a, e));
             let all = best_singles::<W>(x, y);
             let all = best_singles::<W>(all, _mm512_permute_ps::<0xb1>(all));
-            // The results of the first four lists are lane 0 of each quarter, the others lane 2.
+            // Lane 0 of the quarters has the results of the first four lists, lane 2 those of the last four.
             let order = _mm512_setr_epi32(0, 4, 8, 12, 2, 6, 10, 14, 0, 0, 0, 0, 0, 0, 0, 0);
             transmute(_mm512_castps512_ps256(_mm512_permutexvar_ps(order, all)))
         }
     }
 }
 
-/// Combines neighboring 128-bit quarters of each register; the result has two quarters of each.
+/// Combines neighboring 128-bit quarters of `a` and of `b`. The result has two quarters from `a`, then two
+/// from `b`.
 #[inline(always)]
 unsafe fn combine_quarters<W: MinOrMax>(a: __m512, b: __m512) -> __m512 {
     // SAFETY: the caller runs on a CPU with AVX-512.

@@ -31,9 +31,9 @@ pub(super) struct Runs {
 }
 
 pub(super) struct ListRun {
-    /// Number of lists up to the end of the run.
+    /// Number of lists in this run and all runs before it.
     pub(super) lists: usize,
-    /// Number of result slots up to the end of the run.
+    /// Number of slots (elements of the result) of this run and all runs before it.
     pub(super) slots: usize,
 }
 
@@ -128,7 +128,7 @@ trait StackFold<const COUNTED: bool> {
     /// Folds the leaves `at..end`, at most `WIDTH` of them, into the slots.
     fn fold_slots(&self, slots: Self::Slots, at: usize, end: usize) -> Self::Slots;
     fn states(slots: Self::Slots) -> Self::States;
-    /// Returns the number of leaves of every slot, if they are counted, and resets the counts.
+    /// Returns the number of leaves counted in every slot (meaningful if `COUNTED`), and resets the counts.
     fn counts(&self, slots: &mut Self::Slots) -> Self::Counts;
 }
 
@@ -290,7 +290,7 @@ fn fold_runs<V: StackFold<COUNTED>, O: OffsetSizeTrait, R: Copy + Default, const
 ) -> Folded<R> {
     let slots = runs.last().map_or(0, |run| run.slots);
     let mut out = Folded::new_zeroed(slots, if COUNTED { slots } else { 0 });
-    // Next leaf and end of each list that is longer than the slots of this pass.
+    // For each list that continues in the next pass: its next leaf, and its end.
     let mut longer: Vec<(usize, usize)> = Vec::new();
     let base = offsets[0].as_usize();
     let mut ends = &offsets[1..];

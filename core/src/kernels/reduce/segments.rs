@@ -123,7 +123,7 @@ trait ListFold {
     fn empty(&self) -> Self::Part;
     /// Folds the leaves `at..end`, at most one chunk.
     fn fold_chunk(&self, at: usize, end: usize) -> FoldedChunk<Self::Part>;
-    /// Combines `part` with `before` if `more` is set, without a branch.
+    /// Returns `part` combined with `before` if `more` is set, otherwise `part`; does not branch.
     fn combine_if(part: Self::Part, before: Self::Part, more: bool) -> Self::Part;
     /// Folds the lanes of each of eight lists down to one accumulator.
     fn reduce_lists(parts: &[Self::Part; LANES]) -> [<Self::Fold as Fold>::Acc; LANES];
@@ -243,8 +243,8 @@ fn fold_list_scalar<F: Fold>(
     acc
 }
 
-/// Prefetches all cache lines of the block that lies one prefetch distance after the block at `at`. One
-/// line per list is not enough if all lists have the same length.
+/// Prefetches all cache lines of the block that lies one prefetch distance after the block at `at`.
+/// One line per block is not enough: with lists of equal length, it always misses the same part of a list.
 #[inline(always)]
 pub(super) fn prefetch_block<T, const WIDTH: usize>(flat: &[T], at: usize) {
     for line in 0..(WIDTH * size_of::<T>()).div_ceil(LINE) {
@@ -386,7 +386,7 @@ pub(super) fn pad_tail<F: Fold, const N: usize>(values: &[F::In]) -> [F::In; N] 
     few
 }
 
-/// Returns the accumulators of the values whose bit is set, in groups of eight lanes.
+/// Pushes the values whose bit is set to new accumulators: one per value, in groups of eight lanes.
 #[inline(always)]
 fn push_half<F: Fold>(values: &[F::In; HALF], bits: u64) -> [[F::Acc; LANES]; HALF / LANES] {
     let none = [F::START; LANES];
@@ -428,8 +428,8 @@ pub(super) fn push_masked<F: Fold>(
     chunk: &[F::In; LANES],
     bits: u64,
 ) -> [F::Acc; LANES] {
-    // The bits are as wide as most values, so that the lane comparison has the same width. All comparisons
-    // precede the selects and compare with the bit itself, so that both compile to vector instructions.
+    // The bits are as wide as most values, so that the lane comparison has the same width. Comparisons and
+    // selects compile to vector instructions if all comparisons come first and compare with the bit itself.
     #[expect(clippy::cast_possible_truncation, reason = "only eight bits are used")]
     let bits = bits as u32;
     let there = [
@@ -512,7 +512,7 @@ mod tests {
     use super::*;
     use crate::array::Offsets;
 
-    /// Draws lists around the widths of registers and words, in any number of runs.
+    /// Draws random lists with lengths close to the widths of registers and words, in any number of runs.
     fn shapes(rng: &mut ChaCha8Rng) -> (Vec<i32>, Vec<ListRun>) {
         let (mut offsets, mut runs) = (vec![rng.random_range(0..5)], Vec::new());
         let (mut lists, mut slots) = (0, 0);
@@ -579,7 +579,7 @@ mod tests {
                 assert_eq!(shown(found), lists);
                 let found = fold_portable::<F, _, _, true>(&flat, valid, &offsets, pair);
                 assert_eq!(shown(found), lists);
-                // The lists of each run, stacked.
+                // Expected result of stacking the lists of each run: one fold per leaf position.
                 let (mut first, mut done, mut slots) = (0, 0, Vec::new());
                 for run in &ends {
                     for place in 0..run.slots - done {

@@ -11,11 +11,11 @@ use crate::error::Result;
 use crate::kernels::group::codes::rank_values;
 use crate::kernels::sort::order_keys;
 
-/// Returns the index of the smallest or largest leaf of each window, the first of several; a NaN if there
-/// is one.
+/// Returns the index of the smallest or largest leaf of each window: the first of equal leaves, or a NaN if
+/// the window has NaN. `None` for a null window and a window without valid leaves.
 ///
-/// A queue keeps, in order of value, the leaves that may be the extreme of a later window. Each leaf enters
-/// the queue only once while windows move forward.
+/// A queue keeps the leaves that may be the smallest or largest of a later window, ordered by value. Each leaf
+/// enters the queue only once while windows move forward.
 pub(super) fn find_extremes(
     windows: &Windows,
     leaves: &ArrayRef,
@@ -58,8 +58,8 @@ pub(super) fn find_extremes(
     Ok(found)
 }
 
-/// Returns a key for each leaf. The wanted extreme has the greatest key of the numbers; the key of NaN is
-/// greater still.
+/// Returns a key for each leaf: keys ascend with the leaves if `largest`, else they descend, so that the wanted
+/// leaf has the greatest key. The key of NaN is greater than all others.
 fn comparison_keys(leaves: &ArrayRef, largest: bool) -> Result<Vec<u64>> {
     let mut keys = match (leaves.data_type(), order_keys(leaves)?) {
         (DataType::Null, _) => vec![0; leaves.len()],
@@ -72,7 +72,7 @@ fn comparison_keys(leaves: &ArrayRef, largest: bool) -> Result<Vec<u64>> {
             DataType::Float64 => Some(u64::MAX),
             _ => None,
         };
-        // No float has the key 0, so only NaN gets the key `u64::MAX`.
+        // Inverted keys compare in reverse. No float has the key 0, so only NaN gets the key `u64::MAX`.
         keys.iter_mut().for_each(|key| *key = if nan == Some(*key) { u64::MAX } else { !*key });
     }
     Ok(keys)

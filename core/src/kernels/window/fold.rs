@@ -25,7 +25,8 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// Returns the validity of windows that must have `least` valid leaves; `None` if all have them.
+    /// Returns a validity with a null for every window of fewer than `least` valid leaves; `None` if there is
+    /// no such window.
     pub(super) fn with_values(&self, leaves: &ArrayRef, least: usize) -> Option<NullBuffer> {
         let counts = self.count_values(valid_leaves(leaves).as_ref());
         let enough = NullBuffer::from_iter(counts.iter().map(|n| *n >= least));
@@ -54,7 +55,7 @@ impl Windows {
             }
             other => {
                 return Err(Error::invalid(format!(
-                    "windows do not support {}; build the windows as lists and reduce these",
+                    "the reduction {} cannot be computed over windows directly; build the windows as lists, then reduce the lists",
                     other.name()
                 )));
             }
@@ -80,7 +81,7 @@ impl Windows {
         Ok(Arc::new(Int64Array::try_new(counts.collect(), self.nulls.clone())?))
     }
 
-    /// Tests whether any leaf of each window is true or, if not `any`, whether no leaf is false.
+    /// Returns, for each window, whether any leaf is true (if `any`) or whether no leaf is false (if not).
     fn test_leaves(&self, leaves: &ArrayRef, any: bool) -> Result<ArrayRef> {
         let truths = cast(leaves, &DataType::Boolean)?;
         let truths = truths.as_boolean();
@@ -95,13 +96,13 @@ impl Windows {
         Ok(Arc::new(BooleanArray::new(found, self.nulls.clone())))
     }
 
-    /// Returns the index of the first or last valid leaf of each window.
+    /// Returns the index of the first or last valid leaf of each window; `None` if no leaf is valid.
     fn find_ends(&self, leaves: &ArrayRef, last: bool) -> Vec<Option<usize>> {
         let Some(nulls) = valid_leaves(leaves) else {
             let end = |r: &Range<usize>| if last { r.end - 1 } else { r.start };
             return self.ranges.iter().map(|r| (!r.is_empty()).then(|| end(r))).collect();
         };
-        // Index of the nearest valid leaf at or before each leaf (for `last`), or at or after it.
+        // For each leaf, the index of the nearest valid leaf: at or before it for `last`, else at or after it.
         let mut nearest = vec![None; leaves.len()];
         let mut found = None;
         let mut visit = |i: usize| {

@@ -17,7 +17,7 @@ use crate::kernels::times::{compare_exactly, per_unit};
 
 const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 
-/// Numbers, or times in nanoseconds.
+/// The values of a column of numbers or times, which [`get`](Self::get) converts to comparable integers.
 #[derive(Clone)]
 pub(super) enum Instants {
     /// Integers, and the factor that converts them to nanoseconds (1 for numbers that are not times).
@@ -56,7 +56,7 @@ impl Instants {
         }
     }
 
-    /// Returns an integer that compares like the value.
+    /// Returns value `i` as an integer that compares like the value; times are in nanoseconds.
     #[inline]
     pub(super) fn get(&self, i: usize) -> i128 {
         match self {
@@ -96,7 +96,7 @@ struct End {
     shift: Shift,
 }
 
-/// The times of elements, and the bounds of windows around other times.
+/// The times of the elements of an array, and the start and end of each window.
 pub(super) struct Bounds {
     pub(super) times: Instants,
     low: Option<End>,
@@ -135,7 +135,7 @@ impl Bounds {
         Ok((0..lists.lists()).all(|i| lists.range(i).map(|t| times.get(t)).is_sorted()))
     }
 
-    /// Returns a predicate on element indices: whether the element lies before the window `at`.
+    /// Returns a predicate on element indices: whether the element lies before window number `at`.
     pub(super) fn precedes_window(&self, at: usize) -> impl Fn(usize) -> bool + '_ {
         let end = self.low.as_ref().map(|end| end.from.get_shifted(at, end.shift));
         let closed = matches!(self.closure, Closure::Both | Closure::Left);
@@ -146,7 +146,7 @@ impl Bounds {
         }
     }
 
-    /// Returns a predicate on element indices: whether the element lies in the window `at` or before it.
+    /// Returns a predicate on element indices: whether the element lies in window number `at` or before it.
     pub(super) fn reaches_window(&self, at: usize) -> impl Fn(usize) -> bool + '_ {
         let end = self.high.as_ref().map(|end| end.from.get_shifted(at, end.shift));
         let closed = matches!(self.closure, Closure::Both | Closure::Right);
@@ -173,7 +173,7 @@ fn make_end(at: &ArrayRef, span: Span, floats: bool, before: bool) -> Result<Opt
 
 /// Subtracts or adds months and days like SQL's `at - INTERVAL ..`.
 fn shift_by_calendar(at: &ArrayRef, by: IntervalMonthDayNano, before: bool) -> Result<End> {
-    // Arrow drops the hours of an interval that is added to a date, so they become an exact shift.
+    // Arrow drops the hours of an interval that is added to a date, so the hours become an exact shift.
     let date = matches!(at.data_type(), DataType::Date32 | DataType::Date64);
     let rest = if date { i128::from(by.nanoseconds) } else { 0 };
     let nanoseconds = if date { 0 } else { by.nanoseconds };

@@ -1,6 +1,6 @@
 //! Windows over time: the elements of one list around each time of another list.
 //!
-//! A window has the elements whose times lie between `before` a given time and `after` it. Times of
+//! The window of a time `t` has the elements whose times lie from `t - before` to `t + after`. Times of
 //! different units compare exactly. Lists that are not in ascending order of time are sorted first;
 //! elements with a null time are in no window.
 //!
@@ -51,15 +51,15 @@ pub struct TimeWindow {
     pub before: Span,
     /// How far the window reaches after the time.
     pub after: Span,
-    /// The ends that the window includes.
+    /// Whether the window includes elements exactly at its start, at its end, at both or at neither.
     pub closure: Closure,
 }
 
 /// Returns the elements of every window as a list: one list for each time of `at`.
 ///
 /// `times` has the lists of `array`, or only its outer levels; whole elements of an outer axis are then
-/// selected. `at` has the outer levels of `times`, and a list of times for each innermost list, or one
-/// time. The window of a null time is null, and so are windows over a null list.
+/// selected. `at` has the outer levels of `times`. For each innermost list of `times`, it has a list of times
+/// or, with one level less, one time. The window of a null time is null, and so are windows over a null list.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -295,12 +295,12 @@ impl Target {
         let (levels, axis, given) = (array.axes().len(), times.axes().len(), at.axes().len());
         if axis == 0 || axis > levels {
             return Err(Error::invalid(format!(
-                "the array has {levels} level(s) of lists, but the times of its elements have {axis}; the times need at least one level, and no more than the array"
+                "the array has {levels} level(s) of lists, but the times of its elements have {axis}; give times with at least one level, and no more levels than the array"
             )));
         }
         if given != axis && given + 1 != axis {
             return Err(Error::invalid(format!(
-                "the times of the windows have {given} level(s) of lists, but the times of the elements have {axis}; give windows the same number of levels, or one less"
+                "the times of the windows have {given} level(s) of lists, but the times of the elements have {axis}; give times of windows with the same number of levels, or one less"
             )));
         }
         let (_, times) = share_lists(array, times, axis)?;
@@ -325,7 +325,7 @@ impl Target {
         self.times.axis(self.axis)
     }
 
-    /// Returns which times of `at` belong to each list of elements.
+    /// Returns the range of times in `at` whose windows select from each list of elements.
     fn at_layout(&self) -> Layout {
         match self.at.axes().get(self.axis - 1) {
             Some(lists) => lists.layout().clone(),

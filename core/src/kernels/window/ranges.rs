@@ -11,7 +11,8 @@ use crate::kernels::bits::Rank;
 /// Returns the range of elements of every window, empty for null windows. Elements with a null time must be
 /// last in their list; `times` is the validity of the times.
 ///
-/// For windows at ascending times, both ends only move forward; other ends are found by binary search.
+/// If the windows of a list are in ascending order of time, both ends of the range only move forward. An end
+/// that moves backward is found by binary search.
 pub(super) fn find_ranges(
     bounds: &Bounds,
     lists: &Layout,
@@ -41,8 +42,8 @@ pub(super) fn find_ranges(
     found
 }
 
-/// Returns the first index of `list` for which `before` is false, or its end. Searches in growing steps
-/// from `near`.
+/// Returns the first index of `list` for which `before` is false, or the end of `list` if there is none.
+/// Searches in growing steps from `near`.
 #[inline]
 fn find_end(list: &Range<usize>, near: usize, before: impl Fn(usize) -> bool) -> usize {
     if near > list.start && !before(near - 1) {

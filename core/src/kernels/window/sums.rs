@@ -1,8 +1,9 @@
 //! Exact sums and means of windows from running sums of integers.
 //!
-//! The floats of a list are converted to integers in units of the lowest set bit of any of them. Their
-//! running sums fit 128 bits unless magnitudes differ by more than about 2^70. For other lists, including
-//! lists with NaN and infinities, each window is added separately by
+//! The floats of a list are converted to integers, in units of the lowest bit that is set in any float of the
+//! list. The running sums of these integers fit 128 bits unless the magnitudes of the floats differ by a factor
+//! of more than about 2^70. For other lists, including lists with NaN and infinities, each window is added
+//! separately by
 //! [`ExactSums`](crate::kernels::reduce::exact::ExactSums). Both ways give the same result.
 
 use std::ops::Range;
@@ -37,7 +38,7 @@ impl<'a> WindowSums<'a> {
             return Ok(Arc::new(Float64Array::try_new(sums.into(), nulls)?));
         }
         let sums = self.integer_sums()?.into_iter().enumerate();
-        let too_large = |i: usize| Error::Overflow(format!("sum of window {i}"));
+        let too_large = |i: usize| Error::Overflow(format!("the sum of window {i} overflows"));
         if out.is_unsigned_integer() {
             let sums = sums.map(|(i, n)| u64::try_from(n).map_err(|_| too_large(i)));
             let sums = sums.collect::<Result<Vec<_>>>()?;

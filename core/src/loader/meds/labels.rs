@@ -1,4 +1,5 @@
-//! Reads labels: each has a row of the source and a prediction time, at which its windows end.
+//! Reads labels. A label names a row of the source and a prediction time; the windows of the label
+//! contain no events after this time.
 
 use std::collections::HashMap;
 

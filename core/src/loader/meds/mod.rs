@@ -8,8 +8,8 @@
 //!
 //! # Tensors
 //!
-//! For a batch of `B` items, sequences of up to `L` elements, and events of up to `M` measurements.
-//! `S` is `[B, L]` for sequences of measurements and `[B, L, M]` for sequences of events:
+//! A batch has `B` items with sequences of up to `L` elements. The shape `S` is `[B, L]` for sequences
+//! of measurements, and `[B, L, M]` for sequences of events with up to `M` measurements each:
 //!
 //! | tensor | type | shape | |
 //! |---|---|---|---|

@@ -103,7 +103,7 @@ fn read_data_set(data: &MedsDataset, split: Option<&str>) -> Result<Vec<Subjects
                 return Err(Error::file(
                     shard.path(),
                     format!(
-                        "neither the folder of the shard nor metadata/subject_splits.parquet assigns it to a split, so it is unknown whether it belongs to {split:?}; add its subjects to subject_splits.parquet"
+                        "the split of the shard is unknown (neither the folder of the shard nor metadata/subject_splits.parquet names it), so the split {split:?} cannot be selected; add the subjects of the shard to subject_splits.parquet"
                     ),
                 ));
             }

@@ -357,8 +357,8 @@ impl MedsOptions {
         self.loader.side
     }
 
-    /// Converts to options of the underlying loader, or returns an error if they are always
-    /// invalid.
+    /// Converts to options of the underlying loader, or returns an error if the options are invalid
+    /// for any data.
     pub(super) fn to_loader(&self) -> Result<LoaderOptions> {
         let wrong = |message: &str| Err(Error::invalid(message));
         let mut options = self.loader.clone().tokens_as_i64(true).validity(false);
@@ -368,7 +368,7 @@ impl MedsOptions {
             Window::ToEnd => (Sampling::ToEnd, None),
             Window::FromStart => (Sampling::FromStart, None),
             Window::Step { stride } => (Sampling::Step { stride }, None),
-            // `stride` depends on the window of a row, which prepended facts shorten.
+            // The stride 1 is a placeholder: `RowWindows` computes the stride of each row from the overlap.
             Window::Overlap { overlap } => (Sampling::Step { stride: 1 }, Some(overlap)),
         };
         options = options.window(self.len, sampling);

@@ -78,7 +78,7 @@ pub(super) struct SubjectTimes {
 
 pub(super) struct ShardRequirements<'a> {
     pub(super) options: &'a MedsOptions,
-    /// Whether labels are given; they require event times.
+    /// Whether labels are given, which require a time for every event.
     pub(super) labels: bool,
     /// Whether any shard has numeric values.
     pub(super) numbers: bool,
@@ -278,7 +278,7 @@ pub(super) fn read_target(
     }
 }
 
-/// Returns the index of the first value that is NaN or infinite as float32.
+/// Returns the index of the first value that is NaN or infinite as float32; `None` if all are finite.
 pub(super) fn find_non_finite(targets: &ArrayRef) -> Option<usize> {
     let numbers = targets.as_primitive_opt::<Float32Type>()?;
     numbers.iter().position(|v| v.is_some_and(|v| !v.is_finite()))

@@ -14,7 +14,7 @@ enum Origin {
     Same,
     Span(Span),
     Picked(Vec<usize>),
-    /// Axis 0 is dropped, and all elements come from this row.
+    /// An index dropped axis 0: all elements come from this row of the original table.
     One(usize),
 }
 
@@ -23,7 +23,7 @@ pub(super) struct IndexCursor {
     pub(super) table: RaggedTable,
     /// Axis of the original table for the next item.
     axis: usize,
-    /// The same axis in `table`.
+    /// Axis of the partially indexed `table` for the next item.
     at: usize,
     rows: Origin,
 }
@@ -33,8 +33,8 @@ impl IndexCursor {
         Self { table: table.clone(), axis: 0, at: 0, rows: Origin::Same }
     }
 
-    /// Applies all items. If `by_row` is set, the arrays after the first group of arrays select one
-    /// element in each row, instead of a list of elements.
+    /// Applies all items. If `by_row` is set, index arrays on axes after axis 0 select one element in each
+    /// row (array element `i` in row `i`) instead of a list of elements in every list.
     pub(super) fn apply_items(&mut self, items: &[AxisItem], by_row: bool) -> Result<()> {
         let mut rest = items;
         while let Some(item) = rest.first() {
@@ -130,12 +130,13 @@ impl IndexCursor {
         let rows = self.table.num_rows();
         let lists = layouts[0].as_ref().map_or(1, Layout::lists);
         let all = match each {
-            // The first pick is an array; integers after it apply to each element of the array.
+            // The first pick is an array. Integers after it apply to each element that the array selects.
             PickMode::Element => 0..run.first().map_or(0, |p| p.positions.len()),
             PickMode::Row | PickMode::Constant => 0..1,
         };
         if all.is_empty() {
-            // Check the length of a mask that selects nothing, too; further items apply to no list.
+            // The loop below does not run for an array that selects nothing, so check the length of a mask
+            // here. The picks after the first need no check: they apply to no list.
             for (pick, list) in run.iter().take(1).flat_map(|p| (0..lists).map(move |l| (p, l))) {
                 let size = layouts[0].as_ref().map_or(rows, |l| l.length(list));
                 if !missing[0].get(list) {
@@ -187,7 +188,8 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Resolves index `j` of a pick in a list of `size` elements, `depth` axes below the current one.
+    /// Returns the position of index `j` of a pick in a list of `size` elements, `depth` axes below the
+    /// current axis; `None` if the pick has no index, which selects a null.
     fn resolve_position(
         &self,
         pick: &Pick,
@@ -197,7 +199,7 @@ impl IndexCursor {
         depth: usize,
     ) -> Result<Option<usize>> {
         self.check_length(pick, depth, size, &row)?;
-        // A pick with a single index applies it to every list.
+        // If a pick has only one index, the index stands for every `j`.
         let Some(index) = pick.positions.get(j).or(pick.positions.first()).copied() else {
             return Ok(None);
         };
@@ -248,7 +250,7 @@ impl IndexCursor {
         }
     }
 
-    /// Records the selected rows, at most once, because only one item applies to axis 0.
+    /// Records the rows that the item of axis 0 selected. Does nothing if axis 0 is dropped already.
     fn set_origin(&mut self, rows: Origin) {
         if !matches!(self.rows, Origin::One(_)) {
             self.rows = rows;

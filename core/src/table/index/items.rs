@@ -67,7 +67,8 @@ impl AxisItem {
         }
     }
 
-    /// Returns the item with only index `j` of an array; beyond its end, a pick that selects null.
+    /// Returns the item with only index `j` of its array. If the array is shorter, returns a pick without an
+    /// index, which selects a null.
     pub(super) fn at_element(&self, j: usize) -> Self {
         match self {
             Self::Picks(p) => {

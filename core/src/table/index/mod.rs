@@ -79,7 +79,8 @@ impl RaggedTable {
         arrangement.new_axes.iter().try_fold(out, |t, axis| t.unsqueeze(*axis))
     }
 
-    /// Indexes by arrays that other items separate; each array element gives a row of a new axis.
+    /// Indexes by arrays between which other items stand. Computes the result for each element of the arrays
+    /// separately, and concatenates these results along a new first axis.
     fn index_apart(&self, items: &[AxisItem]) -> Result<Self> {
         let count = items.iter().find_map(AxisItem::count).unwrap_or(0);
         let bare = Self { scalars: Vec::new(), ..self.clone() };
@@ -91,10 +92,10 @@ impl RaggedTable {
         };
         let mut out = match count {
             0 => {
-                // The first array is empty, so check only the items up to it; later items have no lists.
+                // The first array is empty and selects no lists, so check only the items up to this array.
                 let first = items.iter().position(|i| matches!(i, AxisItem::Picks(_))).unwrap_or(0);
                 IndexCursor::new(&bare).apply_items(items.get(..=first).unwrap_or(items), false)?;
-                // Compute only axes and types, by indexing zero rows.
+                // The result is empty: index a table of zero rows, which gives its axes and types.
                 let mut cursor = IndexCursor::new(&bare.unsqueeze(0)?.slice(0..0)?);
                 let mut below = vec![AxisItem::Slice(None)];
                 below.extend(items.iter().map(|i| i.at_element(0)));
@@ -117,7 +118,8 @@ impl RaggedTable {
     }
 }
 
-/// Validity of the lists of one axis, for each column; `None` if a column has no null list there.
+/// Validity of the lists of one axis, one bitmap per column. `None` if any column has no null list on this
+/// axis, because then no list is null in all columns.
 pub(super) struct CommonNulls(Option<Vec<NullBuffer>>);
 
 impl CommonNulls {
