@@ -88,7 +88,7 @@ pub(super) struct QueryArgs {
     #[arg(value_name = "FILE.sql")]
     pub(super) files: Vec<PathBuf>,
     /// SQL to run after any files; may be given more than once.
-    #[arg(short = 'c', long = "command", value_name = "SQL")]
+    #[arg(short = 'c', long = "command", value_name = "SQL", allow_hyphen_values = true)]
     pub(super) commands: Vec<String>,
     /// Open the shell after running files and commands.
     #[arg(short, long, conflicts_with = "output")]

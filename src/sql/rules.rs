@@ -23,10 +23,10 @@ use crate::sql::mends::computed_lists::ComputedLists;
 use crate::sql::mends::conditions::{LazyConditions, PushDownFree};
 use crate::sql::mends::decimals::StableDecimals;
 use crate::sql::mends::dependencies::UnnestDependencies;
-use crate::sql::mends::distinct_aggregates::DistinctAggregates;
 use crate::sql::mends::duration_windows::DurationWindows;
 use crate::sql::mends::empty_queries::EmptyQueries;
 use crate::sql::mends::equations::PlainEquations;
+use crate::sql::mends::failing_rules::FailingRules;
 use crate::sql::mends::float_keys::{ConstantFloatKeys, FloatKeys};
 use crate::sql::mends::guarded_rules::GuardedRule;
 use crate::sql::mends::join_orders::JoinOrders;
@@ -250,8 +250,8 @@ static RULES: &[Rule] = &[
         until: Until::Fails("stock_conditions_still_move"),
     },
     Rule {
-        step: Step::AroundLogical("DistinctAggregates"),
-        without: "`sum(DISTINCT x)` by a column and a cast of it fails: both keys get the same name",
+        step: Step::AroundLogical("FailingRules"),
+        without: "`sum(DISTINCT x)` by a column and a cast of it fails; casts fail that no row evaluates",
         upstream: &[],
         until: Until::Fails("stock_distinct_sums_by_a_cast_still_fail"),
     },
@@ -522,7 +522,7 @@ pub(in crate::sql) fn change_logical_rules(rules: &mut Vec<LogicalRule>) {
     };
     rules.retain(|rule| !refused(rule.name()));
     for rule in rules.iter_mut() {
-        *rule = DistinctAggregates::around(PushDownFree::around(Arc::clone(rule)));
+        *rule = FailingRules::around(PushDownFree::around(Arc::clone(rule)));
     }
     let first: Vec<LogicalRule> = RULES
         .iter()

@@ -1,13 +1,19 @@
-//! Scalar functions that DuckDB has and DataFusion lacks.
+//! Scalar functions that DuckDB has and DataFusion lacks, or computes differently.
 //!
 //! Functions that others can express are rewritten in statements (`sql/statement/shorthands.rs`).
 
 mod date_diff;
+mod log;
 mod regexp_extract;
 mod string_split;
 
 use datafusion::logical_expr::ScalarUDF;
 
-pub(crate) fn scalar_functions() -> [ScalarUDF; 3] {
-    [date_diff::date_diff(), regexp_extract::regexp_extract(), string_split::string_split()]
+pub(crate) fn scalar_functions() -> [ScalarUDF; 4] {
+    [
+        date_diff::date_diff(),
+        log::log(),
+        regexp_extract::regexp_extract(),
+        string_split::string_split(),
+    ]
 }

@@ -11,6 +11,7 @@ pub(in crate::sql) mod headings;
 pub(in crate::sql) mod hints;
 pub(in crate::sql) mod merged;
 pub(in crate::sql) mod modifiers;
+mod numbers;
 pub(in crate::sql) mod order_all;
 pub(in crate::sql) mod positions;
 pub(in crate::sql) mod precedence;
@@ -49,7 +50,7 @@ use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParserBuilder, St
 use crate::sql::mends::lambdas;
 use crate::sql::mends::times;
 use crate::sql::sources::dok::DokFormatFactory;
-use crate::sql::sources::from::{rewrite_factor, summarize_text};
+use crate::sql::sources::from::{check_distinct_names, rewrite_factor, summarize_text};
 use crate::sql::sources::nrt::NrtFormatFactory;
 use crate::sql::sources::parquet::ParquetFileFormatFactory;
 use crate::sql::sources::relation::as_unnest;
@@ -64,6 +65,7 @@ use crate::sql::statement::forms::{known_forms, semi_joins};
 use crate::sql::statement::grouping::write_out_sets;
 use crate::sql::statement::headings::with_headings;
 use crate::sql::statement::hints::{check, conditions, explained};
+use crate::sql::statement::numbers::check_numbers;
 use crate::sql::statement::precedence::regroup_distinct;
 use crate::sql::statement::quantified::{find_in_lists, name_any, negate_all};
 use crate::sql::statement::set_names::{name_apart, name_repeated};
@@ -146,6 +148,7 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
     let text = known_forms(&state, &text, dialect.as_ref())?;
     let text = summarize_text(&text, dialect.as_ref());
     check_depth(&text, dialect.as_ref(), options.recursion_limit.get())?;
+    check_numbers(&text, dialect.as_ref())?;
     let parse = || {
         let parsed = DFParserBuilder::new(text.as_ref())
             .with_dialect(dialect.as_ref())
@@ -235,7 +238,11 @@ async fn plan_here(
         view.definition = written.or(view.definition.take());
     }
     check(&plan)?;
-    Ok((with_headings(plan)?, state))
+    let plan = with_headings(plan)?;
+    if let LogicalPlan::Copy(copy) = &plan {
+        check_distinct_names("COPY", copy.input.schema())?;
+    }
+    Ok((plan, state))
 }
 
 fn rewrite_lambdas(state: &SessionState, mut statement: &mut Statement) -> Result<()> {

@@ -10,7 +10,7 @@ use datafusion::functions_nested::expr_fn::make_array;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit, when};
 use datafusion::scalar::ScalarValue;
 
-use super::distinct_names;
+use super::check_distinct_names;
 use crate::array::list_depth;
 use crate::functions;
 
@@ -18,7 +18,7 @@ const COLUMNS: [&str; 7] = ["axis", "columns", "elements", "shortest", "longest"
 
 /// Plans one row per axis with its columns, its number of elements, and the lengths of its lists.
 pub(super) fn plan_axes(input: LogicalPlan) -> Result<LogicalPlan> {
-    distinct_names("ragged_axes", input.schema())?;
+    check_distinct_names("ragged_axes", input.schema())?;
     let mut on: BTreeMap<usize, Vec<String>> = BTreeMap::from([(0, vec![])]);
     let mut deepest: Option<(usize, Column)> = None;
     for (table, field) in input.schema().iter() {

@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
-use super::distinct_names;
+use super::check_distinct_names;
 use super::explode::{ExplodeExec, ExplodeOptions, explode_batch};
 use super::nest::{NestExec, nest_batch};
 use crate::sql::order::{in_source_order, pin_sorts, pinned};
@@ -56,7 +56,7 @@ impl DerivedTable {
     /// Creates the table. Returns an error if the query lacks a key column, or its columns do not form a
     /// ragged table.
     pub(super) fn try_new(query: LogicalPlan, how: Derived) -> Result<Self> {
-        distinct_names(how.name(), query.schema())?;
+        check_distinct_names(how.name(), query.schema())?;
         // CASE and some other expressions have their final type only after type coercion.
         let coerced = with_coerced_types(query.clone())?;
         let none = RecordBatch::new_empty(Arc::new(coerced.schema().as_arrow().clone()));

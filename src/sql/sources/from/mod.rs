@@ -271,7 +271,7 @@ pub(in crate::sql) fn text(value: &SqlExpr) -> Option<&str> {
 }
 
 /// Returns an error if two columns have the same name, which a plan allows but a table does not.
-fn distinct_names(function: &str, schema: &DFSchema) -> Result<()> {
+pub(in crate::sql) fn check_distinct_names(function: &str, schema: &DFSchema) -> Result<()> {
     let mut seen = std::collections::HashSet::new();
     match schema.fields().iter().find(|f| !seen.insert(f.name())) {
         None => Ok(()),

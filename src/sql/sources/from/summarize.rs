@@ -12,7 +12,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit,
 use datafusion::scalar::ScalarValue;
 
 use super::axes::{call, unpivot_columns};
-use super::distinct_names;
+use super::check_distinct_names;
 use crate::array::{leaf_type, list_depth};
 use crate::functions;
 
@@ -39,7 +39,7 @@ const QUARTILES: [(&str, f64); 3] = [("q25", 0.25), ("q50", 0.5), ("q75", 0.75)]
 /// Plans one row per column of the input. The input is read once for all flat columns and the lengths of
 /// all lists, and once more for the values of each list column.
 pub(super) fn plan_summary(input: LogicalPlan) -> Result<LogicalPlan> {
-    distinct_names("summarize", input.schema())?;
+    check_distinct_names("summarize", input.schema())?;
     let columns: Vec<(Column, DataType)> = input
         .schema()
         .iter()
