@@ -174,7 +174,8 @@ pub(super) fn run(args: &BatchesArgs) -> Outcome {
     println(&line)
 }
 
-/// Opens the stream on standard output. Its metadata has the categories, which a folder has in batches.json.
+/// Opens the stream on standard output. The metadata of the stream lists the categories of the labels; for a
+/// folder, `batches.json` lists the same categories.
 fn open_stream(loader: &MedsLoader) -> BatchStream<BufWriter<Stdout>> {
     let out = BufWriter::with_capacity(1 << 20, std::io::stdout());
     let stream = BatchStream::new(out, "standard output");

@@ -119,7 +119,7 @@ pub(super) fn check() -> Outcome {
 pub(super) async fn or_cancel<T>(work: impl Future<Output = Outcome<T>>) -> Outcome<T> {
     let pressed = NOTIFY.notified();
     tokio::pin!(pressed);
-    // Registers before the flag is read, so that a signal between the two is not lost.
+    // Registers for the signal before `check` reads the flag, so that no signal between these steps is lost.
     pressed.as_mut().enable();
     check()?;
     tokio::select! {

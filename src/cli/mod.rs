@@ -124,7 +124,7 @@ async fn run_queries(args: QueryArgs) -> Outcome {
     if nothing_asked {
         let mut sql = String::new();
         interrupt::read_stdin(|| std::io::stdin().read_to_string(&mut sql))
-            .map_err(|e| Failure::message(format!("standard input: {e}")))?;
+            .map_err(|e| Failure::message(format!("cannot read standard input: {e}")))?;
         runner.run_script("standard input", &sql).await?;
     }
     runner.finish()

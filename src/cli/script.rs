@@ -69,7 +69,8 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
     let mut statements = Vec::new();
     // Location of the first token and of the end of the last token in the current statement.
     let mut open: Option<(Location, Location)> = None;
-    // Lines of the comment that may be the title of the next statement, and the line of its end.
+    // Lines of text of the comment that may be the title of the next statement, and the number of the line at
+    // which the comment ends.
     let mut title: (Vec<String>, u64) = (Vec::new(), 0);
     // Line of the last token. A comment on it trails the token and is not the title of the next statement.
     let mut last_line = 0;
@@ -91,7 +92,8 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
             Token::Whitespace(Whitespace::SingleLineComment { comment, .. }) => {
                 let line = token.span.start.line;
                 if open.is_none() && line != last_line {
-                    // A blank line separates two comments.
+                    // A blank line before this comment separates it from the comment above, which is then no
+                    // title.
                     if line > title.1 + 1 {
                         title.0.clear();
                     }

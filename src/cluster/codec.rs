@@ -366,7 +366,8 @@ mod tests {
         }
     }
 
-    /// Checks that a decoded plan returns the same rows as the original, in any order. Returns its display.
+    /// Checks that the decoded plan of a query returns the same rows as the original plan, in any order.
+    /// Returns the text of the plan.
     async fn check_query(context: &SessionContext, query: &str) -> String {
         let frame =
             crate::sql::sql(context, query).await.unwrap_or_else(|e| panic!("{query}: {e}"));

@@ -143,8 +143,8 @@ impl ExecutionPlan for TaskMergeExec {
     }
 }
 
-/// Returns the rows of all tasks in the order of the tasks. Execution skips the input, a
-/// [`CoalescePartitionsExec`] at which datafusion-distributed divides the plan, because it returns rows in
+/// Returns the rows of all tasks in the order of the tasks. The input is a [`CoalescePartitionsExec`], at
+/// which datafusion-distributed divides the plan. Execution skips this input, because it would return rows in
 /// any order.
 #[derive(Debug)]
 pub(super) struct RowsInOrderExec {

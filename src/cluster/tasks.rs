@@ -35,7 +35,8 @@ fn needs_one_task(plan: &Arc<dyn ExecutionPlan>) -> bool {
     if has_one_partition(plan) {
         return true;
     }
-    // datafusion-distributed sends the build side of these joins to every task.
+    // datafusion-distributed sends the build side of hash joins with one build partition, of nested-loop
+    // joins and of cross joins to every task.
     let hash = plan.downcast_ref::<HashJoinExec>();
     if hash.is_some_and(|join| join.mode == PartitionMode::CollectLeft)
         || plan.is::<NestedLoopJoinExec>()

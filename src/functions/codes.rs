@@ -198,8 +198,12 @@ pub(super) static DECODE: Def = Def {
         let x = call.ragged(0)?;
         let (path, codes) = planned_codes(call)?;
         let options = CastOptions { safe: false, ..CastOptions::default() };
-        let tokens = cast_with_options(x.leaves(), &DataType::UInt32, &options)
-            .map_err(|e| Error::invalid(format!("{}: not a valid token: {e}", call.name())))?;
+        let tokens = cast_with_options(x.leaves(), &DataType::UInt32, &options).map_err(|e| {
+            Error::invalid(format!(
+                "{}: a value is not a token, which is an integer from 0 to 4294967295: {e}",
+                call.name()
+            ))
+        })?;
         let places = codes.positions_of(tokens.as_primitive::<UInt32Type>(), path)?;
         let decoded = DictionaryArray::try_new(places, Arc::clone(&codes.texts))?;
         call.lists(&x.with_leaves(Arc::new(decoded))?)

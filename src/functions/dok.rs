@@ -266,7 +266,8 @@ impl DefaultValue {
         }
     }
 
-    /// Casts the default to the type of the values. Returns whether it is one value for all rows.
+    /// Casts the default to the type of the values. The flag is true if the default is one value for all
+    /// rows, and false if it is an array with one value per row.
     fn cast(&self, of: &DataType) -> Result<(ArrayRef, bool)> {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let (values, one) = match self {

@@ -141,7 +141,8 @@ fn is_divisor(e: &Expr) -> bool {
     }
 }
 
-/// Whether a physical expression cannot fail for any row. Recognizes less than the logical check.
+/// Whether a physical expression cannot fail for any row. Returns `false` for some expressions that
+/// [`cannot_fail`](super::cannot_fail) recognizes in logical form.
 pub(crate) fn physical_cannot_fail(e: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
     let plain = |e: &Arc<dyn PhysicalExpr>| {
         e.data_type(schema).is_ok_and(|t| t.is_integer() || t.is_floating())

@@ -133,7 +133,8 @@ impl Lists {
         wrap_levels(&all, self.leaf.clone())
     }
 
-    /// Returns the type of the levels for which `keep` (outermost first) is true, or else the leaf type.
+    /// Removes the levels for which `keep` (outermost first) is false. Returns the type of the remaining
+    /// lists, or the leaf type if no level remains.
     pub(crate) fn only(&self, keep: &[bool]) -> DataType {
         let mut out = self.clone();
         for (position, kept) in keep.iter().enumerate().rev() {

@@ -266,7 +266,7 @@ fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
     if left.depth() + right.depth() == 0 {
         return Err(plan.refuse(
             0,
-            format!("and argument 2 are scalars; one side of {} must be a list", op.symbol()),
+            format!("is a scalar, as is argument 2; one side of {} must be a list", op.symbol()),
         ));
     }
     let out = operand_types(plan, op, &left, &right)?.output().clone();

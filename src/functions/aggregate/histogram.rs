@@ -132,7 +132,7 @@ impl Histogram {
     }
 }
 
-/// Returns the number of values to keep, from the second argument.
+/// Returns the maximum number of values in the result, from the second argument. `None` (NULL) means all.
 fn parse_top(begin: &AggBegin<'_>) -> Result<Option<usize>> {
     let Some(value) = begin.literal(1) else {
         return Err(begin.types.refuse(

@@ -52,7 +52,7 @@ fn add_file_name(file: &Location, error: DataFusionError) -> DataFusionError {
         DataFusionError::ParquetError(_)
         | DataFusionError::ObjectStore(_)
         | DataFusionError::IoError(_) => true,
-        // These are errors of expressions, not of the reader.
+        // The Arrow errors listed here come from expressions, not from the reader.
         DataFusionError::ArrowError(e, _) => !matches!(
             e.as_ref(),
             ArrowError::ComputeError(_)
@@ -159,7 +159,8 @@ impl PhysicalOptimizerRule for NamedFiles {
     }
 }
 
-/// Wraps a file source so that panics of its readers become errors and all their errors name the file.
+/// Wraps a file source so that a panic of a reader becomes an error, and every error of a reader names the
+/// file.
 #[derive(Clone)]
 pub(in crate::sql) struct GuardedSource {
     inner: Arc<dyn FileSource>,

@@ -171,7 +171,7 @@ fn resolves_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     true
 }
 
-/// Whether dynamic filters on a node do not change for which rows it evaluates a fallible expression.
+/// Whether a node evaluates fallible expressions for the same rows if a dynamic filter moves below the node.
 fn takes_dynamic_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     let whole = if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
         let schema = projection.input().schema();
@@ -261,7 +261,8 @@ impl DisplayAs for BarrierExec {
 }
 
 impl ExecutionPlan for BarrierExec {
-    // The properties are the same `Arc` as the input's, so that nodes above keep what they derived from it.
+    // Returns the properties of the input as the same `Arc`, so that nodes above keep the properties that
+    // they derived from this `Arc`.
     pass_through!("BarrierExec");
 
     fn execute(

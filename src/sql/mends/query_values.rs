@@ -100,8 +100,8 @@ fn keys_of(call: &WindowFunction) -> impl Iterator<Item = &Expr> {
 
 /// Whether an expression contains a constant whose type has no scalar comparison, such as a list of lists.
 ///
-/// DataFusion 55 derives an interval from each constant of a sort key. For these types it fails to do so,
-/// drops the order of the key, and refuses the plan in `SanityCheckPlan`. Obsolete once the test
+/// DataFusion 55 derives an interval from each constant of a sort key. For such a type it derives none, drops
+/// the order of the key, and refuses the plan in `SanityCheckPlan`. Obsolete once the test
 /// `stock_sorts_by_constant_lists_still_fail` fails.
 fn has_unordered_constant(e: &Expr, schema: &DFSchema) -> bool {
     e.exists(|e| {
@@ -168,7 +168,7 @@ pub(super) fn of_filter(filter: Filter, names: &mut Names) -> Result<Transformed
             let mut value = as_value(condition.clone(), input.schema())?;
             let mut with_value = Arc::clone(&input);
             with_joined(std::slice::from_mut(&mut value), &mut with_value, names)?;
-            // A subquery that cannot be joined remains a condition.
+            // A condition whose subquery cannot be joined stays unchanged.
             if !needs_values(&value)? {
                 (condition, input, joined) = (value, with_value, true);
             }

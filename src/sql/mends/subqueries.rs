@@ -23,7 +23,7 @@ const ANSWER: &str = "__serrate_exists";
 
 /// Analyzer rule: rewrites conditions with subqueries to forms that DataFusion decorrelates correctly.
 ///
-/// DataFusion 55 converts them to joins:
+/// DataFusion 55 converts such conditions to joins:
 ///
 /// * `x NOT IN (query)` becomes a null-aware anti join only if `x` has columns, the query has no outer
 ///   columns, and the condition is a conjunct of its own. If `x` is a literal, the query is correlated, or
@@ -327,7 +327,7 @@ impl Tested {
     }
 
     fn rows(&self, condition: Option<Expr>) -> Result<Arc<LogicalPlan>> {
-        // If the rows do not depend on the outer query, one of them suffices.
+        // If the rows do not depend on the outer query, EXISTS needs only one row.
         let alone = !self.correlated && !condition.as_ref().is_some_and(Expr::contains_outer);
         let mut rows = LogicalPlanBuilder::from(self.query.clone());
         if let Some(condition) = condition {

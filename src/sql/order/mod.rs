@@ -148,7 +148,8 @@ fn single_input(plan: &Arc<dyn ExecutionPlan>) -> bool {
     matches!(required.as_slice(), [Distribution::SinglePartition])
 }
 
-/// Returns a scan of the same files, sorted by name and start, in partitions that are consecutive.
+/// Returns a scan of the same files, sorted by name and start. Each partition has consecutive files of this
+/// order.
 fn ordered_scan(plan: &Arc<dyn ExecutionPlan>, scan: &DataSourceExec) -> Arc<dyn ExecutionPlan> {
     let Some(config) = scan.data_source().downcast_ref::<FileScanConfig>() else {
         return Arc::clone(plan);

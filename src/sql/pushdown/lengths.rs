@@ -196,7 +196,8 @@ pub(in crate::sql) fn lengths_only<'a>(
     names.map(|f| f.name().clone()).filter(|name| !looked_at.contains(name)).collect()
 }
 
-/// Returns the column of which an expression reads only lengths, as in [`of_lengths`], and which lengths.
+/// Returns the list column of which an expression reads only lengths, as in [`of_lengths`], and whether the
+/// expression also reads which values are NULL. Returns `None` for any other expression.
 pub(in crate::sql) fn measured(e: &Arc<dyn PhysicalExpr>) -> Option<(Reads, &PhysicalColumn)> {
     let what = reads_of(e);
     if !what.is_length() {
@@ -260,7 +261,7 @@ fn passes_rows(plan: &LogicalPlan) -> bool {
         || projected_columns(plan).is_some()
 }
 
-/// Returns the columns of a projection that only selects columns.
+/// Returns the columns of a projection that only selects columns, or `None` for any other plan.
 fn projected_columns(plan: &LogicalPlan) -> Option<Vec<&Column>> {
     let LogicalPlan::Projection(projection) = plan else { return None };
     let columns = projection.expr.iter().map(|e| match e {
@@ -270,7 +271,7 @@ fn projected_columns(plan: &LogicalPlan) -> Option<Vec<&Column>> {
     columns.collect()
 }
 
-/// Returns the scan below a plan, with its alias if it has one.
+/// Returns the scan below a plan, with the alias of the scan if there is one, or `None` if no scan gains.
 fn scan_below<'a>(plan: &'a LogicalPlan, options: &ConfigOptions) -> Option<&'a LogicalPlan> {
     let [input] = plan.inputs()[..] else { return None };
     match input {
@@ -292,7 +293,7 @@ fn gains_from_lengths(scan: &TableScan, options: &ConfigOptions) -> bool {
     })
 }
 
-/// Returns the list columns of the scan of which the plan reads only lengths.
+/// Returns the list columns of the scan whose lengths the plan reads, but not their values.
 fn looked_at(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> {
     let mut lengths: HashSet<Column> = HashSet::new();
     let mut values: HashSet<Column> = HashSet::new();

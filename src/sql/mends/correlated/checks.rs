@@ -37,15 +37,15 @@ pub(in crate::sql) fn is_equation(query: &LogicalPlan) -> Result<bool> {
                 }
                 &node.input
             }
-            // The rest must not refer to the outer query.
+            // The plan below the filter must not refer to the outer query.
             rest => return Ok(aggregated && !any_outer(rest)?),
         };
     }
 }
 
 /// Whether DataFusion turns EXISTS or IN over a correlated query into a semi join of the same
-/// meaning: one filter names outer columns, and above it are only projections, DISTINCT and, if the
-/// filter consists of equations, GROUP BY. Above EXISTS, a limit changes nothing.
+/// meaning: one filter names outer columns, and above the filter are only projections, DISTINCT and, if
+/// the filter consists of equations, GROUP BY. For EXISTS, a LIMIT above the filter is allowed, too.
 pub(in crate::sql) fn is_semi_join(query: &LogicalPlan, exists: bool) -> Result<bool> {
     if has_name_clash(query)? {
         return Ok(false);
@@ -157,7 +157,7 @@ fn is_outer_column(e: &Expr) -> bool {
     }
 }
 
-/// Whether a node names columns of the outer query, itself or in its queries.
+/// Whether the expressions of a node, or the subqueries in these expressions, name outer columns.
 pub(super) fn names_outer(node: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     node.apply_expressions(|e| {
@@ -172,7 +172,7 @@ pub(super) fn any_outer(plan: &LogicalPlan) -> Result<bool> {
     Ok(!outer_columns(plan)?.is_empty())
 }
 
-/// Returns the columns of outer queries that a plan names, also those named only in its queries.
+/// Returns the columns of outer queries that a plan names, including columns that only its subqueries name.
 pub(in crate::sql) fn outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
     let mut found = Vec::new();
     plan.apply(|node| {
@@ -192,7 +192,7 @@ pub(in crate::sql) fn outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
     Ok(found)
 }
 
-/// Returns the columns that the queries of a node name and that are not those of its inputs.
+/// Returns the columns that the subqueries of a node name and that no input of the node has.
 pub(super) fn nested_outer_columns(node: &LogicalPlan) -> Result<Vec<Column>> {
     let mut found = Vec::new();
     if !has_query(node)? {

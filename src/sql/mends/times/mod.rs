@@ -117,7 +117,7 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             let more = dates_as_timestamps(&mut union)? | take_branch_types(&mut union)?;
             (LogicalPlan::Union(union), more)
         }
-        // The values keep the types that the planner chose.
+        // The columns of VALUES keep the types that the planner chose.
         LogicalPlan::Values(mut values) => {
             for row in &mut values.values {
                 for (value, field) in row.iter_mut().zip(values.schema.fields()) {

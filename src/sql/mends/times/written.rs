@@ -1,4 +1,4 @@
-//! Gives `TIMESTAMP` without a precision in SQL statements microseconds.
+//! Plans the type `TIMESTAMP` in SQL statements, if it has no precision, as microseconds.
 
 use std::ops::ControlFlow;
 
