@@ -68,7 +68,7 @@ pub(super) enum Command {
 
 /// Maximum number of threads that a command starts.
 pub(super) const THREADS: usize = 1024;
-/// Maximum number of rows or items in a batch, and of batches in memory.
+/// Maximum number of rows or items in a batch, and maximum number of batches in memory.
 pub(super) const BATCH: usize = 1 << 24;
 pub(super) const LENGTH: usize = 1 << 31;
 /// Maximum number of generated patients, each of which takes some kilobytes on disk.

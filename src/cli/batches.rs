@@ -234,7 +234,7 @@ fn to_meds_options(args: &BatchesArgs) -> Outcome<MedsOptions> {
     check_args(args, window)?;
     let window = window.unwrap_or(if args.labels.is_some() { "end" } else { "random" });
     let window = Window::named(window, args.len, args.stride, args.overlap)
-        .map_err(|e| Failure::usage(format!("--window {window}: {e}")))?;
+        .map_err(|e| Failure::usage(format!("--window {window} is invalid: {e}")))?;
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let mut options = MedsOptions::new(args.batch, args.len)
         .unit(args.unit)

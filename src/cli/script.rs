@@ -17,7 +17,8 @@ pub(super) struct Statement {
 }
 
 impl Statement {
-    /// Returns the text after blank lines and spaces, so that the parser's positions refer to the script.
+    /// Returns the text with line breaks and spaces in front of it, so that the positions that the parser
+    /// reports are positions in the script.
     pub(super) fn padded_to_position(&self) -> String {
         let lines = usize::try_from(self.line.saturating_sub(1)).unwrap_or(0);
         let columns = usize::try_from(self.column.saturating_sub(1)).unwrap_or(0);
@@ -109,7 +110,8 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
             ) => {}
             _ => {
                 last_line = token.span.end.line;
-                // Computes byte offsets only at statement ends, because each takes a pass over its line.
+                // Computes a byte offset only at the end of a statement, because the computation reads a
+                // whole line.
                 let end = token.span.end;
                 open = Some(match open {
                     None => {

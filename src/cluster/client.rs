@@ -161,7 +161,7 @@ impl Cluster {
             options.optimizer.enable_topk_dynamic_filter_pushdown = false;
             options.optimizer.enable_join_dynamic_filter_pushdown = false;
             options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
-            // Encoding a plan loses the properties that these two rules set.
+            // Encoding a plan loses the properties that the next two options let the optimizer set.
             options.optimizer.enable_sort_pushdown = false;
             options.optimizer.prefer_existing_union = true;
             // Keeps the partitions of a union in order.

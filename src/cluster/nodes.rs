@@ -316,7 +316,7 @@ impl Drop for AbortOnDrop {
 pub(super) fn single_child(node: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     match node.children()[..] {
         [child] => Ok(Arc::clone(child)),
-        _ => internal_err!("{} must have exactly one input", node.name()),
+        _ => internal_err!("the plan node {} must have exactly one input", node.name()),
     }
 }
 

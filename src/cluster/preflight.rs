@@ -171,7 +171,12 @@ fn compare_plans(
     plan: &Arc<dyn ExecutionPlan>,
     decoded: &Arc<dyn ExecutionPlan>,
 ) -> std::result::Result<(), String> {
-    let lost = |what: &str| Err(format!("the encoding of {} loses its {what}", plan.name()));
+    let lost = |what: &str| {
+        Err(format!(
+            "the plan node {} loses its {what} when it is encoded for workers",
+            plan.name()
+        ))
+    };
     if plan.name() != decoded.name() {
         return lost("name");
     }

@@ -33,7 +33,7 @@ struct VocabularyCodes {
     /// Codes in the order of their tokens.
     texts: ArrayRef,
     tokens: Vec<u32>,
-    /// Index into `texts` by token. Empty if the table would be much larger than the number of tokens.
+    /// Index into `texts` by token. Empty if tokens are so sparse that this vector would be much too long.
     places: Vec<Option<u32>>,
 }
 
@@ -104,7 +104,8 @@ fn tag_field(data_type: DataType, codes: &VocabularyCodes) -> FieldRef {
     Arc::new(Field::new("", data_type, true).with_metadata(metadata))
 }
 
-/// Returns the path and vocabulary of a call, or an error if the vocabulary differs from planning.
+/// Returns the path and vocabulary of a call, or an error if the file has another vocabulary than it had at
+/// planning.
 fn planned_codes<'a>(call: &Call<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {
     let path = call.text(1).ok_or_else(|| {
         Error::invalid(format!(

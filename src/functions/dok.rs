@@ -124,7 +124,7 @@ pub(super) static CONTAINS: Def = Def {
 fn planned_file(plan: &Plan<'_>) -> Result<Spec> {
     let text = plan.literal_text(0, "the table", SUCH)?.unwrap_or_default();
     Spec::parse(text).map_err(|e| match e {
-        Error::Invalid(message) => plan.refuse(0, format!("(the table): {message}")),
+        Error::Invalid(message) => plan.refuse(0, format!("(the table) is invalid: {message}")),
         other => other,
     })
 }

@@ -2,8 +2,8 @@
 //!
 //! [`register_functions`] adds the functions to a session; [`register_operators`] makes `+`, `>`, `AND` and
 //! other operators work on lists. Axis 0 is the rows, axis `k` is the `k`-th level of lists, and negative
-//! axes count from the innermost. Kinds of lists stay, except that a `FixedSizeList` becomes a `List` unless
-//! a function documents otherwise.
+//! axes count from the innermost. A result has the kinds of lists of the argument, except that a
+//! `FixedSizeList` becomes a `List` unless a function documents otherwise.
 
 mod aggregate;
 mod args;

@@ -27,7 +27,7 @@ impl NewFolders {
 impl Drop for NewFolders {
     fn drop(&mut self) {
         for folder in &self.0 {
-            // Fails for a folder that contains files, which then stays.
+            // Removal fails for a folder that contains files, so such a folder stays.
             let _ = std::fs::remove_dir(folder);
         }
     }

@@ -148,7 +148,7 @@ fn parse_top(begin: &AggBegin<'_>) -> Result<Option<usize>> {
             usize::try_from(n).map(Some).map_err(|_| {
                 begin
                     .types
-                    .refuse(1, format!("(n) must be a number of values, 0 or more; it is {n}"))
+                    .refuse(1, format!("(n), the maximum number of values in the result, must be 0 or more; it is {n}"))
             })
         }
         other => Err(begin.types.refuse(1, format!("(n) must be an integer; it is {other}"))),

@@ -110,7 +110,7 @@ pub(in crate::sql) async fn infer_guarded(
             text => exec_datafusion_err!("{}: {text}", shown_location(&object.location)),
         })?;
     }
-    // Each file is readable alone, so the error is that their schemas do not match.
+    // Each file is readable alone, so the error is that the schemas of the files do not match.
     match all {
         Ok(schema) => schema,
         Err(panic) => {

@@ -52,8 +52,8 @@ impl GuardedRule {
     /// <https://github.com/apache/datafusion/issues/25296>,
     /// <https://github.com/apache/datafusion/issues/25244>. The upstream fix,
     /// <https://github.com/apache/datafusion/pull/25259>, is not released yet;
-    /// `stock_filter_pushdown_is_still_wrong` in `tests/sql/joins.rs` fails once it is. It also passes
-    /// conditions on lists to scans of Parquet that omit them ([`guard_row_filters`]).
+    /// `stock_filter_pushdown_is_still_wrong` in `tests/sql/joins.rs` fails once it is. `FilterPushdown` also
+    /// passes conditions on lists to scans of Parquet that omit these conditions ([`guard_row_filters`]).
     ///
     /// `FilterPushdown(Post)` passes dynamic filters to scans below expressions that can fail. Such filters
     /// depend on other rows and on timing, so whether a query over Parquet fails would depend on the rows
@@ -191,7 +191,7 @@ fn takes_dynamic_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     whole && resolves_filters_rightly(node)
 }
 
-/// Whether an aggregate gives its input a dynamic filter that drops rows which it needs.
+/// Whether an aggregate gives its input a dynamic filter that drops rows which the aggregate needs.
 ///
 /// DataFusion 55 builds the filter of `min` and `max` from the calls whose argument is a column, and
 /// ignores the other calls. Parquet statistics omit NaN, the greatest float, so pruning by them drops NaN.

@@ -203,8 +203,8 @@ fn needs_values(condition: &Expr) -> Result<bool> {
     Ok(found)
 }
 
-/// Returns a join whose condition contains no subqueries. Their values become columns of an input or, for
-/// an inner join, a filter above the join.
+/// Returns a join whose condition contains no subqueries. The values of subqueries become columns of an input
+/// or, for an inner join, a filter above the join.
 ///
 /// DataFusion plans only those subqueries of a join condition that its rules move below the join.
 fn of_join(join: Join, names: &mut Names) -> Result<Transformed<LogicalPlan>> {

@@ -116,7 +116,8 @@ impl OrderedSinkExec {
         }
     }
 
-    /// Returns the node with its input in source order and one partition, or `None` if it already is.
+    /// Returns the node with its input in source order and one partition, or `None` if the input has both
+    /// already.
     pub(super) fn to_ordered(&self) -> Result<Option<Self>> {
         if self.settled {
             return Ok(None);

@@ -255,7 +255,7 @@ fn list_intervals(values: &[Expr], schema: &DFSchema) -> String {
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// Normalizes the intervals that an aggregate compares. Returns whether there were any.
+/// Normalizes the intervals that an aggregate compares. Returns `true` if there are intervals.
 fn equal_args(name: &str, distinct: bool, args: &mut [Expr], schema: &DFSchema) -> Result<bool> {
     let mut changed = false;
     if distinct || ["min", "max"].contains(&name) {

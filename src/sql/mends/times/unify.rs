@@ -154,7 +154,7 @@ fn in_one_type(values: &[Value]) -> Result<Option<Vec<Changed>>> {
         (Some(_), Some(_)) => return refused_months(values).map(|()| None),
         _ => match units(true).max() {
             Some(unit) => unit,
-            // `now()` already has microseconds.
+            // No value has a unit, so the only timestamp is `now()`, which already has microseconds.
             None => return Ok(None),
         },
     };
