@@ -42,15 +42,19 @@ pub(crate) type BatchesFormatFactory = WrittenFactory<BatchesFormat>;
 /// |---|---|
 /// | `batch` | items per batch; required |
 /// | `len` | maximum number of elements of axis 1 in an item; unlimited by default |
-/// | `window` | which part of a longer row: `'end'` (the default), `'start'`, `'random'`, `'balanced'`,
-/// `'step'` | | `stride` | distance between the starts of windows, with `window 'step'`; `len` by default | |
-/// `inner` | maximum number of elements of a list on axis 2 | | `fixed` | whether every batch has the shape
-/// of `len` and `inner` | | `seed` | seed of random windows and of the order | | `shuffle` | whether the
-/// order is random | | `bucket` | number of batches in a pool that is sorted by length | | `drop_last` |
-/// whether a batch of less than `batch` items is omitted | | `epochs` | number of epochs, 1 by default | |
-/// `side` | side of the padding, `'right'` (the default) or `'left'` | | `packed` | whether to write flat
-/// values with `cu_seqlens` instead of padded tensors | | `keep_types` | whether integers keep their width
-/// instead of becoming int64 | | `overwrite` | whether an existing folder of batches is replaced |
+/// | `window` | which part of a longer row: `'end'` (the default), `'start'`, `'random'`, `'balanced'`, `'step'` |
+/// | `stride` | distance between the starts of windows, with `window 'step'`; `len` by default |
+/// | `inner` | maximum number of elements of a list on axis 2 |
+/// | `fixed` | whether every batch has the shape of `len` and `inner` |
+/// | `seed` | seed of random windows and of the order |
+/// | `shuffle` | whether the order is random |
+/// | `bucket` | number of batches in a pool that is sorted by length |
+/// | `drop_last` | whether a batch of less than `batch` items is omitted |
+/// | `epochs` | number of epochs, 1 by default |
+/// | `side` | side of the padding, `'right'` (the default) or `'left'` |
+/// | `packed` | whether to write flat values with `cu_seqlens` instead of padded tensors |
+/// | `keep_types` | whether integers keep their width instead of becoming int64 |
+/// | `overwrite` | whether an existing folder of batches is replaced |
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BatchesFormat {
     options: Options,

@@ -60,8 +60,7 @@ use serrate_core::internal::keyed::{Contents, Latest, Version, open};
 /// let file = dir.path().join("m.safetensors");
 /// let ctx = session();
 /// for statement in [
-/// format!("CREATE EXTERNAL TABLE m (i BIGINT, j BIGINT, v FLOAT) STORED AS DOK LOCATION '{}' OPTIONS (shape
-/// '1000, 1000')", file.display()),
+///     format!("CREATE EXTERNAL TABLE m (i BIGINT, j BIGINT, v FLOAT) STORED AS DOK LOCATION '{}' OPTIONS (shape '1000, 1000')", file.display()),
 ///     "INSERT INTO m VALUES (3, 4, 0.5), (7, 8, 1.5)".into(),
 ///     "UPDATE m SET v = v * 2 WHERE i = 3".into(),
 ///     "DELETE FROM m WHERE i > 5".into(),
