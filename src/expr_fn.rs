@@ -394,7 +394,8 @@ mod tests {
                     .iter()
                     .any(|(b, least, open)| b == name && (*least == n || (*open && *least < n)))
             };
-            // Calls with so many arguments come only from the planner, which appends the contents of a table.
+            // Calls with the numbers of arguments below come only from the planner, which appends the
+            // contents of a table.
             let planned =
                 |n: usize| matches!((*name, n), ("ragged_lookup", 5) | ("ragged_bin", 4 | 6));
             // A variadic function has one builder for any number of arguments, so the test checks at most 8

@@ -77,7 +77,7 @@ pub(super) const PATIENTS: u64 = 1_000_000_000;
 pub(super) const SHARDS: u64 = 100_000;
 
 /// Returns a parser for numbers up to `limit`. No machine has enough memory, threads or disk for a greater
-/// one.
+/// number.
 pub(super) fn up_to(limit: usize) -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(..=u64::try_from(limit).unwrap_or(u64::MAX))
 }

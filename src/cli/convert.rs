@@ -204,8 +204,8 @@ pub(super) fn names_folder(output: &Path) -> bool {
     output.is_dir() || slash || (output.extension().is_none() && !output.is_file())
 }
 
-/// Returns an error if strings from JSON would go to `.nrt`. The error covers strings that are times, because
-/// JSON holds times as strings.
+/// Returns an error if strings from JSON would go to `.nrt`, even if the strings are times, which JSON
+/// holds as strings.
 fn check_strings(source: &InputSource, schema: &SchemaRef) -> Outcome {
     let json = matches!(source.format, FileFormat::Json | FileFormat::Ndjson);
     match schema.fields().iter().find(|f| leaf_type(f.data_type()).is_string()) {

@@ -54,7 +54,7 @@ fn create_session() -> Outcome<datafusion::prelude::SessionContext> {
 }
 
 /// Stack size of each thread that plans and runs queries. Planning, evaluating and dropping an expression
-/// recurse to its depth. Unused stack takes no memory.
+/// recurse as deep as the expression is nested. Unused stack takes no memory.
 const STACK: usize = 64 << 20;
 
 fn run_on_deep_stack(cli: Cli) -> Outcome {

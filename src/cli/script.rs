@@ -73,7 +73,7 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
     // Lines of text of the comment that may be the title of the next statement, and the number of the line at
     // which the comment ends.
     let mut title: (Vec<String>, u64) = (Vec::new(), 0);
-    // Line of the last token. A comment on it trails the token and is not the title of the next statement.
+    // Line of the last token. A comment on this line belongs to the token and is no title of a statement.
     let mut last_line = 0;
     let mut close = |open: &mut Option<(Location, Location)>, title: &mut Vec<String>| {
         let title = std::mem::take(title);

@@ -202,7 +202,7 @@ impl ExecutionPlan for RowsInOrderExec {
 }
 
 /// Runs a part of a plan on the runtime for queries, which leaves the runtime of connections free to answer
-/// health checks. Converts a panic to an error, because it would end the stream as if all rows had been
+/// health checks. Converts a panic to an error, because a panic would end the stream as if all rows had been
 /// sent.
 #[derive(Debug)]
 pub(super) struct GuardExec {

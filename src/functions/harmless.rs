@@ -15,9 +15,9 @@ use datafusion::scalar::ScalarValue;
 
 use super::{DEFS, scalar};
 
-/// DataFusion functions that return a value for all arguments that planning accepts. Others fail for some:
-/// `abs` (the smallest integer), `power`, `chr`, `repeat`, `to_timestamp`, `split_part` (position 0),
-/// `regexp_like` (a computed pattern).
+/// DataFusion functions that return a value for all arguments that planning accepts. Other functions fail for
+/// some arguments: `abs` (the smallest integer), `power`, `chr`, `repeat`, `to_timestamp`, `split_part`
+/// (position 0), `regexp_like` (a computed pattern).
 const FUNCTIONS: [&str; 80] = [
     "acos",
     "array_has",

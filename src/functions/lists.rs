@@ -88,8 +88,8 @@ impl Lists {
         wrap_levels(&levels, leaf)
     }
 
-    /// Removes the level with index `drop` (0 is the outermost). If it was a LargeList, the level that
-    /// takes over its elements becomes a LargeList.
+    /// Removes the level with index `drop` (0 is the outermost). If the removed level is a LargeList, the
+    /// level above becomes a LargeList, because it takes over the elements.
     pub(crate) fn without(&self, drop: usize, leaf: DataType) -> DataType {
         let mut levels = self.levels.clone();
         if drop < levels.len() {
@@ -106,7 +106,7 @@ impl Lists {
         wrap_levels(&levels, leaf)
     }
 
-    /// Replaces the level with index `at` (0 is the outermost) with `levels` nested lists of its kind.
+    /// Replaces the level with index `at` (0 is the outermost) with `levels` nested lists of the same kind.
     pub(super) fn repeated(&self, at: usize, levels: usize) -> DataType {
         let mut all = self.levels.clone();
         if let Some((kind, field)) = all.get(at).cloned() {

@@ -92,7 +92,7 @@ impl LookupFile {
     }
 }
 
-/// Returns the table that a subquery returned as a list of key-value pairs. Builds it once for all batches.
+/// Returns the table that a subquery returned as a list of key-value pairs. Builds the table once.
 fn subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
     let ScalarValue::List(list) = list else {
         return Err(Error::invalid(format!(

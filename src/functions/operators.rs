@@ -277,8 +277,8 @@ fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
 }
 
 /// Returns the types to which both operands are cast. In a comparison, which always returns booleans, the
-/// value of a literal may decide; in arithmetic only types do, so that constant folding keeps the result
-/// type.
+/// value of a literal may decide. In arithmetic, only the types decide, so that constant folding keeps the
+/// result type.
 fn operand_types(plan: &Plan<'_>, op: Op, left: &Lists, right: &Lists) -> Result<Types> {
     types_at(plan, op, (0, left), (1, right))
 }

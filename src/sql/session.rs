@@ -73,7 +73,7 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
         // check refuses an aggregation over it. The setting can be removed once the test
         // `unions_of_correlated_counts_are_grouped` in `tests/sql/set_operations.rs` passes without it.
         .set_bool("datafusion.execution.skip_physical_aggregate_schema_check", true)
-        // Lists make up most of a file, and those of rows that a condition drops need not be decoded.
+        // Lists make up most of a file, and the lists of rows that a condition drops need not be decoded.
         .set_bool("datafusion.execution.parquet.pushdown_filters", true);
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
     let builder = SessionStateBuilder::new().with_config(config).with_default_features();

@@ -77,7 +77,7 @@ fn contain_panic<T>(file: &Location, read: impl FnOnce() -> Result<T>) -> Result
     }
 }
 
-/// Runs a future that reads a file, and converts its panic to an error.
+/// Runs a future that reads a file, and converts a panic of the future to an error.
 ///
 /// A panic may leave state inconsistent, but the caller abandons the file and does not use it again.
 pub(in crate::sql) async fn guarded<T>(

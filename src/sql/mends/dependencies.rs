@@ -93,7 +93,8 @@ impl AnalyzerRule for UnnestDependencies {
 pub(in crate::sql) struct UnnestDependenciesPlanner;
 
 thread_local! {
-    /// Set while the planner plans a relation, so that the recursive call for it returns at once.
+    /// Set while the planner plans a relation, so that the recursive call for the same relation returns at
+    /// once.
     static PLANNED_HERE: Cell<bool> = const { Cell::new(false) };
 }
 

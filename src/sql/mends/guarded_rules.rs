@@ -31,7 +31,8 @@ use crate::sql::exec::pass_through;
 use crate::sql::mends::row_filters::{guard_row_filters, release_row_filters};
 use crate::sql::rules::PhysicalRule;
 
-/// Wraps a physical rule of DataFusion so that it moves nothing through nodes where it would confuse columns.
+/// Wraps a physical rule of DataFusion so that the rule moves nothing through nodes where the rule would
+/// confuse columns.
 ///
 /// While the rule runs, a [`BarrierExec`] above each such node stops filters and projections from above.
 /// The node's own filters and projections, and all others below the barrier, move as usual.

@@ -64,7 +64,7 @@ impl AnalyzerRule for QueryValues {
 /// constant lists of lists in sort keys.
 ///
 /// DataFusion numbers lambda parameters after the columns of a node. So a window key with a lambda differs
-/// from the key of the sort below, and the plan fails its check.
+/// from the key of the sort below, and the plan fails DataFusion's check.
 fn is_done_here(node: &LogicalPlan) -> Result<bool> {
     if has_query(node)? {
         return Ok(true);

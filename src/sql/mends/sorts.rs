@@ -150,8 +150,8 @@ impl PhysicalOptimizerRule for UnorderedKeys {
 /// Physical optimizer rule, before all of DataFusion's: hides from outer joins, GROUPING SETS, ROLLUP and
 /// CUBE which columns of their input are constant or equal.
 ///
-/// A column that is constant (`WHERE k = 1`) or equal to another below such a node is NULL above it, in
-/// unmatched rows of the join and in grouping sets without the column. DataFusion still treats it as
+/// A column that is constant (`WHERE k = 1`) or equal to another below such a node is NULL above the node in
+/// unmatched rows of the join and in grouping sets without the column. DataFusion still treats the column as
 /// constant: it drops `ORDER BY k`, and an aggregation that relies on input grouped by `k` returns a group
 /// several times. Obsolete once the test `stock_constants_are_still_kept_where_they_are_null` fails.
 #[derive(Debug, Default)]

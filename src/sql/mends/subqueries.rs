@@ -348,7 +348,7 @@ impl Tested {
         Ok(exists(self.rows(Some(self.equality()))?))
     }
 
-    /// Returns a condition that is true if IN is false; it is never NULL.
+    /// Returns a condition that is true if IN is false, and otherwise false, never NULL.
     fn is_never(&self) -> Result<Expr> {
         if !self.stable {
             let not_false = Expr::IsNotFalse(Box::new(self.equality()));
@@ -380,15 +380,15 @@ pub(super) fn has_one_row(plan: &LogicalPlan) -> bool {
 }
 
 /// Returns an error for a correlated subquery in which DataFusion would move a condition on outer columns
-/// to a place where its result differs.
+/// to a place where the condition has another effect.
 fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
     if !is_correlated(query) {
         return Ok(());
     }
     let scalar = matches!(expr, Expr::ScalarSubquery(_));
     let mut plan = query.subquery.as_ref();
-    // The result of EXISTS depends neither on columns nor on a LIMIT above all conditions, so skip these
-    // nodes.
+    // Skips projections and, for EXISTS, a LIMIT above all conditions. The result of EXISTS depends on
+    // neither of them.
     loop {
         plan = match plan {
             LogicalPlan::Projection(node) => &node.input,

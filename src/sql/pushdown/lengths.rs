@@ -74,8 +74,8 @@ impl OptimizerRule for LengthsBelow {
 }
 
 /// Physical optimizer rule, directly after conditions are pushed into scans: pushes the projection that
-/// [`LengthsBelow`] creates into the scan, before a repartitioning is inserted between them. A table in
-/// memory returns fewer and larger batches if no values are read.
+/// [`LengthsBelow`] creates into the scan, before a repartitioning is inserted between projection and scan. A
+/// table in memory returns fewer and larger batches if no values are read.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct LengthsIntoScan;
 
@@ -210,8 +210,8 @@ pub(in crate::sql) fn measured(e: &Arc<dyn PhysicalExpr>) -> Option<(Reads, &Phy
     list.downcast_ref::<PhysicalColumn>().map(|column| (what, column))
 }
 
-/// Returns what a function call reads of the lists in its first argument. All other arguments must be
-/// literals. Otherwise returns [`Reads::Values`].
+/// Returns what a function call reads of the lists in its first argument. Returns [`Reads::Values`] if
+/// another argument is not a literal.
 fn reads_of(e: &Arc<dyn PhysicalExpr>) -> Reads {
     let Some(call) = e.downcast_ref::<ScalarFunctionExpr>() else { return Reads::Values };
     let [_, rest @ ..] = call.args() else { return Reads::Values };

@@ -1,4 +1,5 @@
-//! Decides which correlated queries DataFusion plans correctly, and lists the outer columns they name.
+//! Decides which correlated queries DataFusion plans correctly, and lists the outer columns that queries
+//! name.
 
 use std::collections::HashSet;
 
@@ -91,8 +92,8 @@ pub(in crate::sql) fn is_semi_join(query: &LogicalPlan, exists: bool) -> Result<
 
 /// Whether DataFusion would confuse columns that it moves out of a correlated query.
 ///
-/// It adds the columns of conditions on outer columns to the output of the query, whose columns then get
-/// one table name. Two columns `r2.d` and `r3.d` become one: `EXISTS (SELECT 1 FROM t r2, t r3 WHERE
+/// DataFusion adds the columns of conditions on outer columns to the output of the query, whose columns then
+/// get one table name. Two columns `r2.d` and `r3.d` become one: `EXISTS (SELECT 1 FROM t r2, t r3 WHERE
 /// r2.d + r3.d = r1.d)` loses rows. `stock_correlated_self_joins_still_lose_rows` in
 /// `tests/sql/subqueries.rs` fails once this is fixed upstream.
 fn has_name_clash(query: &LogicalPlan) -> Result<bool> {

@@ -30,7 +30,7 @@ fn with_schema<'a>(values: &'a [Expr], schema: &'a DFSchema) -> Vec<(&'a Expr, &
     values.iter().map(|e| (e, schema)).collect()
 }
 
-/// Does the same as [`unify_compared`], with one schema per value.
+/// Casts compared values to one comparable type, like [`unify_compared`], with one schema per value.
 pub(super) fn compared_over(values: &[(&Expr, &DFSchema)]) -> Result<Option<Vec<Expr>>> {
     let Some(values) = typed_values(values) else { return Ok(None) };
     let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));

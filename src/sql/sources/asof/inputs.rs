@@ -248,7 +248,8 @@ fn head_step(n: Option<i64>) -> Step {
 
 fn tail_step(n: Option<i64>) -> Step {
     match n {
-        // `ragged_tail(x, 0)` is empty. A slice from `-0` would be the whole list; this starts past the end.
+        // `ragged_tail(x, 0)` is empty. A slice from `-0` would be the whole list, so the slice starts past
+        // the end.
         Some(0) => Step::Slice(Some(i64::MAX), None),
         n => Step::Slice(n.map(i64::saturating_neg), None),
     }
