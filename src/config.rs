@@ -16,7 +16,7 @@ pub enum NrtNan {
     /// Reads NaN as NULL. Writers store NULL as NaN in `.nrt`, so all formats give the same answers.
     #[default]
     Null,
-    /// Keeps it as NaN.
+    /// Reads NaN as NaN.
     Nan,
 }
 
@@ -84,7 +84,8 @@ pub struct SerrateOptions {
     pub nrt_nan: NrtNan,
     /// Target number of leaf values (innermost list elements) per batch of a scan. Default 524288.
     pub leaf_batch_size: usize,
-    /// Whether a MEDS subject may be in several shards, with a row for each. By default, it is an error.
+    /// Whether a MEDS subject may be in several shards, with one row per shard. By default, a subject in
+    /// several shards is an error.
     pub meds_shared_subjects: bool,
     /// Path of the `codes.parquet` file, or of a MEDS folder with one, for calls of `descendants` that name
     /// no file. Default: an empty string, which is no file.

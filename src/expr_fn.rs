@@ -394,10 +394,12 @@ mod tests {
                     .iter()
                     .any(|(b, least, open)| b == name && (*least == n || (*open && *least < n)))
             };
-            // Only the planner makes calls with these numbers of arguments; it appends a table's contents.
+            // Calls with the numbers of arguments below come only from the planner, which appends the
+            // contents of a table.
             let planned =
                 |n: usize| matches!((*name, n), ("ragged_lookup", 5) | ("ragged_bin", 4 | 6));
-            // A variadic function has one builder for all numbers of arguments, so 8 more are enough.
+            // A variadic function has one builder for any number of arguments, so the test checks at most 8
+            // arguments more than the function requires.
             for n in (least..=most.min(least + 8)).filter(|n| !planned(*n)) {
                 assert!(built(n), "no builder of {name} with {n} argument(s)");
             }

@@ -68,7 +68,7 @@ pub(super) enum Command {
 
 /// Maximum number of threads that a command starts.
 pub(super) const THREADS: usize = 1024;
-/// Maximum number of rows or items in a batch, and of batches in memory.
+/// Maximum number of rows or items in a batch, and maximum number of batches in memory.
 pub(super) const BATCH: usize = 1 << 24;
 pub(super) const LENGTH: usize = 1 << 31;
 /// Maximum number of generated patients, each of which takes some kilobytes on disk.
@@ -76,7 +76,8 @@ pub(super) const PATIENTS: u64 = 1_000_000_000;
 /// Maximum number of generated files.
 pub(super) const SHARDS: u64 = 100_000;
 
-/// Returns a parser for numbers up to `limit`, which is more than any machine has memory, threads or disk.
+/// Returns a parser for numbers up to `limit`. No machine has enough memory, threads or disk for a greater
+/// number.
 pub(super) fn up_to(limit: usize) -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(..=u64::try_from(limit).unwrap_or(u64::MAX))
 }

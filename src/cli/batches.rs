@@ -174,7 +174,8 @@ pub(super) fn run(args: &BatchesArgs) -> Outcome {
     println(&line)
 }
 
-/// Opens the stream on standard output. Its metadata has the categories, which a folder has in batches.json.
+/// Opens the stream on standard output. The metadata of the stream lists the categories of the labels; for a
+/// folder, `batches.json` lists the same categories.
 fn open_stream(loader: &MedsLoader) -> BatchStream<BufWriter<Stdout>> {
     let out = BufWriter::with_capacity(1 << 20, std::io::stdout());
     let stream = BatchStream::new(out, "standard output");
@@ -233,7 +234,7 @@ fn to_meds_options(args: &BatchesArgs) -> Outcome<MedsOptions> {
     check_args(args, window)?;
     let window = window.unwrap_or(if args.labels.is_some() { "end" } else { "random" });
     let window = Window::named(window, args.len, args.stride, args.overlap)
-        .map_err(|e| Failure::usage(format!("--window {window}: {e}")))?;
+        .map_err(|e| Failure::usage(format!("--window {window} is invalid: {e}")))?;
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let mut options = MedsOptions::new(args.batch, args.len)
         .unit(args.unit)

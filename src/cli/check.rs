@@ -100,7 +100,8 @@ fn print_summary(audit: &Audit) -> Outcome {
     ))
 }
 
-/// Formats a count and its percentage of `whole`, where only 0 is 0.000 and only all is 100.000.
+/// Formats a count and its percentage of `whole`. A count above 0 never shows as 0.000, and a count below
+/// `whole` never as 100.000.
 fn format_share(part: u64, whole: u64) -> String {
     let (part, whole) = (u128::from(part), u128::from(whole.max(1)));
     let thousandths = (part * 200_000 / whole).div_ceil(2);

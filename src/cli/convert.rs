@@ -181,7 +181,8 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     }
 }
 
-/// Returns the path to write first: with `staged`, a temporary one until all files are complete.
+/// Returns the path to which `target` is written first: with `staged`, a path in a temporary folder, used
+/// until all files are complete; without `staged`, the target itself.
 pub(super) fn staged_path(staged: Option<&AtomicFiles>, folder: &Path, target: &Path) -> PathBuf {
     match (staged, target.strip_prefix(folder)) {
         (Some(staged), Ok(relative)) => staged.path().join(relative),
@@ -203,7 +204,8 @@ pub(super) fn names_folder(output: &Path) -> bool {
     output.is_dir() || slash || (output.extension().is_none() && !output.is_file())
 }
 
-/// Returns an error if strings from JSON would go to `.nrt`. They may be times, which JSON holds as strings.
+/// Returns an error if strings from JSON would go to `.nrt`, even if the strings are times, which JSON
+/// holds as strings.
 fn check_strings(source: &InputSource, schema: &SchemaRef) -> Outcome {
     let json = matches!(source.format, FileFormat::Json | FileFormat::Ndjson);
     match schema.fields().iter().find(|f| leaf_type(f.data_type()).is_string()) {

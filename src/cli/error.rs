@@ -41,7 +41,7 @@ impl Failure {
         }
     }
 
-    /// Replaces the name of a temporary file in the message with the name of the target.
+    /// Replaces the path of a temporary file in the message with the path of the output file.
     pub(super) fn with_target_name(self, temporary: &Path, target: &Path) -> Self {
         match self {
             Self::Failed(message) => {

@@ -67,7 +67,8 @@ async fn handle_signals() {
 }
 
 /// Tells the running work to stop. A second signal, or work that continues after [`GRACE`], ends the
-/// process. In the shell, only a second interrupt ends the process, because its tables would be lost.
+/// process. In the shell, only a second interrupt ends the process, because the tables of the shell would be
+/// lost.
 fn request_stop() {
     if PRESSED.swap(true, Ordering::SeqCst) {
         std::process::exit(exit_code().into());
@@ -107,7 +108,7 @@ pub(super) fn read_stdin<T>(read: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Returns an error after an interrupt. Loops over blocking work call it.
+/// Returns an error after an interrupt. Loops over blocking work call this function.
 pub(super) fn check() -> Outcome {
     match PRESSED.load(Ordering::SeqCst) {
         true => Err(Failure::Interrupted),
@@ -119,7 +120,7 @@ pub(super) fn check() -> Outcome {
 pub(super) async fn or_cancel<T>(work: impl Future<Output = Outcome<T>>) -> Outcome<T> {
     let pressed = NOTIFY.notified();
     tokio::pin!(pressed);
-    // Registers before the flag is read, so that a signal between the two is not lost.
+    // Registers for the signal before `check` reads the flag, so that no signal between these steps is lost.
     pressed.as_mut().enable();
     check()?;
     tokio::select! {
@@ -178,7 +179,7 @@ impl<T> Drop for Task<T> {
     }
 }
 
-/// Runs work on another thread, so that an interrupt does not wait for it to yield.
+/// Runs work on another thread, so that an interrupt does not wait until the work yields.
 pub(super) async fn on_worker<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> T {

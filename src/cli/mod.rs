@@ -54,7 +54,7 @@ fn create_session() -> Outcome<datafusion::prelude::SessionContext> {
 }
 
 /// Stack size of each thread that plans and runs queries. Planning, evaluating and dropping an expression
-/// recurse to its depth. Unused stack takes no memory.
+/// recurse as deep as the expression is nested. Unused stack takes no memory.
 const STACK: usize = 64 << 20;
 
 fn run_on_deep_stack(cli: Cli) -> Outcome {
@@ -124,7 +124,7 @@ async fn run_queries(args: QueryArgs) -> Outcome {
     if nothing_asked {
         let mut sql = String::new();
         interrupt::read_stdin(|| std::io::stdin().read_to_string(&mut sql))
-            .map_err(|e| Failure::message(format!("standard input: {e}")))?;
+            .map_err(|e| Failure::message(format!("cannot read standard input: {e}")))?;
         runner.run_script("standard input", &sql).await?;
     }
     runner.finish()

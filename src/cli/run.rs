@@ -103,7 +103,7 @@ impl Runner {
         if path.as_os_str() == "-" {
             let mut sql = String::new();
             interrupt::read_stdin(|| io::stdin().read_to_string(&mut sql))
-                .map_err(|e| Failure::message(format!("standard input: {e}")))?;
+                .map_err(|e| Failure::message(format!("cannot read standard input: {e}")))?;
             return self.run_script("standard input", &sql).await;
         }
         let sql = std::fs::read_to_string(path).map_err(|e| {
@@ -324,7 +324,7 @@ fn hint_folder(message: &str) -> Option<String> {
     })
 }
 
-/// Prints notes about labels of `meds_asof` without a row, and about labels of several tasks.
+/// Prints notes about labels for which `meds_asof` returns no row, and about labels of several tasks.
 fn note_labels(plan: &Arc<dyn ExecutionPlan>) {
     let tasks = crate::sql::label_tasks(plan);
     if !tasks.is_empty() {

@@ -17,7 +17,8 @@ pub(super) struct Statement {
 }
 
 impl Statement {
-    /// Returns the text after blank lines and spaces, so that the parser's positions refer to the script.
+    /// Returns the text with line breaks and spaces in front of it, so that the positions that the parser
+    /// reports are positions in the script.
     pub(super) fn padded_to_position(&self) -> String {
         let lines = usize::try_from(self.line.saturating_sub(1)).unwrap_or(0);
         let columns = usize::try_from(self.column.saturating_sub(1)).unwrap_or(0);
@@ -69,9 +70,10 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
     let mut statements = Vec::new();
     // Location of the first token and of the end of the last token in the current statement.
     let mut open: Option<(Location, Location)> = None;
-    // Lines of the comment that may be the title of the next statement, and the line of its end.
+    // Lines of text of the comment that may be the title of the next statement, and the number of the line at
+    // which the comment ends.
     let mut title: (Vec<String>, u64) = (Vec::new(), 0);
-    // Line of the last token. A comment on it trails the token and is not the title of the next statement.
+    // Line of the last token. A comment on this line belongs to the token and is no title of a statement.
     let mut last_line = 0;
     let mut close = |open: &mut Option<(Location, Location)>, title: &mut Vec<String>| {
         let title = std::mem::take(title);
@@ -91,7 +93,8 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
             Token::Whitespace(Whitespace::SingleLineComment { comment, .. }) => {
                 let line = token.span.start.line;
                 if open.is_none() && line != last_line {
-                    // A blank line separates two comments.
+                    // A blank line before this comment separates it from the comment above, which is then no
+                    // title.
                     if line > title.1 + 1 {
                         title.0.clear();
                     }
@@ -107,7 +110,8 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
             ) => {}
             _ => {
                 last_line = token.span.end.line;
-                // Computes byte offsets only at statement ends, because each takes a pass over its line.
+                // Computes a byte offset only at the end of a statement, because the computation reads a
+                // whole line.
                 let end = token.span.end;
                 open = Some(match open {
                     None => {

@@ -138,7 +138,8 @@ impl Cluster {
         let mut builder = context.clone().into_state_builder();
         let inner = builder.query_planner().take();
         let config = builder.config().get_or_insert_with(SessionConfig::new);
-        // Multiplies partitions by workers, so that each worker has as many as this session alone.
+        // Multiplies the number of partitions by the number of workers, so that each worker gets as many
+        // partitions as this session without workers.
         let partitions = config.target_partitions().saturating_mul(self.shared.all.len().max(1));
         *config = config.clone().with_target_partitions(partitions);
         let builder = builder
@@ -152,21 +153,22 @@ impl Cluster {
         let mut builder = builder;
         if let Some(config) = builder.config() {
             let options = config.options_mut();
-            // Look-up functions need constant tables, but datafusion-distributed switches this option off.
+            // Look-up functions read their table as a constant subquery only with this option, which
+            // datafusion-distributed switches off.
             options.optimizer.enable_physical_uncorrelated_scalar_subquery = true;
             // A dynamic filter that one task updates is never updated in other tasks.
             options.optimizer.enable_dynamic_filter_pushdown = false;
             options.optimizer.enable_topk_dynamic_filter_pushdown = false;
             options.optimizer.enable_join_dynamic_filter_pushdown = false;
             options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
-            // Encoding a plan loses the properties that these two rules set.
+            // Encoding a plan loses the properties that the next two options let the optimizer set.
             options.optimizer.enable_sort_pushdown = false;
             options.optimizer.prefer_existing_union = true;
             // Keeps the partitions of a union in order.
             let _ = options.set("distributed.children_isolator_unions", "false");
         }
         let planner = ClusterPlanner::new(inner, self.clone());
-        // Replaces the state in place, because tables that read file paths refer to it.
+        // Replaces the state in place, because the provider of tables for file paths holds a reference to it.
         let state = builder.with_query_planner(Arc::new(planner)).build();
         *context.state_ref().write() = state;
     }

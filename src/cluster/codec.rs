@@ -51,7 +51,11 @@ fn write_frame(header: &Value, rest: &[u8], buf: &mut Vec<u8>) -> Result<()> {
 }
 
 fn read_frame(buf: &[u8]) -> Result<(Value, &[u8])> {
-    let damaged = || exec_datafusion_err!("a plan node is damaged: it has no complete header");
+    let damaged = || {
+        exec_datafusion_err!(
+            "a plan node is damaged, because its header is incomplete; use the same version of session and workers"
+        )
+    };
     let (start, rest) = buf.split_at_checked(START).ok_or_else(damaged)?;
     let [m0, m1, m2, m3, format, l0, l1, l2, l3] = *start else { return Err(damaged()) };
     if [m0, m1, m2, m3] != MAGIC {
@@ -131,7 +135,10 @@ fn decode_schema(bytes: &[u8]) -> Result<Schema> {
 
 fn encode_meds(scan: &MedsScan) -> Result<Value> {
     let Some(root) = scan.root.to_str() else {
-        return exec_err!("the path {} is not valid UTF-8", scan.root.display());
+        return exec_err!(
+            "the path {} is not valid UTF-8 and cannot be sent to workers; rename the folder",
+            scan.root.display()
+        );
     };
     let partitions: Vec<_> = scan.partitions.iter().map(|p| json!([p.start, p.end])).collect();
     Ok(json!({
@@ -226,7 +233,8 @@ impl PhysicalExtensionCodec for SerrateCodec {
             return write_frame(&json!({"node": "task_rows", "fetch": rows.fetch()}), &[], buf);
         }
         if let Some(merge) = node.downcast_ref::<TaskMergeExec>() {
-            // DataFusion can encode the sort order as part of a merge, here with an empty input.
+            // Encodes a DataFusion merge over an empty input in place of the sort order, because DataFusion
+            // encodes a sort order only as part of a node.
             let empty = Arc::new(EmptyExec::new(node.schema()));
             let carrier = SortPreservingMergeExec::new(merge.sort_order().clone(), empty)
                 .with_fetch(merge.fetch());
@@ -269,7 +277,10 @@ impl PhysicalExtensionCodec for SerrateCodec {
             },
             name @ ("task_rows" | "task_merge") => {
                 let [input] = inputs else {
-                    return exec_err!("a received plan node has {} inputs, not 1", inputs.len());
+                    return exec_err!(
+                        "a received plan node has {} inputs instead of 1; use the same version of session and workers",
+                        inputs.len()
+                    );
                 };
                 let input = Arc::clone(input);
                 if name == "task_rows" {
@@ -278,7 +289,9 @@ impl PhysicalExtensionCodec for SerrateCodec {
                 }
                 let carrier = self.decode_plan(rest, context, converter)?;
                 let Some(merge) = carrier.downcast_ref::<SortPreservingMergeExec>() else {
-                    return exec_err!("a received merge node has no sort order");
+                    return exec_err!(
+                        "a received merge node has no sort order; use the same version of session and workers"
+                    );
                 };
                 return Ok(Arc::new(TaskMergeExec::new(
                     merge.expr().clone(),
@@ -366,7 +379,8 @@ mod tests {
         }
     }
 
-    /// Checks that a decoded plan returns the same rows as the original, in any order. Returns its display.
+    /// Checks that the decoded plan of a query returns the same rows as the original plan, in any order.
+    /// Returns the text of the plan.
     async fn check_query(context: &SessionContext, query: &str) -> String {
         let frame =
             crate::sql::sql(context, query).await.unwrap_or_else(|e| panic!("{query}: {e}"));

@@ -143,8 +143,8 @@ impl ExecutionPlan for TaskMergeExec {
     }
 }
 
-/// Returns the rows of all tasks in the order of the tasks. Execution skips the input, a
-/// [`CoalescePartitionsExec`] at which datafusion-distributed divides the plan, because it returns rows in
+/// Returns the rows of all tasks in the order of the tasks. The input is a [`CoalescePartitionsExec`], at
+/// which datafusion-distributed divides the plan. Execution skips this input, because it would return rows in
 /// any order.
 #[derive(Debug)]
 pub(super) struct RowsInOrderExec {
@@ -202,7 +202,7 @@ impl ExecutionPlan for RowsInOrderExec {
 }
 
 /// Runs a part of a plan on the runtime for queries, which leaves the runtime of connections free to answer
-/// health checks. Converts a panic to an error, because it would end the stream as if all rows had been
+/// health checks. Converts a panic to an error, because a panic would end the stream as if all rows had been
 /// sent.
 #[derive(Debug)]
 pub(super) struct GuardExec {
@@ -316,7 +316,7 @@ impl Drop for AbortOnDrop {
 pub(super) fn single_child(node: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     match node.children()[..] {
         [child] => Ok(Arc::clone(child)),
-        _ => internal_err!("{} must have exactly one input", node.name()),
+        _ => internal_err!("the plan node {} must have exactly one input", node.name()),
     }
 }
 

@@ -125,7 +125,8 @@ impl QueryPlanner for ClusterPlanner {
 }
 
 impl ClusterPlanner {
-    /// Returns the divided plan, or `None` if no scan can be divided. The error says why it is not divided.
+    /// Returns the divided plan, or `None` if the plan has nothing to divide. An error says why a plan with
+    /// several partitions is not divided.
     async fn divide_plan(
         &self,
         plan: &Arc<dyn ExecutionPlan>,
@@ -165,7 +166,8 @@ impl ClusterPlanner {
     }
 }
 
-/// Whether a scan can be divided. If none can, the error is the reason for a scan with several partitions.
+/// Whether a scan of the plan can be divided. If no scan can be, but one has several partitions, returns an
+/// error that says why that scan cannot be divided.
 fn find_division(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<bool, String> {
     let (mut found, mut reason) = (false, None);
     let mut open = vec![plan];
@@ -189,7 +191,7 @@ fn find_division(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<bool, Str
 fn check_known(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<(), String> {
     let mut open = vec![plan];
     while let Some(node) = open.pop() {
-        // Removes details such as in `SortExec(TopK)`.
+        // Removes details in parentheses, such as `(TopK)` of `SortExec(TopK)`.
         let name = node.name().split('(').next().unwrap_or_default();
         if !KNOWN.contains(&name) {
             return Err(match name {
@@ -202,8 +204,8 @@ fn check_known(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<(), String>
     Ok(())
 }
 
-/// Makes a plan without a sort order return its rows in the order of the files. Without workers the
-/// partitions stay separate, so that a table created from them has this order, too.
+/// Makes a plan without a sort order return its rows in one partition, in the order of the files. Without
+/// workers, the plan keeps its partitions, and a table created from these has the same order.
 fn collect_in_order(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     if plan.output_partitioning().partition_count() < 2 || !is_chain_of_scan(plan) {
         return Arc::clone(plan);

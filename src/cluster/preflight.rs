@@ -65,7 +65,7 @@ fn worker_context(session: &dyn Session) -> Arc<TaskContext> {
 }
 
 /// Returns an error if a column has a type that cannot be sent. arrow-flight declares a LargeList as a List,
-/// whose offsets have half the size, so that the receiver reads other rows or none. It also drops the
+/// whose offsets have half the size, so the receiver reads wrong rows or none. arrow-flight also drops the
 /// metadata of unions.
 fn check_types(schema: &Schema) -> std::result::Result<(), String> {
     for field in schema.fields() {
@@ -153,7 +153,7 @@ fn encode_and_decode(
     )?;
     if bytes.len() > LIMIT {
         return exec_err!(
-            "it has {} bytes, but at most {LIMIT} are allowed; write tables in memory to files",
+            "the encoded part of the plan has {} bytes, but may have at most {LIMIT}; write the tables in memory that it reads to files",
             bytes.len()
         );
     }
@@ -171,7 +171,12 @@ fn compare_plans(
     plan: &Arc<dyn ExecutionPlan>,
     decoded: &Arc<dyn ExecutionPlan>,
 ) -> std::result::Result<(), String> {
-    let lost = |what: &str| Err(format!("the encoding of {} loses its {what}", plan.name()));
+    let lost = |what: &str| {
+        Err(format!(
+            "the plan node {} loses its {what} when it is encoded for workers",
+            plan.name()
+        ))
+    };
     if plan.name() != decoded.name() {
         return lost("name");
     }
@@ -283,7 +288,8 @@ pub(super) fn retype_calls(
                 let new = ScalarFunctionExpr::try_new(fun, args, &schema, Arc::clone(options))?;
                 let found = e.return_field(&schema)?;
                 let derived = new.return_field(&schema)?;
-                // Only metadata may change. Any other difference is kept as the session planned it.
+                // Replaces a call only if nothing but its metadata changes. If the type or the nullability
+                // differs, the call stays as the session planned it.
                 let same = found.metadata() == derived.metadata()
                     || found.data_type() != derived.data_type()
                     || found.is_nullable() != derived.is_nullable();

@@ -23,7 +23,7 @@ fn has_one_partition(plan: &Arc<dyn ExecutionPlan>) -> bool {
 }
 
 /// Whether a node needs all rows in one task. datafusion-distributed gives a leaf with one partition to
-/// every task, so a LIMIT, window or aggregation over it would return its rows once per task.
+/// every task, so a LIMIT, window or aggregation over such a leaf would return its result once per task.
 fn needs_one_task(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let collects = plan.is::<CoalescePartitionsExec>()
         || plan.is::<SortPreservingMergeExec>()
@@ -35,7 +35,8 @@ fn needs_one_task(plan: &Arc<dyn ExecutionPlan>) -> bool {
     if has_one_partition(plan) {
         return true;
     }
-    // datafusion-distributed sends the build side of these joins to every task.
+    // datafusion-distributed sends the build side of hash joins with one build partition, of nested-loop
+    // joins and of cross joins to every task.
     let hash = plan.downcast_ref::<HashJoinExec>();
     if hash.is_some_and(|join| join.mode == PartitionMode::CollectLeft)
         || plan.is::<NestedLoopJoinExec>()

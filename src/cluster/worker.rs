@@ -120,7 +120,9 @@ fn check_token(
     let given = request.metadata().get("authorization").map(|v| v.as_bytes());
     match given.is_some_and(|given| equals_in_constant_time(given, expected.as_bytes())) {
         true => Ok(request),
-        false => Err(Status::unauthenticated("the token is missing or wrong")),
+        false => Err(Status::unauthenticated(
+            "the token is missing or wrong; send the token of this worker",
+        )),
     }
 }
 

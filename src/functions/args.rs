@@ -154,7 +154,7 @@ impl<'a> Plan<'a> {
         self.known_literal(i).and_then(integer_of).flatten() == Some(0)
     }
 
-    /// Like [`literal`](Self::literal), for an integer. NULL counts as not given.
+    /// Like [`literal`](Self::literal), for an integer. Returns `None` for NULL, too.
     pub(crate) fn literal_integer(&self, i: usize, what: &str, such: &str) -> Result<Option<i64>> {
         let Some(value) = self.literal(i, what, such)? else { return Ok(None) };
         match integer_of(value) {
@@ -175,7 +175,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the axis that argument `i` names, if given. Axis 0 is an error that suggests `across`.
+    /// Returns the axis that argument `i` names, or `None` if the argument is NULL or not given. Axis 0 is an
+    /// error that suggests `across`.
     pub(crate) fn axis(&self, i: usize, lists: &Lists, across: &str) -> Result<Option<usize>> {
         let Some(axis) = self.literal_integer(i, "the axis", "1 or -1")? else { return Ok(None) };
         resolve_axis(self.name(), axis, lists.ndim(), across).map(Some)
@@ -267,7 +268,7 @@ impl<'a> Call<'a> {
         self.returns.data_type()
     }
 
-    /// Returns the value of argument `i` if it is the same for all rows.
+    /// Returns the value of argument `i`, or `None` if the argument has one value per row or is not given.
     pub(crate) fn constant(&self, i: usize) -> Option<&'a ScalarValue> {
         match self.args.get(i) {
             Some(Arg::One(s)) => Some(s),

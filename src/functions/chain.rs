@@ -2,8 +2,8 @@
 //! [`Chain`] or [`ListChain`] whose arguments are the operands.
 //!
 //! The parser nests each operator within the next, and DataFusion computes its type and name from all
-//! operators below, so planning time is quadratic in the length of a chain. Evaluation recurses as deep.
-//! Chains cannot be balanced, because order matters for floats and for integers that overflow.
+//! operators below, so planning time is quadratic in the length of a chain. Evaluation recurses once per
+//! operator. Chains cannot be balanced, because order matters for floats and for integers that overflow.
 
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
@@ -102,7 +102,8 @@ pub(crate) fn is_chain(call: &ScalarFunction) -> bool {
     Arc::ptr_eq(&call.func, &CHAIN) || Arc::ptr_eq(&call.func, &LIST_CHAIN)
 }
 
-/// Replaces a chain of operators on numbers with a [`Chain`] call, or returns it unchanged as the error.
+/// Replaces a chain of operators on numbers with a [`Chain`] call. Returns any other expression unchanged, as
+/// `Err`.
 pub(crate) fn gather_operands(
     expr: Expr,
     schema: &datafusion::common::DFSchema,
@@ -316,7 +317,8 @@ pub(super) fn is_list_chain(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(call) if Arc::ptr_eq(&call.func, &LIST_CHAIN))
 }
 
-/// Appends an operator on lists to a [`ListChain`] on its left side, or replaces a long chain with one.
+/// If the left operand of `call` is a [`ListChain`], appends the operator of `call` to this chain. Otherwise
+/// replaces a long chain of calls with one [`ListChain`].
 pub(super) fn join_lists(call: Expr) -> Expr {
     let Expr::ScalarFunction(mut call) = call else { return call };
     let Some(letter) = list_letter(&call) else { return Expr::ScalarFunction(call) };
@@ -364,7 +366,8 @@ fn gather_lists(call: ScalarFunction) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LIST_CHAIN), operands))
 }
 
-/// Appends an operator to a chain, or to a new chain around it if it has too many computed operands.
+/// Appends an operator to a chain. If the chain already has too many computed operands, returns a new chain
+/// whose first operand is the old chain.
 fn append_operator(mut chain: ScalarFunction, letter: char, right: Expr) -> Expr {
     let is_computed = |e: &&Expr| !matches!(e, Expr::Column(_) | Expr::Literal(..));
     if chain.args.iter().filter(is_computed).count() > COMPUTED {

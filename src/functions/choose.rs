@@ -76,7 +76,8 @@ fn common_type(plan: &Plan<'_>, a: &Lists, b: &Lists) -> Result<DataType> {
     }
 }
 
-/// Checks that argument `i`, of type `value`, can be cast to the leaf type `values`, and returns the latter.
+/// Checks that argument `i`, of type `value`, can be cast to the leaf type `values`. Returns the leaf type,
+/// for a dictionary the type of the dictionary values.
 pub(super) fn check_fits(
     plan: &Plan<'_>,
     i: usize,
@@ -106,7 +107,10 @@ fn deepest_field(plan: &Plan<'_>, sides: &[&Lists], leaf: DataType) -> Result<Fi
             let all = sides.iter().fold((*deep).clone(), |all, other| all.widened_by(other));
             Ok(nullable(all.plain_leaf(leaf)))
         }
-        _ => Err(plan.refuse(0, "and all others are scalars; one of them must be a list")),
+        _ => {
+            Err(plan
+                .refuse(0, "is a scalar, as are all other arguments; one argument must be a list"))
+        }
     }
 }
 

@@ -33,7 +33,7 @@ struct VocabularyCodes {
     /// Codes in the order of their tokens.
     texts: ArrayRef,
     tokens: Vec<u32>,
-    /// Index into `texts` by token. Empty if the table would be much larger than the number of tokens.
+    /// Index into `texts` by token. Empty if tokens are so sparse that this vector would be much too long.
     places: Vec<Option<u32>>,
 }
 
@@ -104,7 +104,8 @@ fn tag_field(data_type: DataType, codes: &VocabularyCodes) -> FieldRef {
     Arc::new(Field::new("", data_type, true).with_metadata(metadata))
 }
 
-/// Returns the path and vocabulary of a call, or an error if the vocabulary differs from planning.
+/// Returns the path and vocabulary of a call, or an error if the file has another vocabulary than it had at
+/// planning.
 fn planned_codes<'a>(call: &Call<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {
     let path = call.text(1).ok_or_else(|| {
         Error::invalid(format!(
@@ -198,8 +199,12 @@ pub(super) static DECODE: Def = Def {
         let x = call.ragged(0)?;
         let (path, codes) = planned_codes(call)?;
         let options = CastOptions { safe: false, ..CastOptions::default() };
-        let tokens = cast_with_options(x.leaves(), &DataType::UInt32, &options)
-            .map_err(|e| Error::invalid(format!("{}: not a valid token: {e}", call.name())))?;
+        let tokens = cast_with_options(x.leaves(), &DataType::UInt32, &options).map_err(|e| {
+            Error::invalid(format!(
+                "{}: a value is not a token, which is an integer from 0 to 4294967295: {e}",
+                call.name()
+            ))
+        })?;
         let places = codes.positions_of(tokens.as_primitive::<UInt32Type>(), path)?;
         let decoded = DictionaryArray::try_new(places, Arc::clone(&codes.texts))?;
         call.lists(&x.with_leaves(Arc::new(decoded))?)

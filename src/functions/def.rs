@@ -45,7 +45,8 @@ pub(crate) struct Facts {
     pub(crate) whole_row: bool,
     /// Part of the first argument that is read. `sql::pushdown::lengths` skips values that nothing reads.
     pub(crate) reads: Reads,
-    /// Whether it compares values. `sql::mends::times` then refuses intervals, which have no order.
+    /// Whether the function compares values. If it does, `sql::mends::times` refuses intervals as arguments,
+    /// because intervals have no order.
     pub(crate) compares: bool,
     /// Scalar functions and aggregates of other names that this function replaces on lists.
     /// `sql::statement::hints` suggests this function when one of them is called on a list.
@@ -73,8 +74,8 @@ pub(crate) enum Reads {
     Lengths,
     /// The lengths of lists, and which values are NULL.
     LengthsAndNulls,
-    /// Nothing: the function only moves or drops values, if all arguments but the first are literals. If
-    /// only list lengths of its result are read, it reads only list lengths itself.
+    /// No values: the function only moves or drops values, if all arguments but the first are literals. If a
+    /// query needs only the list lengths of the result, the list lengths of the argument suffice.
     Structure,
 }
 
@@ -84,9 +85,9 @@ impl Reads {
     }
 }
 
-/// When a call can fail although planning has accepted the types of its arguments. Only calls that cannot
-/// fail may be evaluated for rows for which the query does not (rows that a condition drops, that match no
-/// row of a join, that take another branch of CASE).
+/// When a call can fail although planning has accepted the types of its arguments. A rewrite may evaluate a
+/// call for rows that the query skips (rows that a condition drops, that match no row of a join, or that take
+/// another branch of CASE) only if the call cannot fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fails {
     Never,
@@ -101,13 +102,19 @@ pub(crate) enum Fails {
 }
 
 impl Def {
-    /// Values of the fields that most definitions share. Each sets `name`, `doc`, `plan` and `call`.
+    /// Default values of the fields of a definition. Each definition sets `name`, `doc`, `plan` and `call`
+    /// itself.
     pub(crate) const DEFAULTS: Self = Self {
         name: "",
         aliases: &[],
         arity: (1, 1),
         doc: Doc::EMPTY,
-        plan: |plan| Err(plan.refuse(0, "belongs to no function")),
+        plan: |plan| {
+            Err(plan.refuse(
+                0,
+                "cannot be checked, because the function has no definition (internal error)",
+            ))
+        },
         call: |_| Err(Error::invalid("internal error: the function has no definition")),
         infix: None,
         fails: Fails::Values,
@@ -140,7 +147,8 @@ impl Def {
         }
     }
 
-    /// Returns the names of the parameters, if there is one syntax with a fixed number of them.
+    /// Returns the names of the parameters, or `None` for a function with several syntaxes or with any number
+    /// of arguments.
     pub(crate) fn parameter_names(&self) -> Option<Vec<&'static str>> {
         let [syntax] = self.doc.syntax else { return None };
         let (_, inside) = syntax.strip_suffix(')')?.split_once('(')?;
@@ -258,8 +266,8 @@ impl ScalarUDFImpl for RaggedUdf {
         &self.signature
     }
 
-    /// Declares scalar subqueries, which read the table of a look-up, as conditional. Otherwise the
-    /// optimizer would compute a table that two calls share as a common column, with a copy for every row.
+    /// Declares scalar subqueries, which read the table of a look-up, as conditional arguments. Otherwise, if
+    /// two calls share a table, the optimizer would make the table a column, with one copy per row.
     fn conditional_arguments<'a>(
         &self,
         args: &'a [Expr],
@@ -267,7 +275,8 @@ impl ScalarUDFImpl for RaggedUdf {
         Some(args.iter().partition(|e| !matches!(e, Expr::ScalarSubquery(_))))
     }
 
-    /// Functions of one list return NULL for NULL. In others, NULL may mean that an argument is absent.
+    /// Whether the function returns NULL if an argument is NULL. Only functions with one argument do, because
+    /// others may treat NULL as an absent argument.
     fn is_strict(&self) -> bool {
         self.def.arity == (1, 1)
     }

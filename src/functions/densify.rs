@@ -70,7 +70,8 @@ pub(super) static DENSIFY: Def = Def {
         }
         let dtype = DType::of_leaves(lists.leaf(), plan.name())?;
         if let Some(fill) = parse_fill(plan.known_literal(2)).map_err(|m| plan.refuse(2, m))? {
-            fill.to_tensor(dtype).map_err(|e| plan.refuse(2, format!("(the fill value): {e}")))?;
+            fill.to_tensor(dtype)
+                .map_err(|e| plan.refuse(2, format!("(the fill value) is invalid: {e}")))?;
         }
         plan_side(plan, 3)?;
         Ok(Arc::new(tensor_field("", dtype, &sizes)?))

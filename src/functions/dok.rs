@@ -124,7 +124,7 @@ pub(super) static CONTAINS: Def = Def {
 fn planned_file(plan: &Plan<'_>) -> Result<Spec> {
     let text = plan.literal_text(0, "the table", SUCH)?.unwrap_or_default();
     Spec::parse(text).map_err(|e| match e {
-        Error::Invalid(message) => plan.refuse(0, format!("(the table): {message}")),
+        Error::Invalid(message) => plan.refuse(0, format!("(the table) is invalid: {message}")),
         other => other,
     })
 }
@@ -266,7 +266,8 @@ impl DefaultValue {
         }
     }
 
-    /// Casts the default to the type of the values. Returns whether it is one value for all rows.
+    /// Casts the default to the type of the values. The flag is true if the default is one value for all
+    /// rows, and false if it is an array with one value per row.
     fn cast(&self, of: &DataType) -> Result<(ArrayRef, bool)> {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let (values, one) = match self {

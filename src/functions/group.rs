@@ -113,7 +113,7 @@ fn plan_group(plan: &Plan<'_>) -> Result<FieldRef> {
             ));
         }
         if keys.leaf().is_nested() || groups.leaf().is_nested() {
-            return Err(plan.refuse(2, "(groups) requires keys from one list, but the keys or groups are structs; leave it out"));
+            return Err(plan.refuse(2, "(groups) requires keys from one list, but the keys or groups are structs; leave (groups) out"));
         }
         let none = |i: usize| RaggedArray::try_from_arrow(&new_empty_array(plan.data_type(i)));
         let (key, wanted) = (keys.leaf(), groups.leaf());

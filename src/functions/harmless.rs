@@ -15,9 +15,9 @@ use datafusion::scalar::ScalarValue;
 
 use super::{DEFS, scalar};
 
-/// DataFusion functions that return a value for all arguments that planning accepts. Others fail for some:
-/// `abs` (the smallest integer), `power`, `chr`, `repeat`, `to_timestamp`, `split_part` (position 0),
-/// `regexp_like` (a computed pattern).
+/// DataFusion functions that return a value for all arguments that planning accepts. Other functions fail for
+/// some arguments: `abs` (the smallest integer), `power`, `chr`, `repeat`, `to_timestamp`, `split_part`
+/// (position 0), `regexp_like` (a computed pattern).
 const FUNCTIONS: [&str; 80] = [
     "acos",
     "array_has",
@@ -141,7 +141,8 @@ fn is_divisor(e: &Expr) -> bool {
     }
 }
 
-/// Whether a physical expression cannot fail for any row. Recognizes less than the logical check.
+/// Whether a physical expression cannot fail for any row. Returns `false` for some expressions that
+/// [`cannot_fail`](super::cannot_fail) recognizes in logical form.
 pub(crate) fn physical_cannot_fail(e: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
     let plain = |e: &Arc<dyn PhysicalExpr>| {
         e.data_type(schema).is_ok_and(|t| t.is_integer() || t.is_floating())

@@ -151,7 +151,7 @@ impl HigherOrderUDFImpl for RaggedMap {
     }
 
     fn clear_null_values(&self) -> bool {
-        // `RaggedArray` already removes the values of NULL lists where necessary.
+        // DataFusion need not remove the values of NULL lists, because `RaggedArray` does so where necessary.
         false
     }
 

@@ -13,9 +13,10 @@ use datafusion::logical_expr::{
     in_list, lit, when,
 };
 
-/// Returns `array_has` without DataFusion's rewrite of constant lists to `x IN (..)`, which is NULL instead
-/// of false if the list contains NULL and not `x`, and false instead of NULL if it is empty and `x` is NULL.
-/// Remove once `stock_constant_lists_still_contain_null` in `tests/sql/quantified.rs` fails.
+/// Returns `array_has` without DataFusion's rewrite of constant lists to `x IN (..)`. The result of the
+/// rewrite is NULL instead of false if the list contains NULL and not `x`, and false instead of NULL if the
+/// list is empty and `x` is NULL. Remove once `stock_constant_lists_still_contain_null` in
+/// `tests/sql/quantified.rs` fails.
 pub(crate) fn list_contains() -> ScalarUDF {
     ScalarUDF::new_from_impl(ListContains { inner: array_has_udf() })
 }

@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
-/// Returns functions that count elements, levels or positions, which replace DataFusion's. Those return
+/// Returns functions that count elements, levels or positions. DataFusion's functions of these names return
 /// unsigned integers, whose difference is a decimal, and which list functions do not accept
 /// (`x[list_position(x, 2)]`). Remove once `stock_positions_are_still_unsigned` in `tests/sql/numbers.rs`
 /// fails.

@@ -9,9 +9,10 @@ use datafusion::logical_expr::{
     Signature,
 };
 
-/// Returns the three functions, which replace DataFusion's. Parquet names the element field of a list
-/// `element`, Arrow `item`; DataFusion's functions return either, depending on the batch, and the query
-/// fails. Remove once `stock_element_fields_still_differ` in `tests/sql/over_lists.rs` fails.
+/// Returns `array_concat`, `array_normalize` and `array_repeat`, which replace DataFusion's functions.
+/// Parquet names the element field of a list `element`, and Arrow names it `item`. DataFusion's functions
+/// return one name or the other, depending on the batch, and the query fails. Remove once
+/// `stock_element_fields_still_differ` in `tests/sql/over_lists.rs` fails.
 pub(crate) fn typed_lists() -> impl Iterator<Item = ScalarUDF> {
     datafusion::functions_nested::all_default_nested_functions()
         .into_iter()

@@ -88,8 +88,8 @@ impl Lists {
         wrap_levels(&levels, leaf)
     }
 
-    /// Removes the level with index `drop` (0 is the outermost). If it was a LargeList, the level that
-    /// takes over its elements becomes a LargeList.
+    /// Removes the level with index `drop` (0 is the outermost). If the removed level is a LargeList, the
+    /// level above becomes a LargeList, because it takes over the elements.
     pub(crate) fn without(&self, drop: usize, leaf: DataType) -> DataType {
         let mut levels = self.levels.clone();
         if drop < levels.len() {
@@ -106,7 +106,7 @@ impl Lists {
         wrap_levels(&levels, leaf)
     }
 
-    /// Replaces the level with index `at` (0 is the outermost) with `levels` nested lists of its kind.
+    /// Replaces the level with index `at` (0 is the outermost) with `levels` nested lists of the same kind.
     pub(super) fn repeated(&self, at: usize, levels: usize) -> DataType {
         let mut all = self.levels.clone();
         if let Some((kind, field)) = all.get(at).cloned() {
@@ -133,7 +133,8 @@ impl Lists {
         wrap_levels(&all, self.leaf.clone())
     }
 
-    /// Returns the type of the levels for which `keep` (outermost first) is true, or else the leaf type.
+    /// Removes the levels for which `keep` (outermost first) is false. Returns the type of the remaining
+    /// lists, or the leaf type if no level remains.
     pub(crate) fn only(&self, keep: &[bool]) -> DataType {
         let mut out = self.clone();
         for (position, kept) in keep.iter().enumerate().rev() {
@@ -179,7 +180,7 @@ pub(super) fn rows_at(column: &ArrayRef, order: &UInt64Array) -> Result<ArrayRef
     lists.to_arrow_as(column.data_type())
 }
 
-/// Returns the index of each leaf's ancestor among the `elements` above `axes`.
+/// Returns for each leaf the index of the element above `axes` that contains the leaf.
 pub(super) fn ancestors_of_leaves(axes: &[ListAxis], elements: usize) -> UInt64Array {
     let mut of: Vec<u64> = (0..elements as u64).collect();
     for axis in axes {

@@ -92,7 +92,7 @@ impl LookupFile {
     }
 }
 
-/// Returns the table that a subquery returned as a list of key-value pairs. Builds it once for all batches.
+/// Returns the table that a subquery returned as a list of key-value pairs. Builds the table once.
 fn subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
     let ScalarValue::List(list) = list else {
         return Err(Error::invalid(format!(
@@ -113,7 +113,11 @@ fn subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
     };
     let pairs =
         pairs.as_struct_opt().filter(|pairs| pairs.num_columns() == 2).ok_or_else(|| {
-            Error::type_of("the table", "structs of a key and a value", pairs.data_type())
+            Error::type_of(
+                "the table",
+                "structs with two fields, the key and the value",
+                pairs.data_type(),
+            )
         })?;
     // Holds the lock, so that partitions that start together build the table once.
     let table = Arc::new(LookupTable::try_new(pairs.column(0), pairs.column(1))?);
@@ -143,7 +147,10 @@ fn plan_types(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
         {
             return Ok([key.data_type().clone(), value.data_type().clone()]);
         }
-        return Err(plan.refuse(from + 3, "is reserved for the planner; remove it"));
+        return Err(plan.refuse(
+            from + 3,
+            "is an argument that only the planner adds; remove it from the call",
+        ));
     }
     if !Path::new(path).exists() {
         return Err(plan.refuse(
@@ -170,7 +177,8 @@ fn read_table(call: &Call<'_>, from: usize) -> Result<Arc<LookupTable>> {
     LookupFile::get(path, columns(|i| Ok(call.text(i)), from)?)
 }
 
-/// Returns the value that all rows share. The join that replaces a subquery makes such columns.
+/// Returns the value of argument `i`, which must be the same for all rows. A join that replaces a subquery
+/// returns the value of the subquery in every row.
 fn only_value(call: &Call<'_>, i: usize) -> Result<ScalarValue> {
     let values = call.array(i)?;
     if values.is_empty() {

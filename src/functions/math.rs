@@ -21,7 +21,8 @@ const fn unary_fails(how: Unary) -> Fails {
     }
 }
 
-/// Returns facts with the names of the scalar function in SQL or DataFusion if they differ.
+/// Returns facts that list further names of the scalar function in SQL or DataFusion, such as `ceiling` for
+/// `ceil`.
 const fn unary_facts(how: Unary) -> Facts {
     let instead_of: &[&str] = match how {
         Unary::Ceil => &["ceiling"],
@@ -171,7 +172,7 @@ pub(super) static ROUND: Def = Def {
     plan: |plan| {
         let digits = plan.literal_integer(1, "digits", "2")?.unwrap_or_default();
         let digits = i32::try_from(digits).map_err(|_| {
-            plan.refuse(1, format!("(digits) must be a small integer such as 2; it is {digits}"))
+            plan.refuse(1, format!("(digits) must be an integer from -2147483648 to 2147483647, such as 2; it is {digits}"))
         })?;
         plan_unary(plan, Unary::Round(digits))
     },
@@ -194,7 +195,8 @@ fn plan_unary(plan: &Plan<'_>, how: Unary) -> Result<FieldRef> {
     Ok(nullable(lists.plain_leaf(out)))
 }
 
-/// Applies a unary function to the leaves. Leaves of type Null become floats, and dictionaries their values.
+/// Applies a unary function to the leaves. First casts leaves of type Null to floats, and dictionaries to the
+/// type of their values.
 fn compute_unary(x: &RaggedArray, how: Unary) -> Result<RaggedArray> {
     if how == Unary::IsNull {
         return unary::unary(how, x);

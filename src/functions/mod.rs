@@ -2,8 +2,8 @@
 //!
 //! [`register_functions`] adds the functions to a session; [`register_operators`] makes `+`, `>`, `AND` and
 //! other operators work on lists. Axis 0 is the rows, axis `k` is the `k`-th level of lists, and negative
-//! axes count from the innermost. Kinds of lists stay, except that a `FixedSizeList` becomes a `List` unless
-//! a function documents otherwise.
+//! axes count from the innermost. A result has the kinds of lists of the argument, except that a
+//! `FixedSizeList` becomes a `List` unless a function documents otherwise.
 
 mod aggregate;
 mod args;
@@ -240,7 +240,7 @@ pub(crate) fn facts_of(function: &ScalarUDF) -> &'static Facts {
     definition(function).map_or(&Facts::NONE, |def| &def.facts)
 }
 
-/// Returns the part of its first argument that a function of Serrate or DataFusion reads.
+/// Returns which part of the first argument a function of Serrate or DataFusion reads.
 pub(crate) fn reads_of_lists(function: &ScalarUDF) -> Reads {
     match function.name() {
         "array_length" | "cardinality" => Reads::Lengths,
@@ -348,7 +348,7 @@ pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
 }
 
 /// Returns the planners that make operators work on lists and turn lists of literals into literals (which
-/// `densify` needs). They must come *before* DataFusion's planners, as [`register_operators`] does.
+/// `densify` needs). These planners must come *before* DataFusion's planners, as [`register_operators`] does.
 pub fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
     vec![
         Arc::new(planner::LiteralLists),

@@ -16,8 +16,9 @@ pub(crate) fn call(def: &Def, args: &[Expr]) -> Result<String> {
     Ok(name)
 }
 
-/// Writes the name of a call and returns the precedence of its loosest operator outside parentheses. The
-/// caller decides on parentheses by this value, so a chain of operators is written once.
+/// Writes the name of a call. Returns the precedence of the loosest operator outside parentheses, or `None`
+/// if the name has no such operator. By this value, the caller adds parentheses without writing the name
+/// twice.
 fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>> {
     match (def.infix, args) {
         (Some(op), [left, right]) => {
@@ -110,7 +111,8 @@ fn write_other(expr: &Expr, name: &mut String) -> Result<Option<u8>> {
     Ok(loosest_operator(&text))
 }
 
-/// Returns the precedence of the loosest operator in a name, outside parentheses and quotes.
+/// Returns the precedence of the loosest operator in a name, outside parentheses and quotes, or `None` if the
+/// name has no operator.
 pub(crate) fn loosest_operator(text: &str) -> Option<u8> {
     let (mut depth, mut quoted) = (0usize, false);
     let words = text.split(' ').filter(|word| {
@@ -130,7 +132,7 @@ pub(crate) fn loosest_operator(text: &str) -> Option<u8> {
 
 pub(crate) const COMPARISON: u8 = 4;
 
-/// Returns the precedence of an operator. Greater numbers bind tighter.
+/// Returns the precedence of an operator, or `None` for any other word. Greater numbers bind tighter.
 pub(crate) fn precedence(word: &str) -> Option<u8> {
     Some(match word {
         "OR" => 1,

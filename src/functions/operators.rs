@@ -266,7 +266,7 @@ fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
     if left.depth() + right.depth() == 0 {
         return Err(plan.refuse(
             0,
-            format!("and argument 2 are scalars; one side of {} must be a list", op.symbol()),
+            format!("is a scalar, as is argument 2; one side of {} must be a list", op.symbol()),
         ));
     }
     let out = operand_types(plan, op, &left, &right)?.output().clone();
@@ -277,8 +277,8 @@ fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
 }
 
 /// Returns the types to which both operands are cast. In a comparison, which always returns booleans, the
-/// value of a literal may decide; in arithmetic only types do, so that constant folding keeps the result
-/// type.
+/// value of a literal may decide. In arithmetic, only the types decide, so that constant folding keeps the
+/// result type.
 fn operand_types(plan: &Plan<'_>, op: Op, left: &Lists, right: &Lists) -> Result<Types> {
     types_at(plan, op, (0, left), (1, right))
 }

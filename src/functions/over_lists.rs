@@ -11,8 +11,8 @@ use super::{higher_order, lambda as ragged_map};
 use crate::array::{leaf_type, list_depth};
 
 /// Rewrites a call of a scalar function to a `ragged_map` over its list arguments. Returns `None` if no
-/// argument is a list, or if the function accepts lists or does not accept their values. The caller then
-/// reports the first error.
+/// argument is a list, if the function itself accepts the lists, or if the function does not accept the
+/// values of the lists. The caller then uses the call as it is.
 pub(super) fn map_over_lists(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     let types: Option<Vec<_>> = call.args.iter().map(|arg| arg.get_type(schema).ok()).collect();
     let types = types?;

@@ -103,7 +103,7 @@ fn deepest_levels(y: Lists, x: Lists) -> Lists {
 
 fn compute_pair(call: &Call<'_>, how: Statistic) -> Result<ArrayRef> {
     let Some((shape, leaves)) = broadcast_together(&[call.ragged(0)?, call.ragged(1)?])? else {
-        return Err(Error::invalid("two lists are required"));
+        return Err(Error::invalid("internal error: a function of two lists has no arguments"));
     };
     // Each list at the level `outer` gives one result. At level 0, each row gives one.
     let innermost = shape.axes().len() - 1;

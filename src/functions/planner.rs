@@ -145,7 +145,8 @@ impl ExprPlanner for ListOperators {
     }
 }
 
-/// Casts a date to a timestamp before a duration is added, as DuckDB does. DataFusion cannot add these.
+/// Casts a date to a timestamp before a duration is added, as DuckDB does. DataFusion cannot add a duration
+/// to a date.
 fn with_time_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if !matches!(expr.op, BinaryOperator::Plus | BinaryOperator::Minus) {
         return expr;
@@ -178,7 +179,8 @@ pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
 /// call.
 pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
 
-/// Custom operator in `call ON LISTS NULL`, where the call may apply to the values of lists.
+/// Custom operator in `call ON LISTS NULL`. If an argument of the call is a list, the call is applied to the
+/// values of the list. The right side is ignored.
 pub(crate) const ON_LISTS: &str = "ON LISTS";
 
 /// Custom operator for a unary minus. The left side is the operand, and the right side is ignored.
@@ -189,7 +191,7 @@ pub(crate) const FILTER: &str = "FILTER";
 
 /// Plans a reduction over the values for which a mask is true.
 fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
-    // DataFusion wraps a call by an alias of the function in an alias expression.
+    // If a call uses an alias of the function, DataFusion wraps the call in an alias expression.
     let plain = match call {
         Expr::Alias(alias) => *alias.expr,
         plain => plain,
@@ -220,7 +222,7 @@ const TESTS: [(&str, &str); 2] =
 
 /// Replaces a call with its counterpart for lists if an argument is a list.
 fn on_lists(call: Expr, schema: &DFSchema) -> Expr {
-    // DataFusion wraps a call by an alias of the function in an alias expression.
+    // If a call uses an alias of the function, DataFusion wraps the call in an alias expression.
     let plain = match &call {
         Expr::Alias(alias) => alias.expr.as_ref(),
         plain => plain,
@@ -380,12 +382,12 @@ fn with_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr
     expr
 }
 
-/// Number of consecutive operators after which their type is stored in a cast.
+/// Number of consecutive operators after which a cast stores the type of the chain.
 const KNOWN: usize = 16;
 
-/// Shortens the computation of types, which takes each operator's whole left side, in long chains: a left
-/// side of numbers becomes one call, and any other arithmetic a cast to its own type, which is known at
-/// once. The simplifier removes the cast again, and column names do not show it.
+/// Shortens the computation of types in long chains, because the type of each operator depends on its whole
+/// left side. A left side of numbers becomes one call. Other arithmetic gets a cast to its own type, so that
+/// the type is known at once; the simplifier removes the cast again, and column names do not show it.
 fn with_known_type(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if chain::is_long(&expr.left) {
         let left = std::mem::replace(&mut expr.left, lit(ScalarValue::Null));
@@ -429,7 +431,8 @@ fn is_chain(expr: &Expr, length: usize) -> bool {
 /// Returns the call for an operator on lists, or `None` for any other operator.
 fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let (op, name) = list_operation(&expr.op)?;
-    // Operators planned by DataFusion are not lists. Without this check, long chains take quadratic time.
+    // An operator that DataFusion has planned returns no list. Without this shortcut, the types of a long
+    // chain take quadratic time.
     let is_single = |e: &Expr| matches!(e, Expr::BinaryExpr(_));
     let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
     if op.is_arithmetic() && chain::is_list_chain(&expr.left) && is_list(&expr.right) {
@@ -491,7 +494,7 @@ fn narrow_constant(op: Op, scalar: &Expr, list: &DataType, first: bool, schema: 
         let types = Types::new(op, left, right).ok()?;
         let to = if first { types.left() } else { types.right() };
         if to.is_decimal() && !value.data_type().is_numeric() {
-            // Values of this type compare as decimals, but the literal cannot be stored as one.
+            // A literal that is no number can be compared as a decimal, but not be stored as a decimal.
             return None;
         }
         Some(Expr::Literal(value.cast_to(to).ok()?, metadata))

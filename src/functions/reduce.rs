@@ -218,7 +218,12 @@ spread!(
 fn parse_ddof(plan: &Plan<'_>) -> Result<u32> {
     let given = plan.literal_integer(2, "ddof", "0")?.unwrap_or(1);
     u32::try_from(given).map_err(|_| {
-        plan.refuse(2, format!("(ddof) must be a small number such as 0 or 1; it is {given}"))
+        plan.refuse(
+            2,
+            format!(
+                "(ddof) must be an integer from 0 to 4294967295, such as 0 or 1; it is {given}"
+            ),
+        )
     })
 }
 
@@ -307,7 +312,7 @@ fn plan_reduction(plan: &Plan<'_>, how: Reduction) -> Result<FieldRef> {
 }
 
 fn refuse_leaf(plan: &Plan<'_>, how: Reduction, leaf: &DataType) -> Error {
-    plan.refuse_values(format_args!("values that have a {}", how.name()), leaf)
+    plan.refuse_values(format_args!("values from which the {} can be computed", how.name()), leaf)
 }
 
 fn compute_reduction(call: &Call<'_>, how: Reduction) -> Result<ArrayRef> {

@@ -39,7 +39,7 @@ pub(super) static FLATTEN: Def = Def {
             None => lists.flat(),
             Some(1) => {
                 return Err(Error::invalid(format!(
-                    "{}: axis 1 is the outermost list of a row, and merging these would merge rows; use unnest(x)",
+                    "{}: axis 1 is the outermost list of each row, and without this list the rows would be merged; use unnest(x)",
                     plan.name()
                 )));
             }

@@ -67,7 +67,7 @@ pub(super) static SCATTER: Def = Def {
         }
         if values.depth() == 0 && at.depth() != lists.depth() {
             return Err(
-                plan.refuse(2, "(the values) is a scalar, but the elements to replace are lists")
+                plan.refuse(2, "(the values) is a scalar, but the elements to replace are lists; give lists of values")
             );
         }
         check_fits(plan, 2, values.leaf(), lists.leaf())?;

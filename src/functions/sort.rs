@@ -87,7 +87,7 @@ fn is_text(t: &DataType) -> bool {
     matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-/// Parses a sort order. The default is ascending.
+/// Parses a sort order. Without a text, the order is ascending. Returns `None` if the text is invalid.
 fn parse_order(text: Option<&str>) -> Option<Order> {
     let Some(text) = text else { return Some(Order::default()) };
     let words: Vec<String> = text.split_whitespace().map(str::to_ascii_lowercase).collect();

@@ -202,7 +202,7 @@ fn unzip_field(call: &Call<'_>) -> Result<ArrayRef> {
 fn open_field(x: &RaggedArray, name: &str) -> Result<RaggedArray> {
     let all = x.leaves().as_struct();
     let Some(values) = all.column_by_name(name) else {
-        return Err(Error::invalid(format!("ragged_unzip: there is no field {name:?}")));
+        return Err(Error::invalid(format!("ragged_unzip: the structs have no field {name:?}")));
     };
     let values = match all.nulls() {
         None => Arc::clone(values),

@@ -9,9 +9,9 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExp
 use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, TryCast};
 
-/// Operators that replace casts in statements: `CAST(x AS TIMESTAMP)` and `TRY_CAST`, with a NULL of the
-/// target type as right side, and `x AT TIME ZONE 'zone'`, with the zone. DataFusion plans these casts in
-/// nanoseconds, which cannot represent years before 1678 or after 2262, and has no hook to change that.
+/// Operators that replace casts in statements: `CAST(x AS TIMESTAMP)`, `TRY_CAST(x AS TIMESTAMP)` and `x AT
+/// TIME ZONE 'zone'`. The right side is a NULL of the target type or the zone. DataFusion plans these casts
+/// in nanoseconds, which cannot represent years before 1678 or after 2262, and has no hook to change that.
 pub(crate) const AS_TIMESTAMP: &str = "AS TIMESTAMP";
 pub(crate) const TRY_AS_TIMESTAMP: &str = "TRY AS TIMESTAMP";
 pub(crate) const AT_TIME_ZONE: &str = "AT TIME ZONE";

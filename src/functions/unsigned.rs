@@ -1,8 +1,8 @@
 //! Returns Int64 where DataFusion returns unsigned 64-bit integers.
 //!
-//! DataFusion counts rows, ranks and lengths in UInt64. With a signed integer, a UInt64 becomes a
-//! DECIMAL(20, 0), whose quotients have fractions. It cannot be negated, and list functions do not accept
-//! it. Therefore:
+//! DataFusion counts rows, ranks and lengths in UInt64. In arithmetic with a signed integer, a UInt64 becomes
+//! a DECIMAL(20, 0), whose quotients have fractions. A UInt64 cannot be negated, and list functions do not
+//! accept it. Therefore:
 //!
 //! * Functions that count return Int64, as in DuckDB: `row_number`, `rank`, `dense_rank`, `ntile`,
 //!   `approx_distinct`, and the functions of [`list_counts`](super::list_counts).

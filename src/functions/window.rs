@@ -119,7 +119,7 @@ pub(super) static ROLLING: Def = Def {
         let lists = plan.lists(0)?;
         check_positive(plan, 1, "n")?;
         if plan.len() > 3 && plan.literal_integer(3, "min_samples", "1")?.is_some_and(|n| n < 0) {
-            return Err(plan.refuse(3, "(min_samples) must not be negative"));
+            return Err(plan.refuse(3, "(min_samples) must not be negative; give 0 or more"));
         }
         let Some(how) = parse_reduction(plan, 2)? else {
             return Err(plan.refuse(2, "(how) must be a name such as 'mean'; it is NULL"));
@@ -209,8 +209,12 @@ fn parse_reduction(plan: &Plan<'_>, i: usize) -> Result<Option<Reduction>> {
 }
 
 fn output_type(plan: &Plan<'_>, how: Reduction, leaf: &DataType) -> Result<DataType> {
-    how.output_type(leaf)
-        .map_err(|_| plan.refuse_values(format_args!("values that have a {}", how.name()), leaf))
+    how.output_type(leaf).map_err(|_| {
+        plan.refuse_values(
+            format_args!("values from which the {} can be computed", how.name()),
+            leaf,
+        )
+    })
 }
 
 /// List levels of the elements, of their times and of the argument `at`.
@@ -316,7 +320,7 @@ fn plan_window(plan: &Plan<'_>) -> Result<FieldRef> {
         _ => None,
     };
     let closure =
-        closure_of(closed).map_err(|e| plan.refuse(6, format!("(closed) is wrong: {e}")))?;
+        closure_of(closed).map_err(|e| plan.refuse(6, format!("(closed) is invalid: {e}")))?;
     check_types(plan, Some(&make_window(before, after, closure)))?;
     let out = match how {
         Some(how) => output_type(plan, how, shape.x.leaf())?,
@@ -353,7 +357,7 @@ fn span_of(value: &ScalarValue, time: &DataType) -> Result<Option<Span>> {
     if value.try_as_str().flatten() == Some("unbounded") {
         return Ok(Some(Span::Unbounded));
     }
-    let wrong = || Error::invalid(format!("it is {value}"));
+    let wrong = || Error::invalid(format!("the argument is {value}"));
     let interval = DataType::Interval(IntervalUnit::MonthDayNano);
     let found = match value.data_type() {
         t if (t.is_string() || matches!(t, DataType::Interval(_))) && is_time(time) => {

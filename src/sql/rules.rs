@@ -294,7 +294,7 @@ static RULES: &[Rule] = &[
         until: Until::Speed,
     },
     Rule {
-        // Must run last, so that no other rule sees its columns.
+        // Must run last, so that no other rule sees the columns that this rule adds.
         step: Step::LastLogical(|| Arc::new(Switched(LengthsBelow))),
         without: "scans read lists although only their lengths are needed",
         upstream: &[],
@@ -389,7 +389,7 @@ static RULES: &[Rule] = &[
     },
     // The next two rules run after all sorts are in place and before plans are checked.
     Rule {
-        // Hides known orders, which may require further sorts.
+        // This rule hides known orders, so a later rule may have to add sorts.
         step: Step::BeforePhysical("SanityCheckPlan", || Arc::new(UnorderedKeys)),
         without: "grouping by constant lists of lists fails",
         upstream: &[24937],

@@ -73,7 +73,7 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
         // check refuses an aggregation over it. The setting can be removed once the test
         // `unions_of_correlated_counts_are_grouped` in `tests/sql/set_operations.rs` passes without it.
         .set_bool("datafusion.execution.skip_physical_aggregate_schema_check", true)
-        // Lists make up most of a file, and those of rows that a condition drops need not be decoded.
+        // Lists make up most of a file, and the lists of rows that a condition drops need not be decoded.
         .set_bool("datafusion.execution.parquet.pushdown_filters", true);
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
     let builder = SessionStateBuilder::new().with_config(config).with_default_features();
@@ -163,7 +163,8 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     }
     let formats = builder.file_formats().get_or_insert_default();
     formats.extend(file_formats());
-    // The first factory of a name takes precedence, whenever DataFusion's default factories are added.
+    // If two factories have the same name, the first takes precedence, so DataFusion's default factories may
+    // be added before or after this.
     let mut stock = |extension: &str| {
         let at = formats.iter().position(|f| f.get_ext().eq_ignore_ascii_case(extension));
         at.map(|at| formats.remove(at))
@@ -207,7 +208,8 @@ const DOK: &str = "DOK";
 /// File name extensions besides `json` for one JSON record per line.
 const JSON_LINES: [&str; 2] = ["ndjson", "jsonl"];
 
-/// Wraps the session's formats for Parquet, CSV, JSON and Arrow (or DataFusion's) to replace COPY.
+/// Returns the session's formats for Parquet, CSV, JSON and Arrow (or else DataFusion's), each wrapped so
+/// that COPY writes files as Serrate does.
 fn wrap_formats(stock: [Option<Arc<dyn FileFormatFactory>>; 4]) -> Vec<Arc<dyn FileFormatFactory>> {
     let [parquet, csv, json, arrow] = stock;
     let parquet = match parquet {

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// Missing parent folders of output files. On drop, removes each of them that exists and is empty.
+/// Parent folders of output files that were missing before the command wrote. On drop, removes the folders
+/// that exist by then and are empty.
 pub(in crate::cli) struct NewFolders(Vec<PathBuf>);
 
 impl NewFolders {
@@ -26,7 +27,7 @@ impl NewFolders {
 impl Drop for NewFolders {
     fn drop(&mut self) {
         for folder in &self.0 {
-            // Fails for a folder that contains files, which then stays.
+            // Removal fails for a folder that contains files, so such a folder stays.
             let _ = std::fs::remove_dir(folder);
         }
     }

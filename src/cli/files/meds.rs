@@ -45,7 +45,7 @@ impl MedsPart {
     }
 }
 
-/// Returns the columns of a whole shard's `schema` that `part` contains.
+/// Returns the columns of `schema`, the schema of a whole shard, that belong to `part`.
 pub(super) fn select_part(schema: &SchemaRef, part: MedsPart) -> SchemaRef {
     if part == MedsPart::All {
         return schema.clone();

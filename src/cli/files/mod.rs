@@ -90,7 +90,8 @@ impl FileFormat {
     }
 }
 
-/// Returns a usage error if the extension of a name contradicts the format `of`, or a folder (`None`).
+/// Returns a usage error if the extension of an output name contradicts the format `of`. If `of` is `None`,
+/// the output is a folder.
 pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> Outcome {
     let Some(extension) = output.extension().map(|e| e.to_string_lossy().to_ascii_lowercase())
     else {
@@ -100,7 +101,7 @@ pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> O
         Some(format) => Some(format) != of,
         None => OTHERS.contains(&extension.as_str()),
     };
-    // The name of an existing folder is accepted.
+    // An existing folder may have any extension.
     if !other || (of.is_none() && output.is_dir()) {
         return Ok(());
     }

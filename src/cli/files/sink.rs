@@ -59,7 +59,7 @@ impl OutputFile {
         let writer = match format {
             FileFormat::Nrt => {
                 schema = times_to_integers(&schema);
-                // Derives the axes from an empty table with these columns.
+                // Derives the axes from an empty table with the columns of the file.
                 let empty = to_table(&RecordBatch::new_empty(schema.clone()), path)?;
                 let nrt = WriteOptions { overwrite: options.overwrite, plain: options.plain };
                 let writer = NrtWriter::create(path, &NrtSchema::of_table(&empty), &nrt)?;

@@ -229,7 +229,7 @@ impl InputShard {
                     let next = self.add_path(table)?.arrow_schema()?;
                     schema = Some(match schema {
                         None => next,
-                        // A column that first occurs in a later record has no type before it.
+                        // Columns that first occur in a later record extend the schema.
                         Some(s) if s.fields().len() < next.fields().len() => {
                             add_columns(&s, &next, &self.path)?
                         }

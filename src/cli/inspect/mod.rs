@@ -108,7 +108,8 @@ fn collect_stats(
     let schema = source.schema()?;
     let mut split: Vec<Vec<usize>> = vec![(0..schema.fields().len()).collect()];
     if source.meds.is_some() {
-        // Static measurements have the last columns, and their lists always have other lengths than events.
+        // The last columns hold static measurements. The lists of these columns never have the lengths of the
+        // lists of events.
         let first = schema.fields().iter().position(|f| f.name() == "static_code");
         if let Some(first) = first {
             let statics = split[0].split_off(first);
@@ -178,7 +179,7 @@ fn count_batch(batch: &RecordBatch, groups: &mut [ColumnGroup]) -> Outcome<Optio
     for (i, group) in groups.iter_mut().enumerate() {
         let mut part = batch.project(&group.columns)?;
         if i > 0 {
-            // The schema's axis names describe the first group.
+            // The axis names in the schema apply only to the columns of the first group.
             part = reset_axis_names(part)?;
         }
         match RaggedTable::try_from_batch(&part) {
@@ -194,7 +195,7 @@ fn count_batch(batch: &RecordBatch, groups: &mut [ColumnGroup]) -> Outcome<Optio
     Ok(None)
 }
 
-/// Removes the axis names, or sets the names for static measurements.
+/// Removes the axis names of a batch or, if its columns are static measurements, sets their axis names.
 fn reset_axis_names(batch: RecordBatch) -> Outcome<RecordBatch> {
     let mut metadata = batch.schema_ref().metadata().clone();
     metadata.remove(AXES_METADATA);

@@ -157,7 +157,8 @@ impl<'a> CellNode<'a> {
                         format!("… {}", cut_text(last, Some(INNER_WIDTH)))
                     }
                 };
-                // Reserves the width of the largest count, because the real count depends on the width left.
+                // Reserves the width of the largest possible count of further elements, because the actual
+                // count depends on the number of elements that fit.
                 let widest = more(range.len());
                 let inner = INNER_WIDTH.max(limit * 2 / 5).min(limit.max(INNER_WIDTH));
                 let limit = limit.saturating_sub(widest.chars().count() + 2);

@@ -60,7 +60,7 @@ impl OutputTarget {
         }
     }
 
-    /// Flushes standard output, or moves the output file to its path and returns the path.
+    /// Flushes standard output and returns `None`, or moves the output file to its path and returns the path.
     pub(super) fn commit(self) -> Outcome<Option<PathBuf>> {
         match self.to {
             Destination::Stdout(mut out) => {

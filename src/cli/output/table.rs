@@ -175,7 +175,8 @@ fn choose_hidden(widths: &[usize], line: usize) -> Range<usize> {
     }
     left = left.saturating_sub(full_width(&1));
     let mut hidden = 0..widths.len();
-    // Keeps columns from both ends in turn, and only from the other end after a column that is too wide.
+    // Shows columns from both ends in turn. After a column that is too wide, shows columns only from the
+    // other end.
     let (mut front, mut open) = (true, [true, true]);
     while hidden.len() > 1 && open != [false, false] {
         let next = if front { hidden.start } else { hidden.end - 1 };
@@ -237,7 +238,8 @@ mod tests {
         assert!(header.starts_with("│ 0_________ ┆ 1_________ ┆ … ┆ 7_________ ┆ 8___"), "{text}");
         let names = ["2_________", "3_________", "4_________", "5_________", "6_________"];
         assert!(text.ends_with(&format!("… 5 more columns: {}\n", names.join(", "))), "{text}");
-        // A wide column stops only the columns on its side.
+        // After a column that is too wide, no column from the same end is shown, but columns from the other
+        // end are.
         let text = write_columns(&[5, 14, 5, 40, 5, 5], Some(40));
         assert!(text.contains("0____ ┆ … ┆") || text.contains("0____ ┆ 1"), "{text}");
         assert!(text.contains("5____ │"), "{text}");

@@ -141,7 +141,8 @@ fn to_pairs(words: impl IntoIterator<Item = impl ToString>) -> Vec<Pair> {
     words.into_iter().map(|w| Pair { display: w.to_string(), replacement: w.to_string() }).collect()
 }
 
-/// Lists the keywords to complete: those reserved against aliases, which begin clauses, and a few more.
+/// Lists the keywords to complete: keywords that cannot be aliases, because they begin clauses, and
+/// [`MORE_KEYWORDS`].
 fn list_keywords() -> BTreeSet<&'static str> {
     let reserved = RESERVED_FOR_COLUMN_ALIAS.iter().chain(RESERVED_FOR_TABLE_ALIAS);
     reserved

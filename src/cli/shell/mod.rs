@@ -155,7 +155,8 @@ fn terminal_error(e: ReadlineError) -> Failure {
     Failure::message(format!("terminal error: {e}"))
 }
 
-/// Returns the path of `serrate/history` in the user's state folder, and creates the folder if missing.
+/// Creates the folder `serrate` in the user's state folder and returns the path of the file `history` in it.
+/// Returns `None` if there is no state folder or the folder cannot be created.
 fn history_file() -> Option<PathBuf> {
     let state =
         match std::env::var_os(if cfg!(windows) { "LOCALAPPDATA" } else { "XDG_STATE_HOME" }) {

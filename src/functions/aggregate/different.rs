@@ -1,4 +1,4 @@
-//! DISTINCT aggregates, which count each combination of arguments once.
+//! DISTINCT aggregates, which use rows with equal arguments only once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,10 +13,11 @@ use datafusion::logical_expr::Accumulator;
 use super::Fold;
 use crate::error::{Error, Result};
 
-/// Bit patterns of the arguments in one row, of which there are at most two.
+/// Bit patterns of the one or two arguments of an aggregate in one row.
 type RowKey = [u64; 2];
 
-/// A fold over the distinct rows of one group. `seen` counts each row, so that rows can be removed again.
+/// A fold over the distinct rows of one group. `seen` counts the occurrences of each row, so that a window
+/// can remove rows.
 #[derive(Debug)]
 pub(super) struct Different {
     fold: Box<dyn Fold>,

@@ -89,7 +89,7 @@ fn leaf_type(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<Data
         types.refuse(
             0,
             format!(
-                "must be a list of values that have a {}; they are {}{}",
+                "must be a list of values from which the {} can be computed; its values are {}{}",
                 how.name(),
                 lists.leaf(),
                 match lists.leaf() {
@@ -101,7 +101,7 @@ fn leaf_type(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<Data
     })
 }
 
-/// Returns how to sum these values exactly, in any order, or `None` if the reduction does not add.
+/// Returns how to sum the values of `lists` exactly, in any order, or `None` if the reduction adds no values.
 fn exact_sum(how: Reduction, lists: &Lists) -> Option<Exact> {
     matches!(how, Reduction::Sum | Reduction::Mean).then(|| Exact::of(lists.leaf()))
 }
@@ -118,7 +118,8 @@ fn state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
     Ok(out)
 }
 
-/// Number of buffered values at which rows are first combined. Later, rows are combined when it doubles.
+/// Number of buffered values above which the rows of each group are first combined to one row. Later, they
+/// are combined whenever more than twice the values of these combined rows are buffered.
 const WAITING: usize = 1 << 18;
 
 /// One combined row of lists per group, and buffered rows that are not combined yet.
@@ -131,7 +132,8 @@ struct ElementwiseState {
     rows: CollectedRows,
     waiting: usize,
     settled: usize,
-    /// Whether all rows are combined. A single row is combined, too, which replaces its NULL values.
+    /// Whether each group has at most one row, which a combination has computed. Even the only row of a group
+    /// is combined once, to replace its NULL values.
     laid: bool,
     groups: usize,
 }
@@ -159,7 +161,7 @@ impl ElementwiseState {
         self.rows.push(columns, groups);
         self.laid = false;
         self.waiting = self.waiting.saturating_add(values);
-        // Copies each value only a few times, because the number of values doubles between combinations.
+        // Copies each value only a few times, because rows are combined only after their values have doubled.
         if self.waiting > WAITING.max(self.settled.saturating_mul(2)) {
             self.combine_waiting()?;
         }

@@ -3,9 +3,9 @@
 //! DataFusion's aggregates add floats in order of arrival, so the last digits depend on batches, partitions
 //! and files. A sliding frame keeps rounding errors, and every NaN, after the rows have left it. The
 //! aggregates here keep exact sums and round them only when they are read, so the same rows give the same
-//! bits. DataFusion's still handle other types (decimals, durations, intervals, and integers except for
-//! their mean). Remove these aggregates once `stock_float_aggregates_still_depend_on_the_cut` in the SQL
-//! tests fails.
+//! bits. DataFusion's aggregates still handle other types: decimals, durations, intervals, and integers
+//! (except `avg` of integers). Remove these aggregates once `stock_float_aggregates_still_depend_on_the_cut`
+//! in the SQL tests fails.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -2,7 +2,8 @@
 //!
 //! DataFusion's grouped aggregates replace a NaN with any number and any number with a NaN, so the result
 //! depends on batches. The `max` of -Infinity alone is the smallest finite number, and of two structs that
-//! cannot be compared, the first wins. Remove once `stock_extremes_are_still_wrong` in the SQL tests fails.
+//! cannot be compared, the first wins. Remove this file once `stock_extremes_are_still_wrong` in the SQL
+//! tests fails.
 
 use std::cmp::Ordering;
 use std::fmt;

@@ -132,7 +132,7 @@ impl Histogram {
     }
 }
 
-/// Returns the number of values to keep, from the second argument.
+/// Returns the maximum number of values in the result, from the second argument. `None` (NULL) means all.
 fn parse_top(begin: &AggBegin<'_>) -> Result<Option<usize>> {
     let Some(value) = begin.literal(1) else {
         return Err(begin.types.refuse(
@@ -148,7 +148,7 @@ fn parse_top(begin: &AggBegin<'_>) -> Result<Option<usize>> {
             usize::try_from(n).map(Some).map_err(|_| {
                 begin
                     .types
-                    .refuse(1, format!("(n) must be a number of values, 0 or more; it is {n}"))
+                    .refuse(1, format!("(n), the maximum number of values in the result, must be 0 or more; it is {n}"))
             })
         }
         other => Err(begin.types.refuse(1, format!("(n) must be an integer; it is {other}"))),

@@ -1,4 +1,4 @@
-//! `ragged_max_shape_agg`: the shape that holds every row after padding.
+//! `ragged_max_shape_agg`: the smallest dense shape to which all rows can be padded.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;

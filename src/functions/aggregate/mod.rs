@@ -76,7 +76,7 @@ pub(super) struct AggDef {
     pub(super) doc: Doc,
     /// Whether ORDER BY inside the call changes the result.
     pub(super) ordered: bool,
-    /// Whether the result contains values of the input column, and then keeps its metadata.
+    /// Whether the result contains values of the input column and therefore keeps the metadata of the column.
     pub(super) keeps_values: bool,
     pub(super) plan: fn(&AggTypes<'_>) -> Result<DataType>,
     /// Returns the types of the partial state that partitions exchange.

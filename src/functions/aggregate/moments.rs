@@ -236,7 +236,8 @@ impl Moments {
         })
     }
 
-    /// Returns NaN if both columns contain NaN, and NULL if only one contains NaN or a column is constant.
+    /// Returns the correlation: NaN if both columns contain NaN, and NULL (`None`) if only one column
+    /// contains NaN, a column is constant, or the group has fewer than two rows.
     fn correlation(&self, group: usize) -> Result<Option<f64>> {
         let special = |term| Ok::<_, Error>(self.sums(term)?.special(group));
         let nan = |sum: Option<f64>| sum.is_some_and(f64::is_nan);
@@ -259,8 +260,8 @@ impl Moments {
         Ok(Some(xy.real().divide_by(root).to_f64().clamp(-1.0, 1.0)))
     }
 
-    /// Returns a coefficient of the regression line. The result is NULL if all `x` are equal. The
-    /// coefficient of determination is also NULL if all `y` are equal.
+    /// Returns a coefficient of the regression line, or NULL (`None`) if all `x` are equal. The coefficient
+    /// of determination is also NULL if all `y` are equal.
     fn fit_line(&self, group: usize) -> Result<Option<f64>> {
         let (xx, xy) = (self.spread_x(group)?, self.spread_xy(group)?);
         let one = |spread: &Option<Whole>| spread.as_ref().is_some_and(Whole::is_zero);
@@ -331,9 +332,13 @@ impl MomentRows<'_> {
 }
 
 fn of_type<T: ArrowPrimitiveType>(array: &ArrayRef) -> Result<&PrimitiveArray<T>> {
-    array
-        .as_primitive_opt::<T>()
-        .ok_or_else(|| Error::type_of("an exact sum", T::DATA_TYPE.to_string(), array.data_type()))
+    array.as_primitive_opt::<T>().ok_or_else(|| {
+        Error::type_of(
+            "the partial state of an exact sum",
+            T::DATA_TYPE.to_string(),
+            array.data_type(),
+        )
+    })
 }
 
 fn as_floats(array: &ArrayRef) -> Result<&[f64]> {
@@ -373,7 +378,11 @@ impl Fold for Moments {
         }
         for ((_, sums), lists) in self.sums.iter_mut().zip(words) {
             let lists = lists.as_list_opt::<i32>().ok_or_else(|| {
-                Error::type_of("the words of a sum", "List(Int64)", lists.data_type())
+                Error::type_of(
+                    "the 64-bit words in the partial state of an exact sum",
+                    "List(Int64)",
+                    lists.data_type(),
+                )
             })?;
             let words = of_type::<Int64Type>(lists.values())?.values();
             let ends = lists.value_offsets();
@@ -398,7 +407,9 @@ impl Fold for Moments {
                 lengths.push(words.len() - before);
             }
             if i32::try_from(words.len()).is_err() {
-                return Err(Error::Overflow("words of the sums of a batch".into()));
+                return Err(Error::Overflow(
+                    "the 64-bit words of the exact sums of a batch (more than 2147483647)".into(),
+                ));
             }
             let words = Arc::new(PrimitiveArray::<Int64Type>::from(words));
             let lists = OffsetBuffer::from_lengths(lengths);

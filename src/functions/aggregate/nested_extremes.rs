@@ -11,7 +11,7 @@ use super::Fold;
 use crate::error::Result;
 use crate::functions::nested::compare_nested;
 
-/// Maximum number of chunks before they are merged into one.
+/// Maximum number of chunks (arrays of values). One more chunk merges all chunks into one.
 const CHUNKS: usize = 32;
 
 pub(super) struct NestedExtremes {
@@ -19,7 +19,8 @@ pub(super) struct NestedExtremes {
     /// `Less` for `min`, `Greater` for `max`.
     wanted: Ordering,
     chunks: Vec<ArrayRef>,
-    /// Index of the chunk and of the row in the chunk of the best value, by group.
+    /// The best value of each group, as the index of its chunk and its row within the chunk. `None` before
+    /// the first value of a group.
     best: Vec<Option<(usize, usize)>>,
 }
 
@@ -68,7 +69,8 @@ impl Fold for NestedExtremes {
             self.best.resize(most, None);
         }
         let new = self.chunks.len();
-        // Comparators of the new values with each chunk, and with each other. Each is created on first use.
+        // Comparators of the new values with each chunk, and (last) of the new values with one another. Each
+        // comparator is created on first use.
         let mut orders: Vec<Option<DynComparator>> = Vec::new();
         orders.resize_with(new.saturating_add(1), || None);
         let mut changed = Vec::new();

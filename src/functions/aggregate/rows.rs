@@ -59,7 +59,8 @@ impl CollectedRows {
         Ok(())
     }
 
-    /// Returns the rows of the first `groups` groups by group, in linear time, without a copy if sorted.
+    /// Returns the rows of the first `groups` groups, sorted by group, in linear time. Does not copy rows
+    /// that are sorted already.
     pub(super) fn by_group(&mut self, groups: usize) -> Result<ByGroup> {
         self.merge_batches()?;
         let Some((columns, of)) = self.batches.first() else {

@@ -20,7 +20,8 @@ pub(super) struct SlidingExtreme {
     data_type: DataType,
     /// `Less` for `min`, `Greater` for `max`.
     wanted: Ordering,
-    /// Row index and value (an array of length 1) of each candidate. None is better than an earlier one.
+    /// Row index and value (an array of length 1) of each candidate. Each candidate is at most as good as the
+    /// candidate before it.
     candidates: VecDeque<(usize, ArrayRef)>,
     entered: usize,
     left: usize,

@@ -1,6 +1,7 @@
 //! Scalar functions that DuckDB has and DataFusion lacks, or computes differently.
 //!
-//! Functions that others can express are rewritten in statements (`sql/statement/shorthands.rs`).
+//! Functions that can be expressed by other functions are rewritten in statements
+//! (`sql/statement/shorthands.rs`).
 
 mod date_diff;
 mod log;

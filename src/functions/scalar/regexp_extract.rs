@@ -66,7 +66,7 @@ impl ScalarUDFImpl for RegexpExtract {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let (rows, mut args) = (args.number_rows, args.args.into_iter());
         let (Some(text), Some(pattern)) = (args.next(), args.next()) else {
-            return exec_err!("{NAME} takes a string and a pattern");
+            return exec_err!("{NAME} takes a string and a pattern, as in {NAME}(code, '[0-9]+')");
         };
         let group = match args.next().unwrap_or_else(|| ColumnarValue::Scalar(0i64.into())) {
             ColumnarValue::Scalar(group) => group,

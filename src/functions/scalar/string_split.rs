@@ -46,7 +46,7 @@ impl ScalarUDFImpl for StringSplit {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [text, separator] = args.args.as_slice() else {
-            return exec_err!("{NAME} takes a string and a separator");
+            return exec_err!("{NAME} takes a string and a separator, as in {NAME}(code, '//')");
         };
         let (texts, separators) =
             (text.to_array(args.number_rows)?, separator.to_array(args.number_rows)?);

@@ -52,7 +52,7 @@ fn add_file_name(file: &Location, error: DataFusionError) -> DataFusionError {
         DataFusionError::ParquetError(_)
         | DataFusionError::ObjectStore(_)
         | DataFusionError::IoError(_) => true,
-        // These are errors of expressions, not of the reader.
+        // The Arrow errors listed here come from expressions, not from the reader.
         DataFusionError::ArrowError(e, _) => !matches!(
             e.as_ref(),
             ArrowError::ComputeError(_)
@@ -77,7 +77,7 @@ fn contain_panic<T>(file: &Location, read: impl FnOnce() -> Result<T>) -> Result
     }
 }
 
-/// Runs a future that reads a file, and converts its panic to an error.
+/// Runs a future that reads a file, and converts a panic of the future to an error.
 ///
 /// A panic may leave state inconsistent, but the caller abandons the file and does not use it again.
 pub(in crate::sql) async fn guarded<T>(
@@ -110,7 +110,7 @@ pub(in crate::sql) async fn infer_guarded(
             text => exec_datafusion_err!("{}: {text}", shown_location(&object.location)),
         })?;
     }
-    // Each file is readable alone, so the error is that their schemas do not match.
+    // Each file is readable alone, so the error is that the schemas of the files do not match.
     match all {
         Ok(schema) => schema,
         Err(panic) => {
@@ -159,7 +159,8 @@ impl PhysicalOptimizerRule for NamedFiles {
     }
 }
 
-/// Wraps a file source so that panics of its readers become errors and all their errors name the file.
+/// Wraps a file source so that a panic of a reader becomes an error, and every error of a reader names the
+/// file.
 #[derive(Clone)]
 pub(in crate::sql) struct GuardedSource {
     inner: Arc<dyn FileSource>,

@@ -38,7 +38,10 @@ macro_rules! one_input {
             match (children.pop(), children.is_empty()) {
                 (Some(input), true) => Ok(Arc::new(self.with_input(input))),
                 _ => {
-                    datafusion::common::internal_err!("{} must have exactly one input", self.name())
+                    datafusion::common::internal_err!(
+                        "the plan node {} must have exactly one input",
+                        self.name()
+                    )
                 }
             }
         }
@@ -98,7 +101,10 @@ macro_rules! same_statistics {
             match input_stats {
                 [input] => Ok(Arc::clone(input)),
                 _ => {
-                    datafusion::common::internal_err!("{} must have exactly one input", self.name())
+                    datafusion::common::internal_err!(
+                        "the plan node {} must have exactly one input",
+                        self.name()
+                    )
                 }
             }
         }

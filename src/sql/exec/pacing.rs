@@ -21,8 +21,8 @@ const SHORT: Duration = Duration::from_millis(2);
 /// the other join side than the rows of the previous piece did.
 const MOST: usize = 2048;
 
-/// Splits its input into pieces that the node above processes within about [`LONG`], and yields to Tokio
-/// between pieces at least that often.
+/// Splits its input into pieces, each of which the node above processes within about [`LONG`]. Yields to
+/// Tokio before a piece if [`LONG`] has passed since the last yield.
 #[derive(Debug)]
 pub(in crate::sql) struct PacedExec {
     input: Arc<dyn ExecutionPlan>,

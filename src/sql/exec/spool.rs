@@ -81,7 +81,8 @@ impl Spool {
     }
 }
 
-/// Returns the bytes that a batch uses of its buffers, which other slices may share.
+/// Returns the number of bytes in the parts of buffers that a batch covers. The buffers may be larger,
+/// because slices share them.
 fn own_bytes(batch: &RecordBatch) -> Result<usize> {
     batch.columns().iter().try_fold(0usize, |sum, column| {
         Ok(sum.saturating_add(column.to_data().get_slice_memory_size()?))

@@ -9,8 +9,8 @@ use datafusion::optimizer::AnalyzerRule;
 /// Analyzer rule, after type coercion: rewrites `x IN (a, CASE ..)` to `x = a OR x = CASE ..`.
 ///
 /// DataFusion detects constant list elements by evaluating them over zero rows. Over zero rows, `CASE WHEN p
-/// THEN 5 END` and `coalesce(x, 5)` are 5, so it builds a set that contains 5 for every row. Obsolete once
-/// the test `stock_lists_with_case_are_still_wrong` fails.
+/// THEN 5 END` and `coalesce(x, 5)` are 5, so DataFusion builds a set that contains 5 for every row. Obsolete
+/// once the test `stock_lists_with_case_are_still_wrong` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct ComputedLists;
 

@@ -124,7 +124,8 @@ fn rewrite_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> 
     Ok(Transformed::new_transformed(expr, changed))
 }
 
-/// Casts compared expressions to doubles if some are decimals and some floats. Returns whether it did.
+/// Casts compared expressions to doubles if some are decimals and some floats. Returns `true` if it casts
+/// them.
 fn as_doubles(parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     // An expression without a type in this schema is a lambda parameter.
     let types: Vec<DataType> = parts.iter().filter_map(|part| part.get_type(schema).ok()).collect();
@@ -144,7 +145,7 @@ fn as_doubles(parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     true
 }
 
-/// Does the same as [`as_doubles`] for a value and the column of the subquery that it is compared with.
+/// Casts a value and the column of the subquery that it is compared with, like [`as_doubles`].
 fn query_as_doubles(value: &mut Expr, query: &mut Subquery, schema: &DFSchema) -> Result<bool> {
     let rows = query.subquery.schema();
     let (Ok(of_value), [field]) = (value.get_type(schema), &rows.fields()[..]) else {

@@ -1,9 +1,9 @@
 //! Removes functional dependencies that do not hold above `unnest`.
 //!
 //! A query grouped by `k` has one row per `k`, which DataFusion records as a functional dependency in the
-//! schema. Above it, DataFusion drops DISTINCT, ORDER BY and GROUP BY of further columns as redundant, and
-//! turns a join by `k` into a semi join. `Unnest` of DataFusion 55 inherits the dependencies of its input,
-//! although it turns one row into many. The upstream fix,
+//! schema. Above such a query, DataFusion drops DISTINCT, ORDER BY and GROUP BY of further columns as
+//! redundant, and turns a join by `k` into a semi join. `Unnest` of DataFusion 55 inherits the dependencies
+//! of its input, although it turns one row into many. The upstream fix,
 //! <https://github.com/apache/datafusion/pull/24787>, is not released yet; once it is,
 //! `stock_unnest_still_keeps_dependencies` in `tests/sql/unnest.rs` fails, and this file can be removed.
 //!
@@ -72,7 +72,8 @@ impl ScalarUDFImpl for ComputedColumn {
     }
 }
 
-/// Analyzer rule: inserts the projection below every `Unnest` whose input may have functional dependencies.
+/// Analyzer rule: inserts a projection of computed columns below every `Unnest` whose input may have
+/// functional dependencies, which the projection drops.
 #[derive(Debug)]
 pub(in crate::sql) struct UnnestDependencies;
 
@@ -92,7 +93,8 @@ impl AnalyzerRule for UnnestDependencies {
 pub(in crate::sql) struct UnnestDependenciesPlanner;
 
 thread_local! {
-    /// Set while the planner plans a relation, so that the recursive call for it returns at once.
+    /// Set while the planner plans a relation, so that the recursive call for the same relation returns at
+    /// once.
     static PLANNED_HERE: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -15,10 +15,10 @@ use crate::sql::mends::subqueries::has_one_row;
 
 /// Analyzer rule, after subqueries are rewritten: makes a scalar subquery that may return no row nullable.
 ///
-/// DataFusion 55 declares it nullable only if the column of the subquery is. `(SELECT 1 FROM t WHERE false)
-/// IS NULL` then becomes false, and the value is a NULL in a non-nullable column, which is an error.
-/// Correlated subqueries are unaffected: they become joins, whose columns are nullable. Obsolete once the
-/// test `stock_queries_without_rows_are_still_values` fails.
+/// DataFusion 55 declares the subquery nullable only if the column of the subquery is nullable. `(SELECT 1
+/// FROM t WHERE false) IS NULL` then becomes false, and the value is a NULL in a non-nullable column, which
+/// is an error. Correlated subqueries are unaffected: they become joins, whose columns are nullable. Obsolete
+/// once the test `stock_queries_without_rows_are_still_values` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct EmptyQueries;
 

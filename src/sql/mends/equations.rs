@@ -14,8 +14,8 @@ use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 /// Physical optimizer rule, before all of DataFusion's: rewrites `abs(v) = v` to `NOT (abs(v) <> v)`.
 ///
 /// DataFusion 55 assumes that both sides are interchangeable and replaces `v` with `abs(v)` in the sort keys
-/// above such a condition, even within `abs(v)`. It then finds neither key in the order of the rows, and
-/// windows partitioned by `v` fail. Conditions between columns, or with constants, are left unchanged.
+/// above such a condition, even within `abs(v)`. DataFusion then finds neither key in the order of the rows,
+/// and windows partitioned by `v` fail. Conditions between columns, or with constants, are left unchanged.
 /// Obsolete once the test `stock_windows_over_equations_still_fail` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct PlainEquations;

@@ -31,7 +31,8 @@ use crate::sql::exec::pass_through;
 use crate::sql::mends::row_filters::{guard_row_filters, release_row_filters};
 use crate::sql::rules::PhysicalRule;
 
-/// Wraps a physical rule of DataFusion so that it moves nothing through nodes where it would confuse columns.
+/// Wraps a physical rule of DataFusion so that the rule moves nothing through nodes where the rule would
+/// confuse columns.
 ///
 /// While the rule runs, a [`BarrierExec`] above each such node stops filters and projections from above.
 /// The node's own filters and projections, and all others below the barrier, move as usual.
@@ -52,8 +53,8 @@ impl GuardedRule {
     /// <https://github.com/apache/datafusion/issues/25296>,
     /// <https://github.com/apache/datafusion/issues/25244>. The upstream fix,
     /// <https://github.com/apache/datafusion/pull/25259>, is not released yet;
-    /// `stock_filter_pushdown_is_still_wrong` in `tests/sql/joins.rs` fails once it is. It also passes
-    /// conditions on lists to scans of Parquet that omit them ([`guard_row_filters`]).
+    /// `stock_filter_pushdown_is_still_wrong` in `tests/sql/joins.rs` fails once it is. `FilterPushdown` also
+    /// passes conditions on lists to scans of Parquet that omit these conditions ([`guard_row_filters`]).
     ///
     /// `FilterPushdown(Post)` passes dynamic filters to scans below expressions that can fail. Such filters
     /// depend on other rows and on timing, so whether a query over Parquet fails would depend on the rows
@@ -171,7 +172,7 @@ fn resolves_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     true
 }
 
-/// Whether dynamic filters on a node do not change for which rows it evaluates a fallible expression.
+/// Whether a node evaluates fallible expressions for the same rows if a dynamic filter moves below the node.
 fn takes_dynamic_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     let whole = if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
         let schema = projection.input().schema();
@@ -191,7 +192,7 @@ fn takes_dynamic_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     whole && resolves_filters_rightly(node)
 }
 
-/// Whether an aggregate gives its input a dynamic filter that drops rows which it needs.
+/// Whether an aggregate gives its input a dynamic filter that drops rows which the aggregate needs.
 ///
 /// DataFusion 55 builds the filter of `min` and `max` from the calls whose argument is a column, and
 /// ignores the other calls. Parquet statistics omit NaN, the greatest float, so pruning by them drops NaN.
@@ -261,7 +262,8 @@ impl DisplayAs for BarrierExec {
 }
 
 impl ExecutionPlan for BarrierExec {
-    // The properties are the same `Arc` as the input's, so that nodes above keep what they derived from it.
+    // Returns the properties of the input as the same `Arc`, so that nodes above keep the properties that
+    // they derived from this `Arc`.
     pass_through!("BarrierExec");
 
     fn execute(

@@ -15,7 +15,8 @@ use datafusion::physical_plan::{
 use crate::sql::mends::moved_keys::has_order;
 use crate::sql::mends::sorts::UnorderedExec;
 
-/// Physical optimizer rule: hides the order of the side of a join whose order the join does not keep.
+/// Physical optimizer rule: hides the order of one join input from a join that would wrongly claim to keep
+/// the order.
 ///
 /// A join of DataFusion 55 with sides in the orders `b` and `a` claims the order `b, a`. The rows of `a`
 /// start again for each row of the other side, so two rows with one value of `b` contradict it: `SELECT
@@ -39,7 +40,7 @@ impl PhysicalOptimizerRule for JoinOrders {
                 Some(join) => Some(*join.join_type()),
                 None => node.downcast_ref::<SortMergeJoinExec>().map(SortMergeJoinExec::join_type),
             };
-            // The other kinds return the columns of one side, or no order.
+            // Joins of other kinds return only the columns of one input, or claim no order.
             let (Some(JoinType::Inner | JoinType::Left | JoinType::Right), &[left, right]) =
                 (kind, node.children().as_slice())
             else {

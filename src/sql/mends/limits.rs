@@ -17,10 +17,10 @@ use crate::sql::rules::PhysicalRule;
 
 /// Wraps DataFusion's `EnsureRequirements` so that it moves no sort below a limit.
 ///
-/// DataFusion moves a sort above `GlobalLimitExec` below it, so that `(SELECT * FROM t LIMIT 3) ORDER BY id`
-/// returns the three smallest rows of the table. If the rows below are already sorted, the sort there gets
-/// the fetch of the limit without its skip, so `(.. ORDER BY id LIMIT 2 OFFSET 1) ORDER BY id` returns one
-/// row. Obsolete once the test `stock_sorts_still_move_below_limits` fails.
+/// If a sort is above a `GlobalLimitExec`, DataFusion moves the sort below the limit, so that `(SELECT * FROM
+/// t LIMIT 3) ORDER BY id` returns the three smallest rows of the table. If a sort is already below the
+/// limit, that sort gets the fetch of the limit but not the skip, so `(.. ORDER BY id LIMIT 2 OFFSET 1) ORDER
+/// BY id` returns one row. Obsolete once the test `stock_sorts_still_move_below_limits` fails.
 #[derive(Debug)]
 pub(in crate::sql) struct OpaqueLimits {
     stock: PhysicalRule,

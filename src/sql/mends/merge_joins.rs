@@ -12,8 +12,8 @@ use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode, SortMergeJoi
 /// Physical optimizer rule: turns a sort-merge join with a condition beside its keys into a hash join.
 ///
 /// DataFusion 55 plans sort-merge joins if `datafusion.optimizer.prefer_hash_join` is off. With a
-/// condition, they fail over tables with non-nullable columns and over conditions without columns, and
-/// outer ones claim an order that their rows do not have. Obsolete once the tests
+/// condition, these joins fail over tables with non-nullable columns and over conditions without columns, and
+/// outer joins claim an order that their rows do not have. Obsolete once the tests
 /// `stock_merge_joins_still_fail` and `stock_merge_joins_still_claim_an_order` fail.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct MergeJoinFilters;

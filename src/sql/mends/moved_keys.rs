@@ -15,8 +15,8 @@ use datafusion::physical_plan::{
 
 use crate::sql::exec::plain_order::PlainOrderExec;
 
-/// Physical optimizer rule, before DataFusion's: if a projection moves unique columns to another index, hides
-/// from it that they are unique.
+/// Physical optimizer rule, before DataFusion's: if a projection moves unique columns of its input to other
+/// indices, hides from the projection that these columns are unique.
 ///
 /// A projection of DataFusion 55 keeps the index of a unique column, even if another column is now at that
 /// index: `SELECT rank() OVER (ORDER BY count(*)) AS r, k FROM t GROUP BY k ORDER BY r, k` is not sorted by

@@ -17,9 +17,9 @@ const COPY: [&str; 2] = ["__serrate_left_copy", "__serrate_right_copy"];
 
 /// Analyzer rule: matches each row of EXCEPT ALL and INTERSECT ALL with one row of the other side.
 ///
-/// DataFusion 55 plans them as an anti join and a semi join, in which one row of the right side matches all
-/// equal rows of the left: `{1, 1} EXCEPT ALL {1}` is empty. The rule numbers equal rows on both sides and
-/// adds the number as a join key. Obsolete once the test `stock_sets_still_count_nothing` fails.
+/// DataFusion 55 plans these operations as an anti join and a semi join, in which one row of the right side
+/// matches all equal rows of the left: `{1, 1} EXCEPT ALL {1}` is empty. The rule numbers equal rows on both
+/// sides and adds the number as a join key. Obsolete once the test `stock_sets_still_count_nothing` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct CountedSets;
 

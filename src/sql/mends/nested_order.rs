@@ -22,8 +22,8 @@ use crate::functions::compare_nested;
 /// Analyzer rule, after type coercion: gives lists and structs one order in comparisons, sorts and extremes.
 ///
 /// In `<` and `greatest`, DataFusion treats NULL elements as the least value; in sorts, NULLS FIRST and NULLS
-/// LAST determine their place. Here NULL elements are the greatest value, as in DuckDB and PostgreSQL, and
-/// NULLS FIRST and NULLS LAST apply only to whole lists and structs. Obsolete once the test
+/// LAST determine the place of NULL elements. Here NULL elements are the greatest value, as in DuckDB and
+/// PostgreSQL, and NULLS FIRST and NULLS LAST apply only to whole lists and structs. Obsolete once the test
 /// `stock_comparisons_of_lists_have_least_nulls` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct NestedOrder;

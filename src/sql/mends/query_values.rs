@@ -64,7 +64,7 @@ impl AnalyzerRule for QueryValues {
 /// constant lists of lists in sort keys.
 ///
 /// DataFusion numbers lambda parameters after the columns of a node. So a window key with a lambda differs
-/// from the key of the sort below, and the plan fails its check.
+/// from the key of the sort below, and the plan fails DataFusion's check.
 fn is_done_here(node: &LogicalPlan) -> Result<bool> {
     if has_query(node)? {
         return Ok(true);
@@ -100,8 +100,8 @@ fn keys_of(call: &WindowFunction) -> impl Iterator<Item = &Expr> {
 
 /// Whether an expression contains a constant whose type has no scalar comparison, such as a list of lists.
 ///
-/// DataFusion 55 derives an interval from each constant of a sort key. For these types it fails to do so,
-/// drops the order of the key, and refuses the plan in `SanityCheckPlan`. Obsolete once the test
+/// DataFusion 55 derives an interval from each constant of a sort key. For such a type it derives none, drops
+/// the order of the key, and refuses the plan in `SanityCheckPlan`. Obsolete once the test
 /// `stock_sorts_by_constant_lists_still_fail` fails.
 fn has_unordered_constant(e: &Expr, schema: &DFSchema) -> bool {
     e.exists(|e| {
@@ -168,7 +168,7 @@ pub(super) fn of_filter(filter: Filter, names: &mut Names) -> Result<Transformed
             let mut value = as_value(condition.clone(), input.schema())?;
             let mut with_value = Arc::clone(&input);
             with_joined(std::slice::from_mut(&mut value), &mut with_value, names)?;
-            // A subquery that cannot be joined remains a condition.
+            // A condition whose subquery cannot be joined stays unchanged.
             if !needs_values(&value)? {
                 (condition, input, joined) = (value, with_value, true);
             }
@@ -203,8 +203,8 @@ fn needs_values(condition: &Expr) -> Result<bool> {
     Ok(found)
 }
 
-/// Returns a join whose condition contains no subqueries. Their values become columns of an input or, for
-/// an inner join, a filter above the join.
+/// Returns a join whose condition contains no subqueries. The values of subqueries become columns of an input
+/// or, for an inner join, a filter above the join.
 ///
 /// DataFusion plans only those subqueries of a join condition that its rules move below the join.
 fn of_join(join: Join, names: &mut Names) -> Result<Transformed<LogicalPlan>> {

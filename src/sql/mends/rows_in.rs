@@ -19,8 +19,8 @@ pub(in crate::sql) const ROW_FIELD: &str = "__serrate_row_";
 /// Analyzer rule, before DataFusion's type coercion: rewrites `(a, b) IN (SELECT ..)` to EXISTS.
 ///
 /// DataFusion 55 cannot plan a row in front of IN, so `sql::tuples` rewrites it to a struct with fields
-/// [`ROW_FIELD`]. IN is true if all fields equal those of a row of the subquery. It is NULL if no row is
-/// equal but one could be equal if its NULLs were values.
+/// [`ROW_FIELD`]. IN is true if all fields equal those of a row of the subquery. IN is NULL if no row is
+/// equal, but a row could be equal if its NULLs were replaced by values.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct RowsIn;
 

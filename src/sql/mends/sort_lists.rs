@@ -1,9 +1,9 @@
 //! Makes ORDER BY lists with LIMIT return all rows.
 //!
 //! DataFusion's TopK orders rows by their encoded form, in which NULLS FIRST / LAST and ASC / DESC
-//! determine the place of a NULL within a list or struct. But it drops rows of later batches by comparing
-//! them with the last of the best rows so far, and this comparison always treats such a NULL as the least
-//! value. So the result depends on the batches. The rule can be removed once the test
+//! determine the place of a NULL within a list or struct. But before TopK keeps a row of a later batch, it
+//! compares the row with the last of the best rows so far, and this comparison always treats a NULL in a list
+//! as the least value. So the result depends on the batches. The rule can be removed once the test
 //! `order_by_lists_does_not_depend_on_batches` passes without it.
 
 use std::sync::Arc;

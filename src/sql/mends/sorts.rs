@@ -25,9 +25,9 @@ use crate::sql::exec::{one_input, same_statistics};
 
 /// Physical optimizer rule, before plans are checked: adds sorts that a node requires and its input lacks.
 ///
-/// Below UNION ALL, DataFusion sorts one input by a column that equals the key, and another by one that is
-/// constant. It then cannot derive an order for the union, so the statement fails in `SanityCheckPlan`.
-/// Obsolete once the test `stock_unions_with_a_constant_still_fail` fails.
+/// Below UNION ALL, DataFusion sorts one input by a column that equals the key, and another input by a
+/// constant column. It then cannot derive an order for the union, so the statement fails in
+/// `SanityCheckPlan`. Obsolete once the test `stock_unions_with_a_constant_still_fail` fails.
 ///
 /// The rule also makes sorts with a limit below a merge sort by all keys of the merge. DataFusion omits keys
 /// that are constant in each input of UNION ALL, and then drops rows of one input that equal the last rows of
@@ -150,8 +150,8 @@ impl PhysicalOptimizerRule for UnorderedKeys {
 /// Physical optimizer rule, before all of DataFusion's: hides from outer joins, GROUPING SETS, ROLLUP and
 /// CUBE which columns of their input are constant or equal.
 ///
-/// A column that is constant (`WHERE k = 1`) or equal to another below such a node is NULL above it, in
-/// unmatched rows of the join and in grouping sets without the column. DataFusion still treats it as
+/// A column that is constant (`WHERE k = 1`) or equal to another below such a node is NULL above the node in
+/// unmatched rows of the join and in grouping sets without the column. DataFusion still treats the column as
 /// constant: it drops `ORDER BY k`, and an aggregation that relies on input grouped by `k` returns a group
 /// several times. Obsolete once the test `stock_constants_are_still_kept_where_they_are_null` fails.
 #[derive(Debug, Default)]

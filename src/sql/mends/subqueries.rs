@@ -23,7 +23,7 @@ const ANSWER: &str = "__serrate_exists";
 
 /// Analyzer rule: rewrites conditions with subqueries to forms that DataFusion decorrelates correctly.
 ///
-/// DataFusion 55 converts them to joins:
+/// DataFusion 55 converts such conditions to joins:
 ///
 /// * `x NOT IN (query)` becomes a null-aware anti join only if `x` has columns, the query has no outer
 ///   columns, and the condition is a conjunct of its own. If `x` is a literal, the query is correlated, or
@@ -327,7 +327,7 @@ impl Tested {
     }
 
     fn rows(&self, condition: Option<Expr>) -> Result<Arc<LogicalPlan>> {
-        // If the rows do not depend on the outer query, one of them suffices.
+        // If the rows do not depend on the outer query, EXISTS needs only one row.
         let alone = !self.correlated && !condition.as_ref().is_some_and(Expr::contains_outer);
         let mut rows = LogicalPlanBuilder::from(self.query.clone());
         if let Some(condition) = condition {
@@ -348,7 +348,7 @@ impl Tested {
         Ok(exists(self.rows(Some(self.equality()))?))
     }
 
-    /// Returns a condition that is true if IN is false; it is never NULL.
+    /// Returns a condition that is true if IN is false, and otherwise false, never NULL.
     fn is_never(&self) -> Result<Expr> {
         if !self.stable {
             let not_false = Expr::IsNotFalse(Box::new(self.equality()));
@@ -380,15 +380,15 @@ pub(super) fn has_one_row(plan: &LogicalPlan) -> bool {
 }
 
 /// Returns an error for a correlated subquery in which DataFusion would move a condition on outer columns
-/// to a place where its result differs.
+/// to a place where the condition has another effect.
 fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
     if !is_correlated(query) {
         return Ok(());
     }
     let scalar = matches!(expr, Expr::ScalarSubquery(_));
     let mut plan = query.subquery.as_ref();
-    // The result of EXISTS depends neither on columns nor on a LIMIT above all conditions, so skip these
-    // nodes.
+    // Skips projections and, for EXISTS, a LIMIT above all conditions. The result of EXISTS depends on
+    // neither of them.
     loop {
         plan = match plan {
             LogicalPlan::Projection(node) => &node.input,

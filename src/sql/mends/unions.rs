@@ -14,7 +14,7 @@ use datafusion::logical_expr::{Distinct, LogicalPlan, Union};
 use datafusion::optimizer::AnalyzerRule;
 
 /// Analyzer rule, after type coercion: replaces a union that is an input of a union of the same types with
-/// its inputs. Below DISTINCT, it does the same with the DISTINCT of a union.
+/// its inputs. Below DISTINCT, the rule also replaces the DISTINCT of a union with the inputs of that union.
 #[derive(Debug)]
 pub(in crate::sql) struct FlatUnions;
 
@@ -50,7 +50,8 @@ fn is_nested(union: &Union, distinct: bool) -> bool {
     union.inputs.iter().any(|input| inner_union(input, &union.schema, distinct).is_some())
 }
 
-/// Returns an input if it is a union with the types of `schema` or, with `distinct`, the DISTINCT of one.
+/// Returns the union if `input` is a union with the types of `schema` or, with `distinct`, the DISTINCT of
+/// such a union. Returns `None` for any other input.
 fn inner_union<'a>(input: &'a LogicalPlan, schema: &DFSchema, distinct: bool) -> Option<&'a Union> {
     match input {
         LogicalPlan::Union(union) if has_types_of(&union.schema, schema) => Some(union),

@@ -25,8 +25,8 @@ use serrate_core::internal::canonical_floats;
 /// lists with strings that sort equally.
 ///
 /// DataFusion compares the keys of a row with the keys of the previous row as scalars, and fails with
-/// "Uncomparable values" for lists of lists. It does not recognize constant keys of these types as ordered,
-/// and structs have no RANGE frame, which is the default. Obsolete once the test
+/// "Uncomparable values" for lists of lists. DataFusion also does not recognize constant keys of these types
+/// as ordered, and structs have no RANGE frame, which is the default. Obsolete once the test
 /// `stock_windows_over_lists_of_lists_still_fail` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct WindowKeys;

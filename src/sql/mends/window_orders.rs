@@ -11,10 +11,10 @@ use datafusion::optimizer::AnalyzerRule;
 /// Analyzer rule: marks the sliding frames of aggregates as non-causal, that is as dependent on later rows.
 ///
 /// DataFusion 55 assumes that the results of `count(x)` over a causal frame such as `ROWS BETWEEN 1 PRECEDING
-/// AND CURRENT ROW` are sorted, and omits ORDER BY and DISTINCT above them. In fact they restart in each
-/// partition and decrease at NULL. DataFusion makes no such assumption for non-causal frames. The mark does
-/// not change the results: a streaming window waits for later rows only where a frame can have them. `min`,
-/// `max` and `sum` declare no order ([`crate::functions`]). Obsolete once the test
+/// AND CURRENT ROW` are sorted, and omits ORDER BY and DISTINCT above them. In fact, the counts restart in
+/// each partition and decrease at NULL. DataFusion makes no such assumption for non-causal frames. The mark
+/// does not change the results: a streaming window waits for later rows only where a frame can have them.
+/// `min`, `max` and `sum` declare no order ([`crate::functions`]). Obsolete once the test
 /// `stock_counts_over_frames_still_count_as_sorted` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct WindowOrders;

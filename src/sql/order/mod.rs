@@ -56,7 +56,8 @@ use self::sorted::SortedExec;
 /// sorted plans.
 ///
 /// # Errors
-/// If a join, a GROUP BY, a window with keys or hash repartitioning loses the order. The message names it.
+/// If a join, a GROUP BY, a window with keys or hash repartitioning loses the order. The message names the
+/// operator.
 pub fn in_source_order(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     match rewrite_plan(plan)? {
         Ok(plan) => Ok(plan),
@@ -148,7 +149,8 @@ fn single_input(plan: &Arc<dyn ExecutionPlan>) -> bool {
     matches!(required.as_slice(), [Distribution::SinglePartition])
 }
 
-/// Returns a scan of the same files, sorted by name and start, in partitions that are consecutive.
+/// Returns a scan of the same files, sorted by name and start. Each partition has consecutive files of this
+/// order.
 fn ordered_scan(plan: &Arc<dyn ExecutionPlan>, scan: &DataSourceExec) -> Arc<dyn ExecutionPlan> {
     let Some(config) = scan.data_source().downcast_ref::<FileScanConfig>() else {
         return Arc::clone(plan);
@@ -301,7 +303,8 @@ impl PhysicalOptimizerRule for MemoryOrder {
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = plan.transform_down(|node| {
-            // `fix_memory` changes the whole input, also below further limits, so the traversal skips it.
+            // `fix_memory` changes the whole input, also below further limits, so the traversal skips the
+            // input.
             if node.is::<GlobalLimitExec>() && rewrite_plan(&node)?.is_ok() {
                 let fixed = fix_memory(node)?;
                 return Ok(Transformed::new(fixed, true, TreeNodeRecursion::Jump));

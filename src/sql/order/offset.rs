@@ -78,7 +78,8 @@ fn skip_rows(
         let fetch = [fetch, within].into_iter().flatten().min();
         let ordered = skip_rows(order.children()[0], skip, fetch)?.map(|input| {
             match input.output_partitioning().partition_count() {
-                // A single partition already has exactly these rows in order.
+                // One partition needs no `SourceOrderExec`, because its rows are already limited and in
+                // order.
                 1 => input,
                 _ => Arc::new(SourceOrderExec::new(input, fetch)) as Arc<dyn ExecutionPlan>,
             }

@@ -55,7 +55,8 @@ pub(in crate::sql) fn ordered_sink(
     ids: Option<&'static [&'static str]>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let order = order.filter(|o| requires_order(Some(o)));
-    // The sink cannot require an order by columns that are not written, so the sorts are pinned.
+    // The sink cannot require an order by columns that are not written, so `pin_sorts` makes the optimizer
+    // keep the sorts.
     let input = if order.is_none() { pin_sorts(fix_memory(input)?)? } else { input };
     let sink = OrderedSinkExec::new(input, sink, order, format, ids);
     // An error of an optimizer rule would start with the name of the rule, so the check is here.
@@ -115,7 +116,8 @@ impl OrderedSinkExec {
         }
     }
 
-    /// Returns the node with its input in source order and one partition, or `None` if it already is.
+    /// Returns the node with its input in source order and one partition, or `None` if the input has both
+    /// already.
     pub(super) fn to_ordered(&self) -> Result<Option<Self>> {
         if self.settled {
             return Ok(None);

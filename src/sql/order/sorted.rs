@@ -12,7 +12,7 @@ use datafusion::physical_plan::{
 
 use crate::sql::exec::one_input;
 
-/// Requires one partition in an order, and passes it through.
+/// Requires its input as one partition in a given order, and returns the rows of the input unchanged.
 ///
 /// It marks an ORDER BY of the query in a plan that is not optimized yet. The optimizer may sort elsewhere
 /// (below a join, say) or, if rows arrive sorted, not at all, as long as this node gets its order.

@@ -167,8 +167,8 @@ fn rows_per_batch(leaves: usize, per_row: f64) -> usize {
     rows.max(1)
 }
 
-/// Returns the number of leaves per row in the largest list column that a scan reads, or `None` if it
-/// reads none or their size is unknown.
+/// Returns the number of leaves per row in the largest list column that a scan reads, or `None` if the scan
+/// reads no lists or the size of the lists is unknown.
 pub(in crate::sql) fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64>> {
     let source = scan.data_source();
     if let Some(config) = source.downcast_ref::<FileScanConfig>() {
@@ -185,7 +185,7 @@ pub(in crate::sql) fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64
         let statistics = config.statistics();
         let estimate = largest_column(schema, &read, &statistics)
             .or_else(|| on_disk(schema, &read, config, *statistics.num_rows.get_value()?));
-        // The byte size of compressed Parquet values says little about their number.
+        // The byte size of compressed Parquet values says little about the number of values.
         let known = |i: &usize| {
             let column = statistics.column_statistics.get(*i);
             column.is_some_and(|c| c.byte_size.get_value().is_some())

@@ -74,8 +74,8 @@ impl OptimizerRule for LengthsBelow {
 }
 
 /// Physical optimizer rule, directly after conditions are pushed into scans: pushes the projection that
-/// [`LengthsBelow`] creates into the scan, before a repartitioning is inserted between them. A table in
-/// memory returns fewer and larger batches if no values are read.
+/// [`LengthsBelow`] creates into the scan, before a repartitioning is inserted between projection and scan. A
+/// table in memory returns fewer and larger batches if no values are read.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct LengthsIntoScan;
 
@@ -196,7 +196,8 @@ pub(in crate::sql) fn lengths_only<'a>(
     names.map(|f| f.name().clone()).filter(|name| !looked_at.contains(name)).collect()
 }
 
-/// Returns the column of which an expression reads only lengths, as in [`of_lengths`], and which lengths.
+/// Returns the list column of which an expression reads only lengths, as in [`of_lengths`], and whether the
+/// expression also reads which values are NULL. Returns `None` for any other expression.
 pub(in crate::sql) fn measured(e: &Arc<dyn PhysicalExpr>) -> Option<(Reads, &PhysicalColumn)> {
     let what = reads_of(e);
     if !what.is_length() {
@@ -209,8 +210,8 @@ pub(in crate::sql) fn measured(e: &Arc<dyn PhysicalExpr>) -> Option<(Reads, &Phy
     list.downcast_ref::<PhysicalColumn>().map(|column| (what, column))
 }
 
-/// Returns what a function call reads of the lists in its first argument. All other arguments must be
-/// literals. Otherwise returns [`Reads::Values`].
+/// Returns what a function call reads of the lists in its first argument. Returns [`Reads::Values`] if
+/// another argument is not a literal.
 fn reads_of(e: &Arc<dyn PhysicalExpr>) -> Reads {
     let Some(call) = e.downcast_ref::<ScalarFunctionExpr>() else { return Reads::Values };
     let [_, rest @ ..] = call.args() else { return Reads::Values };
@@ -260,7 +261,7 @@ fn passes_rows(plan: &LogicalPlan) -> bool {
         || projected_columns(plan).is_some()
 }
 
-/// Returns the columns of a projection that only selects columns.
+/// Returns the columns of a projection that only selects columns, or `None` for any other plan.
 fn projected_columns(plan: &LogicalPlan) -> Option<Vec<&Column>> {
     let LogicalPlan::Projection(projection) = plan else { return None };
     let columns = projection.expr.iter().map(|e| match e {
@@ -270,7 +271,7 @@ fn projected_columns(plan: &LogicalPlan) -> Option<Vec<&Column>> {
     columns.collect()
 }
 
-/// Returns the scan below a plan, with its alias if it has one.
+/// Returns the scan below a plan, with the alias of the scan if there is one, or `None` if no scan gains.
 fn scan_below<'a>(plan: &'a LogicalPlan, options: &ConfigOptions) -> Option<&'a LogicalPlan> {
     let [input] = plan.inputs()[..] else { return None };
     match input {
@@ -292,7 +293,7 @@ fn gains_from_lengths(scan: &TableScan, options: &ConfigOptions) -> bool {
     })
 }
 
-/// Returns the list columns of the scan of which the plan reads only lengths.
+/// Returns the list columns of the scan whose lengths the plan reads, but not their values.
 fn looked_at(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> {
     let mut lengths: HashSet<Column> = HashSet::new();
     let mut values: HashSet<Column> = HashSet::new();

@@ -19,8 +19,8 @@ use crate::sql::sources::urls::shown_location;
 use serrate_core::internal::arrow_ipc::Checker;
 
 /// An object store that checks the sizes and offsets in Arrow files and streams, because DataFusion's
-/// readers allocate whatever a file declares. Checks the whole object if it is read whole, else each
-/// message.
+/// readers allocate whatever a file declares. If a reader reads the whole object, checks the object, else
+/// checks each message that the reader requests.
 #[derive(Debug)]
 pub(in crate::sql) struct CheckedArrow {
     inner: Arc<dyn ObjectStore>,

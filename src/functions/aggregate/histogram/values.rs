@@ -295,7 +295,7 @@ fn count_small<T: ArrowPrimitiveType>(
 ) {
     table.resize(table.len().max(1 << 16), 0);
     let values = &array.values()[range.clone()];
-    // 32-bit counts are sufficient, because a batch has fewer values.
+    // A 32-bit count cannot overflow, because a batch has fewer than 2^32 values.
     if array.null_count() == 0 && values.len() >= MANY {
         for v in values {
             table[place(*v)] += 1;

@@ -17,11 +17,12 @@ use datafusion::logical_expr::{
 
 use crate::functions::cannot_fail;
 
-/// Function around such a condition. It returns its first argument, and is volatile so that no rule moves it.
+/// The function `evaluated_here`, which wraps conditions that must not move. It returns its first argument,
+/// and is volatile so that no rule moves it.
 static HERE: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(EvaluatedHere::default())));
 
-/// Returns the functions of this file, which plans may contain.
+/// Returns the functions `evaluated_here` and `evaluated_later`, which plans for workers may contain.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn held_functions() -> [Arc<ScalarUDF>; 2] {
     [Arc::clone(&HERE), Arc::clone(&LATER)]
@@ -59,7 +60,8 @@ impl ScalarUDFImpl for EvaluatedHere {
     }
 }
 
-/// Function around a constant. It returns its argument, and is volatile so that no rule folds the constant.
+/// The function `evaluated_later`, which wraps a constant. It returns its argument, and is volatile so that
+/// no rule folds the constant.
 static LATER: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(EvaluatedLater::default())));
 

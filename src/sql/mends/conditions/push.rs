@@ -107,7 +107,7 @@ impl PushDownFree {
                 && !filters[1].predicate.exists(|e| Ok(is_held(e)))?;
         match input {
             LogicalPlan::TableScan(_) if free.is_empty() && held.len() == 1 => {
-                // The scan evaluates a single condition for every row in any case, so it can be pushed down.
+                // A single condition can move into the scan, which evaluates it for every row in any case.
                 let [only] = &held[..] else { return Ok(Transformed::no(plan)) };
                 if only.is_volatile() {
                     return Ok(Transformed::no(plan));
@@ -208,7 +208,8 @@ fn may_group_nothing(aggregate: &Aggregate) -> bool {
     aggregate.group_expr.iter().all(|e| matches!(e, Expr::GroupingSet(_)))
 }
 
-/// Separates conditions that can fail from a filter that a rule has merged, in a filter above the others.
+/// Splits a filter that a rule has merged: conditions that can fail move to a filter above the remaining
+/// conditions.
 fn split_held(plan: LogicalPlan) -> Result<LogicalPlan> {
     let LogicalPlan::Filter(found) = plan else { return Ok(plan) };
     let mut conditions = Conditions::default();
@@ -242,7 +243,8 @@ fn take_keys(join: &mut Join) -> Vec<Expr> {
     moved.into_iter().map(equal).collect()
 }
 
-/// Returns the filter of a join: future keys, then other conditions that cannot fail, then those that can.
+/// Returns the filter of a join: first equalities that can become join keys, then other conditions that
+/// cannot fail, then conditions that can fail.
 fn held_together(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
     let (l, r) = (join.left.schema(), join.right.schema());
     let mut conditions = Conditions::default();

@@ -1,4 +1,4 @@
-//! The nodes of a correlated query for all combinations of outer columns.
+//! Computes the nodes of a correlated query for all distinct outer rows at once.
 
 use std::sync::Arc;
 
@@ -20,18 +20,19 @@ use super::{Names, keep_name};
 use crate::sql::mends::query_values::{of_filter, project_values};
 use crate::sql::mends::subqueries::has_query;
 
-/// Combinations of outer columns on their way through a query.
+/// The distinct outer rows, limited to the columns that a query names, for which the query is computed.
 pub(super) struct Bound<'a> {
-    /// Their columns in `rows`, and in every plan that carries them.
+    /// The columns of `rows`. Every plan made here has these columns after the columns of the query.
     pub(super) keys: Vec<Column>,
-    /// Their columns in the query.
+    /// The outer columns that the query names, in the order of `keys`.
     pub(super) outer: Vec<Column>,
     pub(super) rows: LogicalPlan,
     pub(super) names: &'a mut Names,
 }
 
 impl Bound<'_> {
-    /// Returns the rows of a query for each combination, whose columns follow those of the query.
+    /// Returns the rows of a query for each distinct outer row: the columns of the query, then `keys`.
+    /// Returns `None` if a node of the query is not supported.
     pub(super) fn with_outer(&mut self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         if !any_outer(plan)? {
             if matches!(plan, LogicalPlan::EmptyRelation(one) if one.produce_one_row) {
@@ -62,7 +63,7 @@ impl Bound<'_> {
                 Some(LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(input))?))
             }
             LogicalPlan::Aggregate(node) => self.expand_aggregate(node)?,
-            // A LATERAL query first in FROM names columns of the query around it.
+            // FROM may begin with a LATERAL query, which names columns of the query around FROM.
             LogicalPlan::Subquery(node) => self.with_outer(&node.subquery)?,
             LogicalPlan::Unnest(node) => {
                 let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
@@ -92,8 +93,8 @@ impl Bound<'_> {
         })
     }
 
-    /// Returns the rows of a filter or projection whose expressions contain queries that name columns
-    /// of the outermost query. They become queries that name the combinations of their row.
+    /// Returns the rows of a filter or projection whose expressions contain subqueries. Subqueries that name
+    /// columns of the outermost query then name the columns `keys` of the row.
     fn with_inner_queries(&mut self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         match plan {
             LogicalPlan::Filter(node) => {
@@ -113,7 +114,7 @@ impl Bound<'_> {
         }
     }
 
-    /// Rewrites an expression, and the queries in it, for rows with the combinations.
+    /// Replaces outer columns with the columns `keys` in an expression and in its subqueries.
     fn rewrite_queries(&self, expr: Expr) -> Result<Expr> {
         let inner = |query: &Subquery| {
             let plan = query.subquery.as_ref().clone().transform_up_with_subqueries(|node| {
@@ -160,13 +161,13 @@ impl Bound<'_> {
                 }
                 e => return Ok(Transformed::no(e)),
             };
-            // The value that IN, ANY or ALL compares is rewritten below.
+            // `rewrite_inner` below also rewrites the value that IN, ANY or ALL compares.
             Ok(Transformed::yes(changed))
         })?;
         self.rewrite_inner(expr.data)
     }
 
-    /// Rewrites an expression of a query for its rows with the combinations.
+    /// Replaces outer columns with the columns `keys` in an expression, but not in its subqueries.
     fn rewrite_inner(&self, expr: Expr) -> Result<Expr> {
         self.replace_columns(expr, |at, _| self.keys.get(at).map(|key| Expr::Column(key.clone())))
     }
@@ -200,7 +201,7 @@ impl Bound<'_> {
         LogicalPlanBuilder::from(input).project(exprs)?.build()
     }
 
-    /// Applies an alias to the columns of the rows below it.
+    /// Applies a table alias to the columns of `rows`, except for the columns `keys`.
     fn add_alias(&self, rows: LogicalPlan, node: &SubqueryAlias) -> Result<LogicalPlan> {
         let pairs = node.input.schema().columns().into_iter().zip(node.schema.columns());
         let exprs =
@@ -220,13 +221,14 @@ impl Bound<'_> {
         let found = Aggregate::try_new(Arc::new(input), groups, aggregates)?;
         let found = LogicalPlan::Aggregate(found);
         match node.group_expr.is_empty() {
-            // Combinations without rows have a result too.
+            // Without GROUP BY, an outer row for which the query reads no rows has a result, too.
             true => self.with_empty(node, found).map(Some),
             false => Ok(Some(found)),
         }
     }
 
-    /// Adds combinations without rows to the results of an aggregate without GROUP BY.
+    /// Adds to the results of an aggregate without GROUP BY a result for each outer row for which the query
+    /// reads no rows.
     fn with_empty(&mut self, node: &Aggregate, found: LogicalPlan) -> Result<LogicalPlan> {
         let (results, empty) = (self.names.next("results"), self.names.next("empty"));
         let columns = node.schema.columns();
@@ -276,14 +278,14 @@ impl Bound<'_> {
         self.project_with_keys(all, values.collect::<Result<Vec<_>>>()?)
     }
 
-    /// Limits the rows of each combination.
+    /// Applies OFFSET and LIMIT to the rows of each distinct outer row separately.
     fn limit_rows(
         &mut self,
         input: &LogicalPlan,
         skip: usize,
         fetch: Option<usize>,
     ) -> Result<Option<LogicalPlan>> {
-        // Nodes between a limit and its sort must return one row per row.
+        // Only nodes that return one row per input row may be between a limit and its sort.
         match input {
             LogicalPlan::Projection(node) => {
                 let Some(rows) = self.limit_rows(&node.input, skip, fetch)? else {
@@ -327,8 +329,8 @@ impl Bound<'_> {
     fn expand_join(&mut self, node: &Join) -> Result<Option<LogicalPlan>> {
         let (left, right) = (any_outer(&node.left)?, any_outer(&node.right)?);
         let columns: Vec<Expr> = node.schema.columns().into_iter().map(Expr::Column).collect();
-        // The combinations are passed along with one side, whose rows are all kept or are dropped
-        // only because of the other side. If both sides depend on them, they are a key of the join.
+        // The result has the columns `keys` of one join input, of which only the other input may drop rows.
+        // If both inputs depend on outer columns, the join also requires equal `keys` in both.
         let mut equal = None;
         let (l, r) = match (node.join_type, left, right) {
             (JoinType::Inner | JoinType::Left, _, false) => {
@@ -374,8 +376,8 @@ impl Bound<'_> {
         self.project_with_keys(LogicalPlan::Join(joined), columns).map(Some)
     }
 
-    /// Returns the rows of the other side of a join with combinations in columns of their own, and
-    /// the condition that they equal those of the first side.
+    /// Returns the rows of the second input of a join with a renamed copy of the columns `keys`, and the
+    /// condition that the copy equals the columns `keys` of the first input.
     fn with_other_keys(
         &mut self,
         plan: &LogicalPlan,
@@ -396,7 +398,7 @@ impl Bound<'_> {
         Ok(Some((rows, conjunction(equal))))
     }
 
-    /// Computes window functions within the rows of each combination.
+    /// Computes window functions within the rows of each distinct outer row.
     fn expand_windows(&mut self, node: &Window) -> Result<Option<LogicalPlan>> {
         let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
         let calls = node.window_expr.iter().map(|e| {

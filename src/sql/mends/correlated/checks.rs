@@ -1,4 +1,5 @@
-//! Decides which correlated queries DataFusion plans correctly, and lists the outer columns they name.
+//! Decides which correlated queries DataFusion plans correctly, and lists the outer columns that queries
+//! name.
 
 use std::collections::HashSet;
 
@@ -37,15 +38,15 @@ pub(in crate::sql) fn is_equation(query: &LogicalPlan) -> Result<bool> {
                 }
                 &node.input
             }
-            // The rest must not refer to the outer query.
+            // The plan below the filter must not refer to the outer query.
             rest => return Ok(aggregated && !any_outer(rest)?),
         };
     }
 }
 
 /// Whether DataFusion turns EXISTS or IN over a correlated query into a semi join of the same
-/// meaning: one filter names outer columns, and above it are only projections, DISTINCT and, if the
-/// filter consists of equations, GROUP BY. Above EXISTS, a limit changes nothing.
+/// meaning: one filter names outer columns, and above the filter are only projections, DISTINCT and, if
+/// the filter consists of equations, GROUP BY. For EXISTS, a LIMIT above the filter is allowed, too.
 pub(in crate::sql) fn is_semi_join(query: &LogicalPlan, exists: bool) -> Result<bool> {
     if has_name_clash(query)? {
         return Ok(false);
@@ -91,8 +92,8 @@ pub(in crate::sql) fn is_semi_join(query: &LogicalPlan, exists: bool) -> Result<
 
 /// Whether DataFusion would confuse columns that it moves out of a correlated query.
 ///
-/// It adds the columns of conditions on outer columns to the output of the query, whose columns then get
-/// one table name. Two columns `r2.d` and `r3.d` become one: `EXISTS (SELECT 1 FROM t r2, t r3 WHERE
+/// DataFusion adds the columns of conditions on outer columns to the output of the query, whose columns then
+/// get one table name. Two columns `r2.d` and `r3.d` become one: `EXISTS (SELECT 1 FROM t r2, t r3 WHERE
 /// r2.d + r3.d = r1.d)` loses rows. `stock_correlated_self_joins_still_lose_rows` in
 /// `tests/sql/subqueries.rs` fails once this is fixed upstream.
 fn has_name_clash(query: &LogicalPlan) -> Result<bool> {
@@ -157,7 +158,7 @@ fn is_outer_column(e: &Expr) -> bool {
     }
 }
 
-/// Whether a node names columns of the outer query, itself or in its queries.
+/// Whether the expressions of a node, or the subqueries in these expressions, name outer columns.
 pub(super) fn names_outer(node: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     node.apply_expressions(|e| {
@@ -172,7 +173,7 @@ pub(super) fn any_outer(plan: &LogicalPlan) -> Result<bool> {
     Ok(!outer_columns(plan)?.is_empty())
 }
 
-/// Returns the columns of outer queries that a plan names, also those named only in its queries.
+/// Returns the columns of outer queries that a plan names, including columns that only its subqueries name.
 pub(in crate::sql) fn outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
     let mut found = Vec::new();
     plan.apply(|node| {
@@ -192,7 +193,7 @@ pub(in crate::sql) fn outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
     Ok(found)
 }
 
-/// Returns the columns that the queries of a node name and that are not those of its inputs.
+/// Returns the columns that the subqueries of a node name and that no input of the node has.
 pub(super) fn nested_outer_columns(node: &LogicalPlan) -> Result<Vec<Column>> {
     let mut found = Vec::new();
     if !has_query(node)? {

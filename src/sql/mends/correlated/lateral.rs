@@ -1,4 +1,4 @@
-//! LATERAL joins, and lists of other tables that FROM unnests.
+//! LATERAL joins, and `unnest` in FROM over the lists of another table.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use super::checks::{any_outer, names_outer, nested_outer_columns};
 use super::{Expanded, Names, expand_query};
 use crate::sql::mends::subqueries::has_query;
 
-/// Returns a LATERAL join as a join of the outer rows with the rows of the query for all
-/// combinations of outer columns; `None` if the query cannot be handled.
+/// Returns a LATERAL join as a join of the outer rows with the rows that the query has for each distinct
+/// outer row. Returns `None` if the query cannot be handled.
 pub(in crate::sql) fn join_lateral(join: &Join, names: &mut Names) -> Result<Option<LogicalPlan>> {
     let Some(query) = lateral_query(join)? else { return Ok(None) };
     if let Some(joined) = expand_rows(join, query, names)? {
@@ -48,8 +48,8 @@ pub(in crate::sql) fn join_lateral(join: &Join, names: &mut Names) -> Result<Opt
         .map(Some)
 }
 
-/// Returns a LATERAL join as expressions and `unnest` over the outer rows themselves, if the query reads
-/// no table.
+/// Returns a LATERAL join as expressions and `unnest` over the outer rows themselves. Returns `None` if the
+/// query reads a table or cannot be written so.
 fn expand_rows(join: &Join, query: &LogicalPlan, names: &mut Names) -> Result<Option<LogicalPlan>> {
     let query = match join.join_type {
         JoinType::Inner if reads_no_table(query)? => query.clone(),
@@ -86,7 +86,7 @@ fn is_true(e: &Expr) -> bool {
     matches!(e, Expr::Literal(ScalarValue::Boolean(Some(true)), _))
 }
 
-/// Whether a query computes its rows from one outer row alone.
+/// Whether a query reads no table and so computes its rows from one outer row alone.
 fn reads_no_table(query: &LogicalPlan) -> Result<bool> {
     let mut plan = query;
     loop {
@@ -105,11 +105,11 @@ fn reads_no_table(query: &LogicalPlan) -> Result<bool> {
     }
 }
 
-/// Returns a query that unnests a list of the outer row so that a list without elements, or NULL, has
-/// one row of NULL, as LEFT JOIN requires; `None` for any other query.
+/// Rewrites a query that unnests a list of the outer row: for an empty or NULL list it returns one row of
+/// NULL, as LEFT JOIN requires. Returns `None` for any other query.
 fn keep_empty_lists(query: &LogicalPlan, outer: &DFSchema) -> Result<Option<LogicalPlan>> {
     Ok(match query {
-        // A computed column of the row of NULL would have to be NULL too.
+        // Computed columns are not allowed, because they need not be NULL in the row for an empty list.
         LogicalPlan::Projection(node)
             if node.expr.iter().all(|e| matches!(e.clone().unalias(), Expr::Column(_))) =>
         {
@@ -155,8 +155,8 @@ fn keep_empty_lists(query: &LogicalPlan, outer: &DFSchema) -> Result<Option<Logi
     })
 }
 
-/// Returns the query of a LATERAL join that DataFusion cannot plan as it stands: more than filters
-/// and projections are above its conditions on outer columns.
+/// Returns the query of a LATERAL join if DataFusion cannot plan the join: nodes other than filters and
+/// projections are above the conditions on outer columns. Returns `None` for any other join.
 pub(in crate::sql) fn lateral_query(join: &Join) -> Result<Option<&LogicalPlan>> {
     let right = match join.right.as_ref() {
         LogicalPlan::SubqueryAlias(alias) => alias.input.as_ref(),
@@ -164,7 +164,7 @@ pub(in crate::sql) fn lateral_query(join: &Join) -> Result<Option<&LogicalPlan>>
     };
     let query = match right {
         LogicalPlan::Subquery(query) => query.subquery.as_ref(),
-        // The planner of `SessionContext::sql` takes `unnest(..)` for a table function.
+        // `SessionContext::sql` plans `unnest(..)` in FROM like a table function, without a `Subquery` node.
         query if reads_no_table(query)? => query,
         _ => return Ok(None),
     };

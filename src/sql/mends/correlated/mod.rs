@@ -1,6 +1,6 @@
 //! Computes correlated subqueries for all outer rows at once.
 //!
-//! The distinct combinations of the outer columns that a query names become a table, which is
+//! The distinct values of the outer columns that a query names become the rows of a table, which is
 //! joined to the innermost rows of the query and passed along to its result. The method is that of
 //! T. Neumann and A. Kemper, "Unnesting Arbitrary Queries", BTW 2015.
 
@@ -51,8 +51,8 @@ pub(in crate::sql) fn keep_name(
     }
 }
 
-/// Returns the outer rows joined with the value of a scalar subquery for each of them, and the
-/// column of that value; `None` if the query cannot be handled.
+/// Joins the outer rows with the value of a scalar subquery for each outer row. Returns the join and the
+/// column of the value, or `None` if the query cannot be handled.
 pub(in crate::sql) fn join_values(
     outer: &Arc<LogicalPlan>,
     query: &LogicalPlan,
@@ -83,15 +83,15 @@ pub(in crate::sql) fn join_values(
     Ok(Some((joined, Expr::Column(Column::new(Some(result), value_name)))))
 }
 
-/// A correlated query for all combinations of the outer columns that it names.
+/// The rows of a correlated query for all distinct outer rows.
 struct Expanded {
-    /// The rows of the query, each with its combination.
+    /// The rows of the query, each with the values of the outer columns for which it was computed.
     rows: LogicalPlan,
-    /// The columns of the combination in `rows`.
+    /// The columns of `rows` that hold the values of the outer columns.
     keys: Vec<Column>,
     /// The unqualified names of `keys`.
     named: Vec<String>,
-    /// The columns of the outer rows, in the order of `keys`.
+    /// The outer columns that the query names, in the order of `keys`.
     outer: Vec<Column>,
 }
 

@@ -11,8 +11,8 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature, Volatility, lit,
 };
 
-/// Returns the value of each combination, which has at most one row; more rows are an error at
-/// execution.
+/// Reduces `rows` to one row per value of `keys`. Returns the plan and the expression of the value in this
+/// row. If several rows have the same `keys`, execution fails.
 pub(super) fn only_rows(
     rows: LogicalPlan,
     keys: &[Column],
@@ -28,7 +28,7 @@ pub(super) fn only_rows(
         .build()?;
     let column = |name| Expr::Column(Column::new_unqualified(name));
     let only = ScalarUDF::new_from_impl(OnlyRow {
-        // Below a condition, it would be evaluated for other rows.
+        // The function is volatile, so that no rule moves it below a condition to rows that the query skips.
         signature: Signature::any(2, Volatility::Volatile),
     });
     Ok((found, only.call(vec![column(first), column(number)])))
@@ -56,7 +56,7 @@ impl ScalarUDFImpl for OnlyRow {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = args.number_rows;
         let [value, number] = args.args.as_slice() else {
-            return exec_err!("only_row takes a value and a count");
+            return exec_err!("internal error: only_row takes 2 arguments, a value and a count");
         };
         let numbers = number.to_array(rows)?;
         let numbers = numbers.as_primitive::<Int64Type>();

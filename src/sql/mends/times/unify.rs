@@ -1,4 +1,5 @@
-//! Casts values that are compared, or of which one is chosen, to one type that represents all exactly.
+//! Casts compared values, and values from which an expression such as CASE chooses one, to one type that
+//! represents all of them exactly.
 
 use arrow::array::{Array, ArrayRef};
 use arrow::compute::{CastOptions, cast_with_options};
@@ -29,7 +30,7 @@ fn with_schema<'a>(values: &'a [Expr], schema: &'a DFSchema) -> Vec<(&'a Expr, &
     values.iter().map(|e| (e, schema)).collect()
 }
 
-/// Does the same as [`unify_compared`], with one schema per value.
+/// Casts compared values to one comparable type, like [`unify_compared`], with one schema per value.
 pub(super) fn compared_over(values: &[(&Expr, &DFSchema)]) -> Result<Option<Vec<Expr>>> {
     let Some(values) = typed_values(values) else { return Ok(None) };
     let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));
@@ -67,8 +68,8 @@ pub(super) fn compared_over(values: &[(&Expr, &DFSchema)]) -> Result<Option<Vec<
     Ok(Some(apply_form(&alike, Form::ExactSeconds)))
 }
 
-/// Casts values of which an expression such as CASE returns one to a common time type. Returns `None` if
-/// nothing has to change or other types are involved.
+/// Casts the values from which an expression such as CASE chooses one to a common time type. Returns `None`
+/// if no value has to change, or if a value has a type other than a time.
 pub(super) fn chosen_from(values: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     let Some(values) = typed_values(&with_schema(values, schema)) else { return Ok(None) };
     let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));
@@ -153,7 +154,7 @@ fn in_one_type(values: &[Value]) -> Result<Option<Vec<Changed>>> {
         (Some(_), Some(_)) => return refused_months(values).map(|()| None),
         _ => match units(true).max() {
             Some(unit) => unit,
-            // `now()` already has microseconds.
+            // No value has a unit, so the only timestamp is `now()`, which already has microseconds.
             None => return Ok(None),
         },
     };
@@ -168,7 +169,8 @@ fn in_one_type(values: &[Value]) -> Result<Option<Vec<Changed>>> {
     Ok(Some(changed))
 }
 
-/// Returns the replacement of a value in a time type, or `None` if the type cannot represent it exactly.
+/// Returns the replacement of a value by an expression of the type `to`, or `None` if this type cannot
+/// represent the value exactly. `Some(None)` means that the value stays unchanged.
 fn in_type(value: &Value, unit: TimeUnit, to: &DataType) -> Result<Option<Changed>> {
     let cast = |e: &Expr| Some(Expr::Cast(Cast::new(Box::new(e.clone()), to.clone())));
     let (t, zone) = (&value.data_type, matches!(to, DataType::Timestamp(_, Some(_))));
@@ -200,7 +202,7 @@ fn in_type(value: &Value, unit: TimeUnit, to: &DataType) -> Result<Option<Change
     Ok(match t {
         t if t == to => Some(None),
         DataType::Timestamp(..) if is_now(&value.expr) => Some(cast(&value.expr)),
-        // DataFusion itself adds the zone.
+        // The unit is right, and DataFusion itself adds the time zone of the other values.
         DataType::Timestamp(u, _) if *u == unit => Some(None),
         // Microseconds can represent every calendar date, unlike nanoseconds.
         t if is_date(t) && unit != TimeUnit::Nanosecond => Some(cast(&value.expr)),
@@ -209,7 +211,8 @@ fn in_type(value: &Value, unit: TimeUnit, to: &DataType) -> Result<Option<Change
     })
 }
 
-/// Returns a literal as an array of length 1. Parses strings as timestamps.
+/// Returns a literal as an array of length 1, with a string parsed as a timestamp. Returns `None` if this
+/// fails.
 fn read(constant: &ScalarValue, to: &DataType) -> Option<ArrayRef> {
     let literal = constant.to_array().ok()?;
     let literal = match literal.data_type() {

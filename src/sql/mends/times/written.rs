@@ -1,4 +1,4 @@
-//! Gives `TIMESTAMP` without a precision in SQL statements microseconds.
+//! Plans the type `TIMESTAMP` in SQL statements, if it has no precision, as microseconds.
 
 use std::ops::ControlFlow;
 
@@ -31,7 +31,7 @@ pub(in crate::sql) fn columns_in_microseconds(state: &SessionState, columns: &mu
 struct Timestamps {
     /// Whether the table functions `generate_series` and `range` of the session accept microseconds.
     wide: bool,
-    /// Nesting depth in calls of these table functions.
+    /// Number of calls of `generate_series` and `range` in FROM around the current position.
     in_series: usize,
 }
 

@@ -116,12 +116,12 @@ impl Inputs {
         self.inputs.iter().any(|i| i.view().is_some())
     }
 
-    /// Returns the names of the required list columns, and whether each has static measurements.
+    /// Returns for each required list column whether it has static measurements, and its name.
     pub(super) fn columns(&self) -> impl Iterator<Item = (bool, &str)> {
         self.inputs.iter().filter_map(|i| i.view()).map(|v| (v.statics, v.column.as_str()))
     }
 
-    /// Returns the lists of which the scan copies leaves.
+    /// Returns the lists whose leaves the scan copies.
     pub(super) fn copied<'a>(&'a self, rows: &'a AsOf) -> crate::Result<Vec<Ranges<'a>>> {
         self.inputs
             .iter()
@@ -165,7 +165,8 @@ fn take_label(values: &ArrayRef, labels: &[usize], positions: &UInt64Array) -> R
     }
 }
 
-/// Returns the input that replaces a node of an expression, if the node needs only a label or a list.
+/// Returns the input that replaces a node of an expression, or `None` if the node needs more than a label or
+/// a list.
 fn find_input(
     node: &Arc<dyn PhysicalExpr>,
     table: &Schema,
@@ -197,6 +198,7 @@ fn find_input(
 }
 
 /// Returns the view of a list column, or of calls that only move the start and end of the column's lists.
+/// Returns `None` for any other expression.
 fn view(
     node: &Arc<dyn PhysicalExpr>,
     table: &Schema,
@@ -246,7 +248,8 @@ fn head_step(n: Option<i64>) -> Step {
 
 fn tail_step(n: Option<i64>) -> Step {
     match n {
-        // `ragged_tail(x, 0)` is empty. A slice from `-0` would be the whole list; this starts past the end.
+        // `ragged_tail(x, 0)` is empty. A slice from `-0` would be the whole list, so the slice starts past
+        // the end.
         Some(0) => Step::Slice(Some(i64::MAX), None),
         n => Step::Slice(n.map(i64::saturating_neg), None),
     }
