@@ -140,6 +140,12 @@ fn a_script_may_be_called_like_a_command() {
 }
 
 #[test]
+fn a_command_may_begin_with_a_comment() {
+    let place = Place::new();
+    assert_eq!(place.ok(&["-f", "csv", "-c", "-- one\nSELECT 1 AS a"]), "a\n1\n");
+}
+
+#[test]
 fn a_reader_that_leaves_is_no_failure() {
     let place = Place::new();
     for format in ["csv", "ndjson", "json", "arrow"] {

@@ -400,3 +400,33 @@ async fn parts_of_join_conditions_see_pairs_alone() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn casts_in_branches_that_no_row_takes_do_not_fail() {
+    expect_rows(
+        &["CREATE TABLE t AS SELECT * FROM (VALUES ('7'), ('x')) v(s)"],
+        &[
+            ("SELECT CASE WHEN false THEN CAST('' AS BIGINT) ELSE 1 END", "1"),
+            ("SELECT CASE WHEN s = 'y' THEN CAST('x' AS BIGINT) ELSE 2 END FROM t", "2; 2"),
+            ("SELECT count(*) FROM t WHERE s = 'y' AND CAST('x' AS BIGINT) = 1", "0"),
+            (
+                "SELECT CASE WHEN coalesce('', s) ~ '^[0-9]+$' THEN CAST(coalesce('', s) AS BIGINT) END FROM t",
+                "NULL; NULL",
+            ),
+        ],
+    )
+    .await;
+    let ctx = serrate::sql::session();
+    for sql in ["SELECT CAST('x' AS BIGINT)", "SELECT 1 + CAST('x' AS BIGINT) AS a"] {
+        let message = rows_or_error(&ctx, sql).await;
+        assert!(message.contains("Cannot cast string 'x' to value of Int64 type"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn stock_casts_in_branches_still_fail() {
+    let message =
+        error(&SessionContext::new(), "SELECT CASE WHEN false THEN CAST('' AS BIGINT) ELSE 1 END")
+            .await;
+    assert!(message.contains("Cannot cast string"), "{message}");
+}

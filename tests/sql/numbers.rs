@@ -332,3 +332,40 @@ async fn stock_positions_are_still_unsigned() {
     let e = error(&ctx, "SELECT make_array(1, 2)[array_position(make_array(1, 2), 2)]").await;
     assert!(e.contains("UInt64"), "{e}");
 }
+
+#[tokio::test]
+async fn names_right_after_numbers_are_refused() {
+    let ctx = serrate::sql::session();
+    for (sql, expected) in [
+        ("SELECT 1_000", "1_000 is not a number; write 1000, without underscores"),
+        (
+            "SELECT 2 + 12abc",
+            "12abc is neither a number nor a name; write 12 abc for the alias abc",
+        ),
+    ] {
+        let message = rows_or_error(&ctx, sql).await;
+        assert!(message.contains(expected), "{message}");
+    }
+    for (sql, expected) in [
+        ("SELECT 1e3 AS t1", "1000.0"),
+        ("SELECT a1_0 FROM (SELECT 5 AS a1_0)", "5"),
+        ("SELECT '1_000'", "1_000"),
+    ] {
+        assert_eq!(rows_or_error(&ctx, sql).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn log_of_powers_of_ten_is_exact() {
+    expect_rows(
+        &[],
+        &[("SELECT log(1000), floor(log(1000)), log(2, 8), log(NULL)", "3.0 3.0 3.0 NULL")],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn stock_log_is_still_inexact() {
+    let found = rows_or_error(&SessionContext::new(), "SELECT log(1000.0::DOUBLE)").await;
+    assert_eq!(found, "2.9999999999999996");
+}

@@ -116,3 +116,19 @@ async fn a_meds_folder_is_a_table_of_subjects() {
     let e = error(&ctx, "SELECT * FROM meds(1)").await;
     assert!(e.contains("folder"), "{e}");
 }
+
+#[tokio::test]
+async fn files_have_no_two_columns_of_one_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = serrate::sql::session();
+    for format in ["parquet", "csv", "json", "arrow"] {
+        let path = dir.path().join(format!("d.{format}"));
+        let sql = format!(
+            "COPY (SELECT a.x, b.x FROM (VALUES (1)) a(x), (VALUES (2)) b(x)) TO '{}'",
+            path.display()
+        );
+        let message = rows_or_error(&ctx, &sql).await;
+        assert!(message.contains("COPY: the query has two columns named \"x\""), "{message}");
+        assert!(!path.exists());
+    }
+}

@@ -341,3 +341,22 @@ async fn any_and_all_are_values() {
     let cases: Vec<(&str, &str)> = cases.iter().map(|(q, a)| (q.as_str(), a.as_str())).collect();
     check(&cases).await;
 }
+
+#[tokio::test]
+async fn unnest_stands_above_nested_correlated_subqueries() {
+    check(&[(
+        "SELECT id, unnest([id, 7]) AS v FROM t WHERE EXISTS (SELECT 1 FROM u WHERE EXISTS (SELECT 1 FROM w WHERE w.k = t.id))
+         ORDER BY id, v",
+        "1 1; 1 7; 2 2; 2 7",
+    )])
+    .await;
+}
+
+#[tokio::test]
+async fn subqueries_that_expand_without_bound_are_refused() {
+    let ctx = with_tables(1).await;
+    let sql = "SELECT id FROM t WHERE x IN (SELECT 10 FROM u WHERE u.k = t.id AND u.y IN
+        (SELECT b.y FROM u a JOIN u b ON a.k = b.k WHERE b.k = t.x AND b.y > a.k))";
+    let message = rows_or_error(&ctx, sql).await;
+    assert!(message.contains("expand to more than"), "{message}");
+}

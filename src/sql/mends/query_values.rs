@@ -50,7 +50,14 @@ impl AnalyzerRule for QueryValues {
         }
         let mut names = Names::default();
         // Inner subqueries come first, because outer ones contain copies of them.
-        let plan = plan.transform_up_with_subqueries(|node| of_node(node, &mut names))?.data;
+        let plan = plan.transform_up_with_subqueries(|node| {
+            let done = of_node(node, &mut names)?;
+            if done.transformed {
+                check_size(&done.data)?;
+            }
+            Ok(done)
+        });
+        let plan = plan?.data;
         refuse_outer_lists(&plan)?;
         Ok(plan)
     }
@@ -133,6 +140,30 @@ fn of_node(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPl
             }
         },
         node => Ok(Transformed::no(node)),
+    }
+}
+
+/// Maximum number of nodes of a plan with correlated subqueries as values. DataFusion's rules take about
+/// ten seconds for so many.
+const MOST_NODES: usize = 2_000;
+
+/// Returns an error for a plan that is too large to optimize in reasonable time.
+///
+/// Each IN is replaced with up to three copies of its subquery, so nested ones grow exponentially.
+fn check_size(plan: &LogicalPlan) -> Result<()> {
+    let mut nodes = 0usize;
+    plan.apply_with_subqueries(|_| {
+        nodes += 1;
+        Ok(match nodes > MOST_NODES {
+            true => TreeNodeRecursion::Stop,
+            false => TreeNodeRecursion::Continue,
+        })
+    })?;
+    match nodes > MOST_NODES {
+        false => Ok(()),
+        true => plan_err!(
+            "the correlated subqueries of this statement expand to more than {MOST_NODES} plan nodes; replace IN with EXISTS, or write a subquery as a join or as a table of its own"
+        ),
     }
 }
 
