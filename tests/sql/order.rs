@@ -866,3 +866,39 @@ async fn stock_merges_still_claim_orders_of_partitions() {
     let (sql, expected) = MERGED_PARTITIONS[0];
     assert_ne!(rows_or_error(&stock, sql).await, expected);
 }
+
+/// The rows of `b` are in two batches, so that windows run in two partitions.
+const TWO_BATCHES: &str =
+    "CREATE TABLE b AS SELECT * FROM (VALUES (15), (16), (17), (18), (19), (20), (21), (22)) v(id)";
+
+const WINDOWS_OF_ALL: &str =
+    "SELECT id AS c0, row_number() OVER (PARTITION BY id ORDER BY id) AS c1,
+    count(0) OVER (ORDER BY 6) AS c2 FROM b ORDER BY 1, 2, 3 LIMIT 3";
+
+fn two_partitions() -> SessionConfig {
+    SessionConfig::new().with_target_partitions(2).with_batch_size(7)
+}
+
+#[tokio::test]
+async fn windows_below_a_limit_see_all_rows() {
+    let ctx = serrate::sql::session_with(two_partitions());
+    batches(&ctx, TWO_BATCHES).await.unwrap();
+    for (sql, expected) in [
+        (WINDOWS_OF_ALL, "15 1 8; 16 1 8; 17 1 8"),
+        (
+            "SELECT id, c FROM (SELECT id, row_number() OVER (PARTITION BY id ORDER BY id) AS r, sum(id) OVER
+             (ORDER BY id // 100) AS c FROM b) WHERE r = 1 AND id > 16 ORDER BY id, r, c LIMIT 2",
+            "17 148; 18 148",
+        ),
+        ("SELECT id FROM (SELECT id FROM b ORDER BY id DESC LIMIT 4) WHERE id < 22 ORDER BY id LIMIT 2", "19; 20"),
+    ] {
+        assert_eq!(rows_or_error(&ctx, sql).await, expected, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn stock_limits_still_move_below_windows() {
+    let stock = SessionContext::new_with_config(two_partitions());
+    batches(&stock, TWO_BATCHES).await.unwrap();
+    assert_eq!(rows_or_error(&stock, WINDOWS_OF_ALL).await, "15 1 3; 16 1 3; 17 1 3");
+}
