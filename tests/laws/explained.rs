@@ -17,6 +17,7 @@ pub const MENDS: &[(&str, &str)] = &[
     ("serrate_flat_unions", "many UNIONs in a row take quadratic time"),
     ("serrate_float_keys", "zeros and NaN of both signs are told apart"),
     ("serrate_from_alone", "`FROM t` without SELECT has no columns"),
+    ("serrate_join_orders", "joins of sorted sides claim the orders of both"),
     ("serrate_lambda_parameters", "lambdas read columns in place of their parameters"),
     ("serrate_lazy_conditions", "what a condition guards is evaluated beside it"),
     ("serrate_list_hints", "errors of operators over lists do not say what to write"),
@@ -32,6 +33,7 @@ pub const MENDS: &[(&str, &str)] = &[
     ("serrate_one_text", "LIKE of a dictionary and a column of text fails"),
     ("serrate_ordered_scan_limits", "LIMIT of an ordered scan takes other rows"),
     ("serrate_parquet_lists", "has the setting serrate.parquet_lists, which is a cut of its own"),
+    ("serrate_partition_constants", "merged partitions claim the order of each"),
     (
         "serrate_plain_equations",
         "windows divided by a column that equals an expression of itself fail",
