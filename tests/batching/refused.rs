@@ -45,7 +45,7 @@ fn masks_and_sizes_are_checked() {
     );
     assert!(new(Some(&mask), Some(&sizes(&[2, 1])), None).is_ok());
     refused(new(None, None, None), "neither mask nor sample sizes");
-    refused(new(None, Some(&sizes(&[1, 4])), None), "sample 1 has 4 entries, more than the 3");
+    refused(new(None, Some(&sizes(&[1, 4])), None), "sample 1 has 4 entries, more than the size 3");
     refused(new(None, Some(&sizes(&[1, -1])), None), "sample 1 has the invalid size -1");
     refused(new(None, Some(&sizes(&[1, 1, 1])), None), "batch axes [3]");
     refused(new(None, Some(&ints(&[], &[1])), None), "at least one batch axis");
@@ -182,7 +182,7 @@ fn indices_are_checked() {
 #[test]
 fn masks_of_data_are_checked() {
     let (data, mask) = (ints(&[2, 3], &[0; 6]), bools(&[2, 3], &[1; 6]));
-    refused(batched_bool_indexing(&data, bools(&[2, 2], &[1; 4])), "mask has 2");
+    refused(batched_bool_indexing(&data, bools(&[2, 2], &[1; 4])), "the mask has the size 2");
     refused(batched_bool_indexing(&data, bools(&[3, 3], &[1; 9])), "batch axes");
     refused(batched_bool_indexing(&data, ints(&[2, 3], &[1; 6])), "a mask must be bool");
     refused(batched_bool_indexing(&data, bools(&[2], &[1; 2])), "a mask must have 1 batch axes");

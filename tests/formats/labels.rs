@@ -185,5 +185,5 @@ fn tasks_of_one_kind_are_read_together_and_others_are_not() {
     }
     assert_eq!(Labels::read(dir.path().join("days")).unwrap().len(), 1);
     let e = Labels::read(dir.path().join("none")).unwrap_err().to_string();
-    assert!(e.contains("does not exist"), "{e}");
+    assert!(e.contains("there is no such file or folder"), "{e}");
 }

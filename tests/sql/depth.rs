@@ -78,7 +78,7 @@ async fn what_is_too_deep_is_said_with_its_size() {
         (format!("SELECT 1{}", " IS NULL".repeat(600)), "600 casts"),
         (
             format!("SELECT DATE '2020-01-01'{}", " + INTERVAL '1 day'".repeat(600)),
-            "operators in a row",
+            "too many operators",
         ),
         (
             format!("SELECT {}1{}", "CAST(".repeat(80), " AS INT)".repeat(80)),

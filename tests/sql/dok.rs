@@ -566,7 +566,7 @@ async fn tables_that_make_no_sense_are_refused() {
         (format!("(i BIGINT, v DOUBLE) STORED AS DOK LOCATION '{no}' OPTIONS (keys 'k')"), "keys"),
         (format!("STORED AS DOK LOCATION '{text}'"), "safetensors"),
         (format!("STORED AS DOK LOCATION '{}'", f.dir.path().display()), "one local file"),
-        (format!("STORED AS DOKK LOCATION '{m}'"), "no format DOKK"),
+        (format!("STORED AS DOKK LOCATION '{m}'"), "the format DOKK is unknown"),
     ] {
         let e = fails(&f.ctx, &format!("CREATE EXTERNAL TABLE x {sql}")).await;
         assert!(e.contains(said), "{sql}: {e}");

@@ -13,7 +13,7 @@ use datafusion::logical_expr::ScalarUDF;
 pub(crate) fn scalar_functions() -> [ScalarUDF; 4] {
     [
         date_diff::date_diff(),
-        log::log(),
+        log::exact_log(),
         regexp_extract::regexp_extract(),
         string_split::string_split(),
     ]

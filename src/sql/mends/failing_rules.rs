@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::Transformed;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{Expr, LogicalPlan, Operator, Volatility};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use crate::sql::rules::LogicalRule;
@@ -49,6 +49,35 @@ impl OptimizerRule for FailingRules {
     ) -> Result<Transformed<LogicalPlan>> {
         // The unchanged node returns the same rows.
         let unchanged = plan.clone();
-        Ok(self.stock.rewrite(plan, config).unwrap_or_else(|_| Transformed::no(unchanged)))
+        match self.stock.rewrite(plan, config) {
+            Err(e) if must_be_simplified(&unchanged)? => Err(e),
+            Err(_) => Ok(Transformed::no(unchanged)),
+            done => done,
+        }
     }
+}
+
+/// Whether a node has no condition that could keep a cast from being evaluated, or has functions that only
+/// `simplify_expressions` can evaluate: `arrow_cast`, and functions of the current time.
+fn must_be_simplified(node: &LogicalPlan) -> Result<bool> {
+    let (mut conditional, mut simplified) = (false, false);
+    node.apply_expressions(|e| {
+        e.apply(|e| {
+            match e {
+                Expr::Case(_) => conditional = true,
+                Expr::BinaryExpr(pair) if matches!(pair.op, Operator::And | Operator::Or) => {
+                    conditional = true;
+                }
+                Expr::ScalarFunction(call) => {
+                    conditional |= call.func.short_circuits();
+                    let is_cast = ["arrow_cast", "arrow_try_cast"].contains(&call.name());
+                    simplified |= is_cast || call.func.signature().volatility == Volatility::Stable;
+                }
+                Expr::AggregateFunction(_) => conditional = true,
+                _ => {}
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(simplified || !conditional)
 }

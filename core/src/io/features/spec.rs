@@ -338,7 +338,7 @@ mod tests {
             let message = span(wrong).unwrap_err().to_string();
             assert!(message.contains("'30d'"), "{message}");
         }
-        assert!(span("1y").unwrap_err().to_string().contains("count days"));
+        assert!(span("1y").unwrap_err().to_string().contains("give the number of days"));
     }
 
     #[test]
