@@ -351,7 +351,7 @@ mod tests {
             assert!(is_possible_size(codec, length, &[], 100_000));
             assert!(!is_possible_size(codec, length, &[], 1 << 40));
         }
-        // A single segment of 300 bytes.
+        // Header of a Zstandard frame that declares a single segment of 300 uncompressed bytes.
         let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x60, 44, 0, 0];
         assert_eq!(content_size(&frame), Some(300));
         assert!(!is_possible_size(CompressionType::ZSTD, 100, &frame, 301));

@@ -23,7 +23,7 @@ const COLUMNS: [&str; 4] = ["subject_id", "time", "code", "numeric_value"];
 pub(crate) type Gap = (&'static str, usize);
 
 /// Drops rows whose subject or code is NULL. Returns the remaining rows, the index of each remaining row in
-/// the batch (`None` if no row was dropped), and the place of each NULL.
+/// the batch (`None` if no row was dropped), and a [`Gap`] for each NULL.
 fn drop_gaps(
     batch: &RecordBatch,
     first_row: usize,
