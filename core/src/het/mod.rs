@@ -107,7 +107,8 @@ impl HetTensor {
         Self::from_boxed(RaggedArray::try_new(1, axes, tensor.to_flat()?)?)
     }
 
-    /// Creates a tensor from an array of one row; axes whose lists have equal lengths become uniform.
+    /// Creates a tensor from an array of one row. Axes whose lists have equal lengths become
+    /// [`Layout::Uniform`].
     fn from_boxed(array: RaggedArray) -> Result<Self> {
         if DType::from_arrow(array.leaf_type()).is_none() {
             return Err(Error::type_of(

@@ -416,7 +416,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let alive = Lease::acquire(dir.path()).unwrap();
         fs::write(alive.data(), "1").unwrap();
-        // Simulates another process: this process does not know the name.
+        // Forget the name in `HELD`, as if another process had acquired the lease.
         lock_mutex(&HELD).as_mut().unwrap().remove(&alive.stem);
         abandon(dir.path(), ".serrate-dead", None);
         fs::write(dir.path().join(".serrate-mine.tmp"), "no lock: not ours").unwrap();

@@ -543,7 +543,7 @@ fn is_text(t: &DataType) -> bool {
     matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-/// Converts to an integer of the declared type; floats are truncated towards zero, as in NumPy.
+/// Converts a value to an integer of the declared type; floats are truncated towards zero, as in NumPy.
 fn to_integer(value: JsonScalar<'_>, declared: &DataType) -> Option<i128> {
     let i = match value {
         JsonScalar::Bool(b) => b.into(),

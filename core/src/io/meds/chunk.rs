@@ -234,7 +234,8 @@ impl MedsChunk {
             keys: code.keys().values().clone(),
             codes: match code.values().as_string_opt::<i32>() {
                 Some(codes) => codes.clone(),
-                // A dictionary without codes may have another value type.
+                // A dictionary without codes may have another value type than Utf8, so create an
+                // empty Utf8 array.
                 None => new_null_array(&DataType::Utf8, 0).as_string::<i32>().clone(),
             },
             values,

@@ -61,7 +61,8 @@ pub(super) struct Dataset {
     root: PathBuf,
     /// Names and files of the shards, sorted by path.
     pub(super) shards: Vec<(String, MedsFile)>,
-    /// Columns other than `subject_id`, `time`, `code` and `numeric_value`, with types unified over all shards.
+    /// Columns of the shards other than `subject_id`, `time`, `code` and `numeric_value`. The type of a
+    /// column is unified over all shards.
     further: Vec<Field>,
     vocabulary: OnceLock<Vocabulary>,
     /// Index of the shard of each subject read so far.

@@ -9,7 +9,8 @@ use crate::array::Offsets;
 use crate::error::{Error, Result};
 use crate::io::safetensors::{SafetensorsFile, TensorEntry};
 
-/// One axis of a file: its lengths, and the tensor of its bounds, which is read on demand.
+/// One axis of a file: its numbers of lists and elements, and the tensor of its bounds, which is read on
+/// demand.
 #[derive(Clone, Debug)]
 pub(super) struct FileAxis {
     pub(super) tensor: TensorEntry,

@@ -99,7 +99,7 @@ impl BitmapBuilder {
         }
     }
 
-    /// Converts the bitmap to the validity of an array, in which an unset bit is null; `None` if nothing is null.
+    /// Converts the bitmap to the validity of an array (an unset bit is a null); `None` if nothing is null.
     pub(super) fn into_nulls(mut self) -> Option<NullBuffer> {
         for word in &mut self.words {
             *word = word.to_le();
