@@ -17,9 +17,9 @@
 //!   broadcast as in NumPy; [`unary`](HetTensor::unary) functions; [`apply`](HetTensor::apply) for
 //!   other functions.
 //!
-//! **Holes.** A hole is an element without a value: `x[:, :, 1]` has an element for every list, which
-//! is a hole if the list has no second element. Reductions skip holes, arithmetic with a hole gives a
-//! hole, and dense results hold 0 instead. The [`RaggedArray`] stores holes as nulls.
+//! **Holes.** A hole is an element without a value: `x[:, :, 1]` has one element per list, and this
+//! element is a hole if the list has no second element. Reductions skip holes, arithmetic with a hole
+//! gives a hole, and dense results hold 0 instead. The [`RaggedArray`] stores holes as nulls.
 //!
 //! Gradients and devices are not supported; all values are in main memory.
 
@@ -147,7 +147,7 @@ impl HetTensor {
 
     /// Returns the type of the values.
     pub fn dtype(&self) -> DType {
-        // The constructor checked that the leaf type has a `DType`.
+        // The constructor checked that the leaf type has a `DType`, so the default is never used.
         DType::from_arrow(self.array.leaf_type()).unwrap_or(DType::F64)
     }
 

@@ -232,7 +232,7 @@ impl Unbinder<'_> {
         for axis in &array.axes()[level..] {
             let layout = axis.layout();
             let size = match layout {
-                // An empty list leaves the sizes of the axes below it undefined.
+                // The sizes of the axes below an empty list are undefined, so there is no dense shape.
                 _ if window.is_empty() => return None,
                 Layout::Uniform { size, .. } => *size,
                 Layout::Ragged(_) => layout.length(window.start),

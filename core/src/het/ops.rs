@@ -213,7 +213,7 @@ fn cast_leaves(array: &RaggedArray, dtype: DType) -> Result<RaggedArray> {
 
 fn prepend_dims(array: &RaggedArray, dims: usize) -> Result<RaggedArray> {
     let missing = dims.saturating_sub(array.axes().len());
-    // A tensor without dims broadcasts to any shape as it is.
+    // A tensor without dims broadcasts to any shape, so it needs no leading dims.
     if missing == 0 || array.axes().is_empty() {
         return Ok(array.clone());
     }

@@ -15,7 +15,7 @@ use crate::table::{Incoming, RaggedTable, assemble_table};
 pub(super) struct ColumnSinks {
     columns: Vec<ColumnSink>,
     positions: HashMap<String, usize>,
-    /// Number of complete records.
+    /// Number of records that have been read completely.
     rows: usize,
     first_row: usize,
     /// For each column: whether its name has occurred in the current record.

@@ -86,7 +86,7 @@ pub(super) struct ColumnSink {
     levels: Vec<JsonLevel>,
     /// Number of elements so far at each depth.
     counts: Vec<usize>,
-    /// Index of the current element within each open list.
+    /// Index of the current element within each list that has begun but not ended.
     at: Vec<usize>,
     leaves: LeafValues,
 }

@@ -29,11 +29,11 @@ enum EncodedRun {
 #[derive(Clone, Debug)]
 pub(super) struct Hybrid {
     data: Bytes,
-    /// Byte offset of the next run.
+    /// Byte offset of the next RLE or bit-packed run.
     at: usize,
     width: usize,
     run: EncodedRun,
-    /// Number of values left in the run.
+    /// Number of values left in the current run.
     left: usize,
 }
 
