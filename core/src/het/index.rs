@@ -11,9 +11,10 @@ use crate::kernels::gather::{take_rows, with_axis};
 use crate::kernels::index::{new_axis, slice};
 
 impl HetTensor {
-    /// Applies the first item to dim 0, the second to dim 1, and so on; each item applies to the
-    /// result of the previous one. An integer drops its dim; a slice (with steps and negatives as
-    /// in Python), a list of indices or a mask keeps it. `...` and new axes work as in NumPy.
+    /// Selects elements of the tensor. The first [`Index`] applies to dim 0, the second to dim 1, and so
+    /// on; each applies to the result of the previous one. An integer drops its dim; a slice (with steps
+    /// and negatives as in Python), a list of indices or a mask keeps it. `...` and new axes work as in
+    /// NumPy.
     ///
     /// If lists differ in length:
     /// * A slice is resolved for each list separately.
@@ -22,8 +23,9 @@ impl HetTensor {
     /// * A mask is as long as the longest list; a shorter list uses the first values of the mask.
     ///
     /// # Errors
-    /// If there are more items than dims, an index exceeds every list (`OutOfRange`, whose axis is the
-    /// dim), the length of a mask is wrong, or more than one item is a list of indices or a mask.
+    /// If `index` selects on more dims than the tensor has, an integer exceeds every list (`OutOfRange`,
+    /// whose axis is the dim), the length of a mask is wrong, or `index` has more than one list of indices
+    /// or mask.
     pub fn index(&self, index: &[Index]) -> Result<HetValue> {
         let dims = self.ndim();
         let items = Index::expand_axes(index, dims, &format!("a tensor with {dims} dims"))?;
@@ -72,7 +74,7 @@ impl HetTensor {
     }
 }
 
-/// Returns an error if every list is too short for the index.
+/// Returns an error if `index` is outside every list of the axis.
 fn check_index(array: &RaggedArray, axis: usize, dim: usize, index: i64) -> Result<()> {
     let size = array.axis(axis)?.layout().max_length();
     match resolve_position(index, size) {

@@ -17,9 +17,9 @@
 //!   broadcast as in NumPy; [`unary`](HetTensor::unary) functions; [`apply`](HetTensor::apply) for
 //!   other functions.
 //!
-//! **Holes.** A hole is a slot without a value: `x[:, :, 1]` has a slot for every list, and a hole
-//! for each list without a second element. Reductions skip holes, arithmetic with a hole gives a
-//! hole, and dense results hold 0 instead. The [`RaggedArray`] stores holes as nulls.
+//! **Holes.** A hole is an element without a value: `x[:, :, 1]` has one element per list, and this
+//! element is a hole if the list has no second element. Reductions skip holes, arithmetic with a hole
+//! gives a hole, and dense results hold 0 instead. The [`RaggedArray`] stores holes as nulls.
 //!
 //! Gradients and devices are not supported; all values are in main memory.
 
@@ -68,7 +68,7 @@ pub use ops::{HetOperand, Number};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct HetTensor {
-    /// The whole tensor is row 0, so dim `k` of the tensor is axis `k + 1` of the array.
+    /// The array has one row, the whole tensor, so dim `k` of the tensor is axis `k + 1` of the array.
     array: RaggedArray,
 }
 
@@ -100,13 +100,15 @@ impl HetTensor {
         let mut lists = 1usize;
         for size in tensor.shape() {
             axes.push(ListAxis::from(Layout::Uniform { size: *size, lists }));
-            // The product is at most the number of elements, and saturates only if there are none.
+            // `lists` is at most the number of elements of the tensor. Only a tensor without elements may
+            // have sizes whose product overflows.
             lists = lists.saturating_mul(*size);
         }
         Self::from_boxed(RaggedArray::try_new(1, axes, tensor.to_flat()?)?)
     }
 
-    /// Creates a tensor from an array of one row; axes whose lists have equal lengths become uniform.
+    /// Creates a tensor from an array of one row. Axes whose lists have equal lengths become
+    /// [`Layout::Uniform`].
     fn from_boxed(array: RaggedArray) -> Result<Self> {
         if DType::from_arrow(array.leaf_type()).is_none() {
             return Err(Error::type_of(
@@ -145,7 +147,7 @@ impl HetTensor {
 
     /// Returns the type of the values.
     pub fn dtype(&self) -> DType {
-        // The constructor checked that the leaf type has a `DType`.
+        // The constructor checked that the leaf type has a `DType`, so the default is never used.
         DType::from_arrow(self.array.leaf_type()).unwrap_or(DType::F64)
     }
 
@@ -154,7 +156,7 @@ impl HetTensor {
         self.array.leaves().len() - self.array.leaves().null_count()
     }
 
-    /// Returns whether there are holes (slots without a value).
+    /// Returns whether there are holes (elements without a value).
     pub fn has_holes(&self) -> bool {
         self.array.leaves().null_count() > 0
             || self.array.axes().iter().any(|axis| axis.nulls().is_some())

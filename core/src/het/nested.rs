@@ -21,7 +21,7 @@ pub enum Nested {
     Tensor(DenseTensor),
     /// A list of lists and tensors; `List(vec![])` is an empty list of any depth.
     List(Vec<Nested>),
-    /// A slot without a value.
+    /// An element without a value.
     Hole,
 }
 
@@ -178,7 +178,8 @@ impl ListBuilder {
                 let mut lists = 1usize;
                 for (axis, size) in tensor.shape().iter().enumerate() {
                     let lengths = &mut self.lengths[level + axis];
-                    // A tensor without elements may have huge axes, so check the size first.
+                    // A tensor without elements may have huge axes, so check the number of lists
+                    // before memory is allocated for their lengths.
                     let total = lengths.len().saturating_add(lists);
                     check_size(&format!("axis {} of a nested list", level + axis), total, 64)?;
                     lengths.resize(lengths.len() + lists, *size);
@@ -222,8 +223,8 @@ impl Unbinder<'_> {
         parts.collect::<Result<_>>().map(Nested::List)
     }
 
-    /// Returns the shape and the range of leaves of list `at`. Returns `None` if inner lists differ in
-    /// length or there is a hole.
+    /// Returns the shape of list `at` as a dense tensor, and the range of its leaves. Returns `None` if
+    /// inner lists differ in length or there is a hole.
     fn find_block(&self, level: usize, at: usize) -> Option<(Vec<usize>, Range<usize>)> {
         let array = &self.het.array;
         let mut window = at..at + 1;
@@ -231,7 +232,7 @@ impl Unbinder<'_> {
         for axis in &array.axes()[level..] {
             let layout = axis.layout();
             let size = match layout {
-                // An empty list leaves the sizes of the axes below it undefined.
+                // The sizes of the axes below an empty list are undefined, so there is no dense shape.
                 _ if window.is_empty() => return None,
                 Layout::Uniform { size, .. } => *size,
                 Layout::Ragged(_) => layout.length(window.start),

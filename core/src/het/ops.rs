@@ -1,4 +1,4 @@
-//! Arithmetic, comparisons, functions of one operand, and custom functions.
+//! Arithmetic, comparisons, functions of one operand, and custom functions on a [`HetTensor`].
 
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ use crate::kernels::normalize;
 use crate::kernels::unary::{Unary, unary};
 
 /// A number as an operand. The result has the type of the tensor, unless the number is of a higher
-/// category: a float with an integer tensor gives float32.
+/// category (boolean, integer and float, in ascending order): a float with an integer tensor gives
+/// float32.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
     /// A boolean.
@@ -212,7 +213,7 @@ fn cast_leaves(array: &RaggedArray, dtype: DType) -> Result<RaggedArray> {
 
 fn prepend_dims(array: &RaggedArray, dims: usize) -> Result<RaggedArray> {
     let missing = dims.saturating_sub(array.axes().len());
-    // A tensor without dims broadcasts to any shape as it is.
+    // A tensor without dims broadcasts to any shape, so it needs no leading dims.
     if missing == 0 || array.axes().is_empty() {
         return Ok(array.clone());
     }
@@ -249,7 +250,7 @@ fn compute_binary(op: Op, left: &HetTensor, right: &HetTensor, dtype: DType) -> 
     HetTensor::from_boxed(out)?.into_value()
 }
 
-/// Corrects comparisons with NaN to IEEE 754: all are false except `!=`.
+/// Corrects the comparisons in `out` that have a NaN operand: by IEEE 754, all are false except `!=`.
 fn correct_nan(op: Op, a: &RaggedArray, b: &RaggedArray, out: RaggedArray) -> Result<RaggedArray> {
     let (x, y) = (unary(Unary::IsNan, a)?, unary(Unary::IsNan, b)?);
     let (x, y) =

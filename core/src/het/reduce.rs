@@ -15,8 +15,8 @@ impl HetTensor {
     /// Reduces along dim `dim` (negatives count from the end); `None` reduces all values to one.
     ///
     /// Holes are skipped: a mean divides by the number of values. A reduction along an outer dim
-    /// combines the slices slot by slot; the result has a slot wherever any slice has one. A slot
-    /// without any value (an empty list, or only holes) is a hole.
+    /// combines the elements at the same position in all slices; the result has an element wherever any
+    /// slice has one. If there is no value to combine (an empty list, or only holes), the result is a hole.
     ///
     /// Types are as in [`kernels::reduce`](crate::kernels::reduce): sums and products of integers
     /// have 64 bits and report overflow; the mean of integers is float64 (the Python library
@@ -33,7 +33,7 @@ impl HetTensor {
         let counts = matches!(how, Reduction::Count | Reduction::Size | Reduction::Nunique);
         let innermost = axis == self.ndim();
         let empty = |list: usize| self.array.axes()[axis - 1].layout().length(list) == 0;
-        // The kernel gives groups without values a result such as 0; replace it with a hole.
+        // For lists without values, the kernel returns a result such as 0; replace it with a hole.
         let may_have_empty = out.leaves().null_count() < out.leaves().len()
             && (self.array.leaves().null_count() > 0
                 || (innermost && (0..self.array.axes()[axis - 1].layout().lists()).any(empty)));

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 
 pub use parse::parse_index;
 
-/// One item of an index expression; the items apply to the axes in order.
+/// One comma-separated item of an index expression such as `2, 3:10`; the items apply to the axes in order.
 ///
 /// ```
 /// # use serrate_core as serrate;

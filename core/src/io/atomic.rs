@@ -357,7 +357,7 @@ mod tests {
         fs::create_dir(&target).unwrap();
         fs::write(target.join("x"), "old").unwrap();
         let (lease, staging) = create_staging(dir.path()).unwrap();
-        // Only the first rename succeeds.
+        // Fail every rename after the first one, so the old folder cannot be moved back.
         let done = std::cell::Cell::new(false);
         let error =
             replace_folder(lease, &staging, &target, &|from, to| match done.replace(true) {

@@ -85,10 +85,10 @@ fn decode_name(name: &[u8]) -> OsString {
 pub struct Lease {
     folder: PathBuf,
     stem: OsString,
-    /// Dropped before `lock`, so the lock file is removed while it is still locked.
+    /// Path of the lock file. Dropped before `lock`, so the lock file is removed while it is still locked.
     path: TempPath,
     lock: File,
-    /// Whether the data stays after the drop, for the next writer to recover.
+    /// Whether a drop keeps the data and the lock file, for the next writer to recover.
     left: bool,
 }
 
@@ -109,21 +109,21 @@ impl Lease {
         }
     }
 
-    /// Draws a random stem of temporary names for [`acquire_named`](Self::acquire_named), without creating
-    /// files.
+    /// Returns a random file name without suffix, the stem of the names `<stem>.lock` and `<stem>.tmp` for
+    /// [`acquire_named`](Self::acquire_named). Creates no files.
     #[cfg(feature = "sql")]
     pub fn draw_stem() -> String {
         // The system's randomness seeds each `RandomState` differently.
         format!("{PREFIX}{:016x}", RandomState::new().hash_one(std::process::id()))
     }
 
-    /// Returns the name of the temporary file or folder of the lease with this stem.
+    /// Returns the name `<stem>.tmp` of the temporary file or folder that a lease with this stem protects.
     #[cfg(feature = "sql")]
     pub fn data_name(stem: &str) -> String {
         format!("{stem}{DATA}")
     }
 
-    /// Acquires the names of a stem from [`draw_stem`](Self::draw_stem).
+    /// Acquires the temporary names that begin with `stem`, a result of [`draw_stem`](Self::draw_stem).
     ///
     /// # Errors
     /// If another writer uses these names.
@@ -189,7 +189,8 @@ impl Lease {
         self.lock.sync_all()
     }
 
-    /// Keeps the data for the next writer, which recovers it from the record.
+    /// Drops the lease, but keeps the data and the lock file. The next writer completes or undoes the commit
+    /// that the lock file records.
     pub(super) fn leave_to_next_writer(mut self) {
         self.left = true;
     }
@@ -415,7 +416,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let alive = Lease::acquire(dir.path()).unwrap();
         fs::write(alive.data(), "1").unwrap();
-        // Simulates another process: this process does not know the name.
+        // Forget the name in `HELD`, as if another process had acquired the lease.
         lock_mutex(&HELD).as_mut().unwrap().remove(&alive.stem);
         abandon(dir.path(), ".serrate-dead", None);
         fs::write(dir.path().join(".serrate-mine.tmp"), "no lock: not ours").unwrap();

@@ -19,7 +19,8 @@ pub fn natural(path: &str) -> Vec<(Vec<(String, u128)>, String)> {
                 let digit = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
                 let (text, number) = rest.split_at(digit);
                 let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
-                // 0 sorts a name that ends here before names that continue with a number.
+                // A number counts as its value plus 1, and the end of the name as 0, so the name sorts before
+                // names that continue with a number.
                 let value = number[..end].parse::<u128>().map_or(0, |n| n.saturating_add(1));
                 parts.push((text.to_owned(), value));
                 rest = &number[end..];

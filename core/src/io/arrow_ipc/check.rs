@@ -69,7 +69,7 @@ impl<R: Read + Seek> Checker<R> {
 
     fn check_file(&mut self) -> Checked {
         let tail = TAIL as u64;
-        // The magic is padded to 8 bytes.
+        // The magic at the start of the file is padded to 8 bytes.
         if self.length < 8 + tail {
             return Err("the file is too short to be an Arrow file; it may be truncated".into());
         }
@@ -266,7 +266,7 @@ fn find_batch<'a>(message: &Message<'a>) -> Option<RecordBatch<'a>> {
 /// Maximum size in bytes of the codec's header in a compressed buffer: a Zstandard frame (RFC 8878, 3.1.1.1).
 const FRAME: u64 = 18;
 
-/// Whether `length` compressed bytes that begin with `frame` can become `claimed` bytes.
+/// Whether `length` compressed bytes that begin with `frame` can expand to `claimed` uncompressed bytes.
 fn is_possible_size(codec: CompressionType, length: u64, frame: &[u8], claimed: u64) -> bool {
     // A byte of an LZ4 match expands to at most 255 bytes. A Zstandard block that repeats a byte
     // takes 4 bytes for at most 128 KiB.
@@ -351,7 +351,7 @@ mod tests {
             assert!(is_possible_size(codec, length, &[], 100_000));
             assert!(!is_possible_size(codec, length, &[], 1 << 40));
         }
-        // A single segment of 300 bytes.
+        // Header of a Zstandard frame that declares a single segment of 300 uncompressed bytes.
         let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x60, 44, 0, 0];
         assert_eq!(content_size(&frame), Some(300));
         assert!(!is_possible_size(CompressionType::ZSTD, 100, &frame, 301));

@@ -46,7 +46,8 @@ pub struct FeatureShard {
 struct Measurements {
     codes: DictionaryArray<UInt32Type>,
     values: Option<Float32Array>,
-    /// For each distinct code: end of its range in `keys`, which starts at the end of the previous range.
+    /// For each distinct code: end of the range of its feature keys in `keys`. The range starts at the end
+    /// of the previous range.
     ends: Vec<usize>,
     keys: Vec<u32>,
 }
@@ -169,7 +170,7 @@ impl FeatureShard {
             while end > start + 1 && !borders(end) {
                 end -= 1;
             }
-            // A subject with more than `size` labels is divided.
+            // No subject ends within `size` labels, so divide the labels of this subject.
             if !borders(end) {
                 end = most;
             }
@@ -208,7 +209,7 @@ impl FeatureShard {
                 lists.range(row).for_each(|i| scratch.add(w, facts.keys(i), facts.value_at(i), 0));
             }
         }
-        // End of the events that the `all` windows already include.
+        // Number of events of the subject that the `all` windows already include.
         let mut held = 0;
         for label in labels {
             let end = times.partition_point(|t| match self.spec.window_closure() {
@@ -247,17 +248,18 @@ impl FeatureShard {
     }
 }
 
-/// Aggregation states of the keys that occur in the history of the current subject, for every window.
+/// Aggregation states of the feature keys that occur in the history of the current subject, for every window.
 struct Scratch<'a> {
     spec: &'a FeatureSpec,
-    /// For each key: its slot, which is its index in `keys`, or `NONE` if the current subject does not have
-    /// the key.
+    /// For each feature key of `spec`: its position in `keys`, or [`NONE`] if the current subject does not
+    /// have the feature key.
     slots: Vec<u32>,
-    /// Key of each slot.
+    /// Feature keys of the current subject in order of first occurrence, as indices of the keys of `spec`.
     keys: Vec<u32>,
-    /// States of each slot, one per window.
+    /// For each element of `keys`: its states, one per window.
     states: Vec<State>,
-    /// Slots ordered by key. The order is out of date while `sorted` is shorter than `keys`.
+    /// Positions in `keys`, ordered by feature key. The order is out of date while `sorted` is shorter than
+    /// `keys`.
     sorted: Vec<u32>,
     slope: bool,
 }
@@ -287,7 +289,7 @@ impl<'a> Scratch<'a> {
         for key in keys {
             let slot = &mut self.slots[*key as usize];
             if *slot == NONE {
-                // There are at most as many slots as keys, which fit 32 bits.
+                // `keys` has each feature key at most once, and their number fits 32 bits.
                 *slot = u32::try_from(self.keys.len()).unwrap_or(NONE);
                 self.keys.push(*key);
                 self.states.resize(self.keys.len() * windows, State::default());
@@ -314,7 +316,7 @@ impl<'a> Scratch<'a> {
                 let first = (key * windows.len() + w) * aggregates.len();
                 for (a, aggregate) in aggregates.iter().enumerate() {
                     if let Some(value) = state.get(*aggregate) {
-                        // `FeatureSpec` has fewer than 2^32 features.
+                        // `FeatureSpec` has fewer than 2^32 features, so the index fits.
                         out.features.push(u32::try_from(first + a).unwrap_or(u32::MAX));
                         out.values.push(value);
                     }

@@ -75,7 +75,7 @@ impl FeatureRows {
             .iter()
             .enumerate()
             .map(|(i, feature)| {
-                // The values of a feature that is requested twice are only at its last position.
+                // If a feature is requested twice, only its last column was filled: use that column for both.
                 let at = place[*feature].unwrap_or(i);
                 let aggregate = spec.parts(*feature).2;
                 let values = &values[at * rows..(at + 1) * rows];
@@ -85,7 +85,8 @@ impl FeatureRows {
             .collect()
     }
 
-    /// Scatters the values to dense columns. Returns values and validity, column by column.
+    /// Scatters the values to dense columns. `place` returns the column of a feature, or `None` if the
+    /// feature is not requested. Returns values and validity, column by column.
     fn scatter_columns(
         &self,
         columns: usize,

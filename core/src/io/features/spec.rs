@@ -187,8 +187,8 @@ impl FromStr for FeatureAggregate {
     }
 }
 
-/// The features: every combination of key, window and aggregate. The aggregate varies fastest, the key
-/// slowest.
+/// The features: every combination of a [`FeatureKey`], a [`FeatureWindow`] and a [`FeatureAggregate`]. In
+/// the order of the features, the aggregate varies fastest and the key slowest.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -209,7 +209,8 @@ pub struct FeatureSpec {
 }
 
 impl FeatureSpec {
-    /// Combines keys, windows and aggregates. A window includes the time of the label and excludes its start.
+    /// Creates a feature for every combination of `keys`, `windows` and `aggregates`. A window includes its
+    /// end, the time of the label, and excludes its start.
     ///
     /// # Errors
     /// If one of the lists is empty or has a duplicate, or there are 2^32 features or more.
@@ -243,7 +244,7 @@ impl FeatureSpec {
         self
     }
 
-    /// Returns a key for each code of a vocabulary, in the order of tokens.
+    /// Returns a [`FeatureKey::Code`] for each code of a vocabulary, in the order of tokens.
     pub fn keys_of(vocabulary: &Vocabulary) -> Vec<FeatureKey> {
         vocabulary.iter().map(|(code, _)| FeatureKey::Code(code.into())).collect()
     }

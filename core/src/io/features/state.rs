@@ -1,4 +1,4 @@
-//! [`State`]: the running state of all aggregates of one key in one window.
+//! [`State`]: the running state of all aggregates of one feature key (a code or a prefix) in one window.
 
 use super::spec::FeatureAggregate;
 
@@ -21,7 +21,7 @@ impl Sum {
 
     fn get(self) -> f64 {
         let sum = self.high + self.low;
-        // `low` is NaN if the sum is infinite.
+        // If the sum is infinite, `low` is NaN and must not be added.
         if self.high.is_finite() { sum } else { self.high }
     }
 
@@ -73,7 +73,8 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Adds a measurement whose time is not before any earlier one.
+    /// Adds a measurement, whose time must not be before the time of an earlier one. `slope` is whether to
+    /// update the line of the values over time.
     #[inline]
     pub(super) fn add(&mut self, value: Option<f32>, time: i64, slope: bool) {
         self.count += 1;

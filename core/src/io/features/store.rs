@@ -44,7 +44,7 @@ pub struct FeatureStore {
     folder: PathBuf,
     file: File,
     end: u64,
-    /// File offset and number of values of each label; `None` for a label without a row.
+    /// File offset and number of values of each label; `None` for a label that was not pushed.
     places: Vec<Option<(u64, u32)>>,
 }
 

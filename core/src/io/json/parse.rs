@@ -182,7 +182,7 @@ impl<'a> Parser<'a> {
         }
         let text = std::str::from_utf8(&self.bytes[start..self.pos]).unwrap_or_default();
         if !float {
-            // An integer beyond 128 bits also exceeds 64 bits, so clamp it.
+            // Clamp an integer beyond 128 bits to the bound of i128, which also exceeds 64 bits.
             let most = if text.starts_with('-') { i128::MIN } else { i128::MAX };
             return Ok(JsonScalar::Int(text.parse().unwrap_or(most)));
         }

@@ -15,7 +15,7 @@ use crate::table::{Incoming, RaggedTable, assemble_table};
 pub(super) struct ColumnSinks {
     columns: Vec<ColumnSink>,
     positions: HashMap<String, usize>,
-    /// Number of complete records.
+    /// Number of records that have been read completely.
     rows: usize,
     first_row: usize,
     /// For each column: whether its name has occurred in the current record.
@@ -38,7 +38,8 @@ impl ColumnSinks {
         i
     }
 
-    /// Returns the sink for a member of a record. Rows before the first occurrence of the column are null.
+    /// Returns the [`ColumnSink`] that collects a member of the current record. Rows before the first
+    /// occurrence of the column are null.
     fn start_member(&mut self, name: &str, options: &JsonOptions) -> Result<&mut ColumnSink> {
         let i = self.add(name, options);
         let row = self.first_row + self.rows;
@@ -250,8 +251,8 @@ fn push_element(value: &Value, sink: &mut ColumnSink) -> Result<()> {
         Value::String(s) => sink.push_scalar(JsonScalar::Text(s)),
         Value::Number(n) => sink.push_scalar(match (n.as_i128(), n.as_f64()) {
             (Some(i), _) => JsonScalar::Int(i),
-            // `serde_json` reads an integer of more than 64 bits as a float, so this float may be such an
-            // integer.
+            // `serde_json` reads an integer of more than 64 bits as a float. This float may be such an
+            // integer, so mark it `Huge`.
             (None, Some(x)) if x.abs() >= 9_223_372_036_854_775_808.0 && x.abs() < 1e30 => {
                 JsonScalar::Huge(x)
             }

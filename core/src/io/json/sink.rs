@@ -24,7 +24,8 @@ const MAX_DEPTH: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 enum ElementKind {
-    /// Only nulls so far; the field is the number of nulls.
+    /// Lists or values, undecided because all elements at this depth are null so far; the field is the
+    /// number of nulls.
     Unknown(usize),
     List,
     Leaf,
@@ -42,7 +43,7 @@ impl JsonLevel {
     }
 
     fn push(&mut self, end: usize, valid: bool) {
-        // An end counts values in memory, so it fits i64.
+        // `end` is a number of elements in memory, so it fits i64.
         self.ends.push(i64::try_from(end).unwrap_or(i64::MAX));
         self.nulls.append(valid);
     }
@@ -78,14 +79,14 @@ impl std::fmt::Display for JsonScalar<'_> {
 #[derive(Debug)]
 pub(super) struct ColumnSink {
     name: String,
-    /// Number of rows before this table, for row numbers in paths.
+    /// Number of rows of the input before this table, which is added to row numbers in errors.
     first_row: usize,
     declared: Option<DataType>,
     kinds: Vec<ElementKind>,
     levels: Vec<JsonLevel>,
     /// Number of elements so far at each depth.
     counts: Vec<usize>,
-    /// Index of the current element within each open list.
+    /// Index of the current element within each list that has begun but not ended.
     at: Vec<usize>,
     leaves: LeafValues,
 }
@@ -281,7 +282,7 @@ fn leaf_path(name: &str, first_row: usize, levels: &[JsonLevel], leaf: usize) ->
 /// Values read so far, in the narrowest representation that holds them.
 #[derive(Debug)]
 enum Store {
-    /// Only nulls so far; the field is the number of nulls.
+    /// No values, only nulls so far; the field is the number of nulls.
     Nothing(usize),
     Bool(Vec<bool>),
     Int(Vec<i64>),
@@ -294,7 +295,7 @@ enum Store {
 #[derive(Debug, Default)]
 struct Floats {
     values: Vec<f64>,
-    /// Whether all values are the strings `NaN`, `Infinity` and `-Infinity`.
+    /// Whether all values were read from the strings `NaN`, `Infinity` and `-Infinity`.
     only_texts: bool,
     /// The last value that may be an integer of more than 64 bits; `None` before the first such value.
     /// `only_huge` is false after any other float.
@@ -542,7 +543,7 @@ fn is_text(t: &DataType) -> bool {
     matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-/// Converts to an integer of the declared type; floats are truncated towards zero, as in NumPy.
+/// Converts a value to an integer of the declared type; floats are truncated towards zero, as in NumPy.
 fn to_integer(value: JsonScalar<'_>, declared: &DataType) -> Option<i128> {
     let i = match value {
         JsonScalar::Bool(b) => b.into(),
@@ -705,7 +706,8 @@ impl Store {
     }
 }
 
-/// Builds an array for a cast to `t` from integers, some of them beyond 63 bits.
+/// Converts integers, some of them beyond 63 bits, to an array that can be cast to `t`: a decimal array if
+/// `t` is a decimal type, otherwise a UInt64 array.
 fn wide_array(
     values: Vec<i128>,
     t: &DataType,
@@ -719,8 +721,8 @@ fn wide_array(
     };
     let valid = |i: &usize| nulls.as_ref().is_none_or(|n| n.is_valid(*i));
     if let Some(i) = (0..values.len()).filter(valid).find(|i| !fits(values[*i])) {
-        // If the first number that does not fit u64 is negative, report a number beyond 63 bits if there is
-        // one.
+        // The first number that does not fit may be a negative number of few bits. The error should name the
+        // first number from here on that does not fit i64, if there is one.
         let huge = (i..values.len()).filter(valid).find(|i| i64::try_from(values[*i]).is_err());
         let at = huge.unwrap_or(i);
         return Err(CastFailure::Leaf(at, format!("the number {}", values[at])));

@@ -9,8 +9,8 @@ use super::store::{self, Version};
 use crate::error::{Error, Result};
 use crate::io::dictionary::parse_type;
 
-/// Refers to a version of a file. In a plan, the serialized form replaces the table name in a call of
-/// `dok_get`.
+/// Identifies a [`Version`] of a tensor or dictionary file. In a query plan, the serialized form replaces the
+/// table name in a call of `dok_get`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {

@@ -30,12 +30,12 @@ pub struct Version {
     pub contents: Contents,
 }
 
-/// The version that a table keeps in memory as long as the table exists.
+/// The current [`Version`] of a table's file, kept in memory as long as the table exists.
 #[derive(Clone, Debug, Default)]
 pub struct Latest(Arc<Mutex<Option<Arc<Version>>>>);
 
 impl Latest {
-    /// Replaces the version.
+    /// Replaces the version that is kept.
     pub fn set(&self, version: Arc<Version>) {
         *lock_mutex(&self.0) = Some(version);
     }
@@ -54,21 +54,22 @@ impl Slot {
     }
 }
 
-/// Slots (versions and write lock) of the files in use, and of some files no longer in use.
+/// The [`Slot`] (versions and write lock) of each file in use, and of some files no longer in use.
 #[derive(Debug, Default)]
 struct Slots {
     slots: HashMap<PathBuf, Arc<Slot>>,
-    /// Number of slots at which unused slots are dropped.
+    /// Number of entries of `slots` (but at least [`FULL`](Self::FULL)) at which the entries of files no
+    /// longer in use are removed.
     full: usize,
 }
 
 impl Slots {
-    /// Minimum number of slots at which unused slots are dropped.
+    /// Minimum number of entries of `slots` at which the entries of files no longer in use are removed.
     const FULL: usize = 64;
 
     fn slot_of(&mut self, path: &Path) -> Arc<Slot> {
         if self.slots.len() >= self.full.max(Self::FULL) && !self.slots.contains_key(path) {
-            // No thread can start to use a slot while the slots are locked.
+            // The slots are borrowed mutably, so no thread can obtain a slot that is removed here.
             self.slots.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.has_versions());
             self.full = self.slots.len().saturating_mul(2);
         }
@@ -110,7 +111,7 @@ fn read_stamp(path: &Path) -> Result<String> {
     Ok(Stamp::of(path).map_err(|e| Error::io(path, e))?.to_string())
 }
 
-/// Returns the stamp of a file; any later change gives the file another stamp.
+/// Returns the [`Stamp`] of a file as text. Any later change gives the file another stamp.
 fn settled_stamp(path: &Path) -> Result<String> {
     Ok(Stamp::settled(path).map_err(|e| Error::io(path, e))?.to_string())
 }

@@ -220,7 +220,8 @@ fn checked_u32(number: usize, what: &str) -> Result<u32> {
         .map_err(|_| Error::invalid(format!("there are more than 2^32 - 1 {what}, the maximum")))
 }
 
-/// Gives the codes of all shards one dictionary, so that rows of several shards can be combined by key.
+/// Gives the code columns of all shards the same dictionary, so that rows of several shards can be combined
+/// without a translation of dictionary keys.
 fn share_dictionaries(shards: &mut [MedsShard]) -> Result<()> {
     if shards.len() < 2 {
         return Ok(());
@@ -291,7 +292,7 @@ fn unify_dictionaries(arrays: &[DictionaryArray<UInt32Type>]) -> Result<Vec<Arra
         .par_iter()
         .zip(&maps)
         .map(|(array, map)| {
-            // The key of a NULL may be outside the dictionary.
+            // The dictionary key of a NULL is arbitrary and may be outside the dictionary: map it to 0.
             let at = |key: u32| map.get(key as usize).copied().unwrap_or(0);
             let keys: PrimitiveArray<UInt32Type> = array.keys().unary(at);
             Ok(Arc::new(DictionaryArray::try_new(keys, Arc::clone(&values))?) as ArrayRef)

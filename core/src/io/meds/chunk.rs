@@ -23,7 +23,7 @@ const COLUMNS: [&str; 4] = ["subject_id", "time", "code", "numeric_value"];
 pub(crate) type Gap = (&'static str, usize);
 
 /// Drops rows whose subject or code is NULL. Returns the remaining rows, the index of each remaining row in
-/// the batch (`None` if no row was dropped), and the place of each NULL.
+/// the batch (`None` if no row was dropped), and a [`Gap`] for each NULL.
 fn drop_gaps(
     batch: &RecordBatch,
     first_row: usize,
@@ -234,7 +234,8 @@ impl MedsChunk {
             keys: code.keys().values().clone(),
             codes: match code.values().as_string_opt::<i32>() {
                 Some(codes) => codes.clone(),
-                // A dictionary without codes may have another value type.
+                // A dictionary without codes may have another value type than Utf8, so create an
+                // empty Utf8 array.
                 None => new_null_array(&DataType::Utf8, 0).as_string::<i32>().clone(),
             },
             values,

@@ -61,7 +61,8 @@ pub(super) struct Dataset {
     root: PathBuf,
     /// Names and files of the shards, sorted by path.
     pub(super) shards: Vec<(String, MedsFile)>,
-    /// Additional columns of all shards, with unified types.
+    /// Columns of the shards other than `subject_id`, `time`, `code` and `numeric_value`. The type of a
+    /// column is unified over all shards.
     further: Vec<Field>,
     vocabulary: OnceLock<Vocabulary>,
     /// Index of the shard of each subject read so far.
@@ -288,7 +289,7 @@ impl Dataset {
                 .collect::<Result<_>>()?,
         };
         let made = |name: &str| {
-            // The static facts of a column `X` are named `static_X`.
+            // The static facts of a column `X` become the column `static_X`, so that name is taken, too.
             let base = name.strip_prefix("static_");
             DERIVED.contains(&name) || base.is_some_and(|b| chosen.iter().any(|f| f.name() == b))
         };

@@ -22,7 +22,7 @@ const TIME: &str = "prediction_time";
 
 pub(crate) const KEYS: [&str; 2] = [SUBJECT, TIME];
 
-/// Column that holds the value of a label in MEDS.
+/// Kind of the value of a label. MEDS has one column for each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LabelKind {
     /// `boolean_value`, as Boolean.
@@ -39,7 +39,7 @@ impl LabelKind {
     /// All kinds, in the column order of tables.
     pub const ALL: [Self; 4] = [Self::Boolean, Self::Integer, Self::Float, Self::Categorical];
 
-    /// Returns the name of the column.
+    /// Returns the name of the MEDS column that holds values of this kind.
     pub fn column(self) -> &'static str {
         match self {
             Self::Boolean => "boolean_value",
@@ -49,7 +49,7 @@ impl LabelKind {
         }
     }
 
-    /// Returns the type of the array in [`Labels`].
+    /// Returns the Arrow type of the values of this kind in [`Labels`].
     pub fn data_type(self) -> DataType {
         match self {
             Self::Boolean => DataType::Boolean,
@@ -59,7 +59,8 @@ impl LabelKind {
         }
     }
 
-    /// Describes the types accepted in files; values may be NULL.
+    /// Names, for an error message, the values that the column of this kind must have in a label file:
+    /// `integers`, for example.
     pub(crate) fn expected_types(self) -> &'static str {
         match self {
             Self::Boolean => "booleans",
@@ -332,7 +333,7 @@ impl Labels {
         &self.values
     }
 
-    /// Returns the kinds of values.
+    /// Returns the kinds of values that the labels have.
     pub fn kinds(&self) -> impl Iterator<Item = LabelKind> + '_ {
         self.values.iter().map(|(kind, _)| *kind)
     }

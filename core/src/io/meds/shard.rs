@@ -85,7 +85,7 @@ impl Shard {
     }
 }
 
-/// Columns to read; `None` for all.
+/// Names of the columns that the caller needs; `None` if it needs all columns.
 #[derive(Clone, Copy, Debug)]
 pub struct Needed<'a>(pub Option<&'a [&'a str]>);
 

@@ -16,7 +16,7 @@ pub(crate) struct Splits {
     of_subject: Option<HashMap<i64, usize>>,
 }
 
-/// Assignment of the subjects of a shard to splits.
+/// The split or splits that hold the subjects of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place<'a> {
     /// All subjects are in the split that the folder of the shard names.

@@ -27,7 +27,7 @@ pub struct View {
     pub steps: Vec<Step>,
 }
 
-/// An operation on the range of a list, without access to the values.
+/// An operation of a [`View`] on a list. It changes the range of the list without access to the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// `start:stop` on axis 1, like a Python slice.

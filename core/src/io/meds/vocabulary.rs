@@ -234,7 +234,7 @@ impl Vocabulary {
     /// `None` if the table would be too large for the number of codes, because even a small file may
     /// contain the largest token.
     pub(crate) fn dense_size(&self) -> Option<usize> {
-        /// Maximum number of unused tokens, in addition to 15 per code.
+        /// Maximum number of unused tokens for which the table has a row, in addition to 15 per code.
         const GAPS: usize = 1 << 20;
         let most = self.len().saturating_mul(16).saturating_add(GAPS);
         usize::try_from(self.id.size).ok().filter(|size| *size <= most)

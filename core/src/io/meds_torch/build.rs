@@ -46,7 +46,7 @@ impl Builder {
             }
             return true;
         };
-        // Missing and infinite values are NaN in tensors.
+        // Tensors store missing and infinite values as NaN.
         let value = row.value.filter(|v| v.is_finite()).unwrap_or(f32::NAN);
         self.push_measured(time, &[row.token], &[value])
     }
@@ -78,7 +78,7 @@ impl Builder {
         self.codes.extend(tokens.iter().map(|token| i64::from(*token)));
         self.values.extend_from_slice(values);
         if let Some(end) = self.measurement_ends.last_mut() {
-            // Lengths of vectors are below 2^63.
+            // The length of a vector is below 2^63, so it fits i64.
             *end = i64::try_from(self.codes.len()).unwrap_or(i64::MAX);
         }
         true

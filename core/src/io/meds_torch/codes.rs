@@ -34,10 +34,10 @@ const COUNTED: [&str; 5] = [
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CodeEntry {
     pub(super) token: u32,
-    /// Values are scaled as `(value - mean) / std`.
+    /// Mean of the values of the code, which are normalized as `(value - mean) / std`.
     pub(super) mean: f64,
     pub(super) std: f64,
-    /// Whether mean and standard deviation are known; otherwise the values of the code are NULL.
+    /// Whether mean and standard deviation are known. If not, normalized values are NULL, in tensors NaN.
     pub(super) scaled: bool,
 }
 
@@ -213,7 +213,8 @@ struct Scales {
 }
 
 impl Scales {
-    /// Reads means and standard deviations from `metadata/codes.parquet` only.
+    /// Reads means and standard deviations from `metadata/codes.parquet`, or computes them from the counts
+    /// and sums in this file.
     fn by_file(old: &OldCodes) -> Result<Self> {
         let arithmetic = Arithmetic::Double;
         if let (Some((mean, _)), Some((std, _))) =
@@ -251,8 +252,8 @@ impl Scales {
             .iter()
             .map(|code| fitted.and_then(|f| f.codes.get(code)).unwrap_or(&zero))
             .collect();
-        // meds-torch-data stores sums in 32 bits. It divides a sum in 32 bits by a count of up to 16 bits,
-        // and in 64 bits by a wider count.
+        // `most` is the largest number of values of a code. meds-torch-data stores sums in 32 bits. It
+        // divides the sums in 32 bits if all counts fit 16 bits, otherwise in 64 bits.
         let most = fitted.map_or(0, |f| f.codes.values().map(|c| c.values).max().unwrap_or(0));
         let single = !exact && most <= u64::from(u16::MAX);
         let double = fitted.is_some_and(|f| f.double);

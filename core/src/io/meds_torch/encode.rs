@@ -266,7 +266,7 @@ impl Encoder<'_> {
     }
 }
 
-/// Entry of a code outside the vocabulary whose measurements are kept.
+/// Entry for measurements that are kept although their code is not in the vocabulary.
 const UNKNOWN: CodeEntry = CodeEntry { token: 0, mean: f64::NAN, std: f64::NAN, scaled: false };
 
 #[inline]
@@ -296,7 +296,8 @@ fn to_f32(value: f64) -> f32 {
     value as f32
 }
 
-/// Computes the value of every row of a chunk; missing and infinite values are NaN in tensors.
+/// Computes the tensor value of every row of a chunk: `number` of the row, or NaN if the value is missing or
+/// the number is infinite.
 #[inline]
 fn fill_values(values: &mut Vec<f32>, chunk: &MedsChunk, number: impl Fn(usize) -> f32) {
     let finite = |value: f32| if value.is_finite() { value } else { f32::NAN };

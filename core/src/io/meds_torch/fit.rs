@@ -177,8 +177,8 @@ struct ShardFit {
 #[derive(Default)]
 struct Keys {
     codes: Option<StringArray>,
-    /// Index of each code of the dictionary, or [`UNUSED`](Self::UNUSED) until a row has the code: a
-    /// dictionary may hold codes that no row has, and these are not counted.
+    /// Index in [`ShardFit::running`] of each code of the dictionary. The index is [`UNUSED`](Self::UNUSED)
+    /// until a row has the code: a dictionary may hold codes that no row has, and these are not counted.
     slots: Vec<usize>,
 }
 
@@ -262,8 +262,9 @@ impl ShardFit {
         }
     }
 
-    /// Counts the codes of `rows`, which belong to one subject. Rows with the same number `run` count as
-    /// one subject per code. If `run` is `None`, the caller counts the subjects.
+    /// Counts the codes of `rows`, which belong to one subject. `run` is the number of a run as defined at
+    /// [`RunningCounts::last_run`]; a code counts one subject per run. If `run` is `None`, the caller counts
+    /// the subjects.
     #[inline]
     fn count<N: SummedNumber>(
         &mut self,

@@ -361,7 +361,7 @@ impl SchemaFile {
         let required =
             |name: &str| batch.column_by_name(name).ok_or_else(|| source.no_column(name));
         let lists = |name: &str, values: &ArrayRef, leaf: DataType| -> Result<RaggedArray> {
-            // A column without any list has the type Null.
+            // A column in which every list is NULL may have the type Null, so cast it to a list type.
             let list = Field::new_list_field(leaf.clone(), true);
             let values = match values.data_type() {
                 DataType::Null => &source.cast(name, values, &DataType::List(list.into()))?,

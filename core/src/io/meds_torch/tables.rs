@@ -19,7 +19,7 @@ use crate::table::RaggedTable;
 pub(crate) struct Tables {
     /// Shards of the selected split, or all, in the order of the data set.
     pub(crate) shards: Vec<CohortTables>,
-    /// Names of all shards, including other splits.
+    /// Names of all shards, including the shards of other splits.
     pub(crate) names: Vec<String>,
     /// Number of measurements per unknown code, in the files that were read.
     pub(crate) unknown: BTreeMap<String, u64>,

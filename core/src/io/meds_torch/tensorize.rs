@@ -16,7 +16,7 @@ use crate::io::lease::is_temporary;
 use crate::io::meds::{MedsDataset, Place, Splits};
 use crate::io::safetensors::{SaveOptions, write_tensors};
 
-/// Result of a conversion.
+/// Report of [`tensorize()`] about the written cohort.
 #[derive(Clone, Debug, Default)]
 pub struct TensorizeReport {
     /// The written shards, in the order of the shards read.
@@ -36,7 +36,7 @@ pub struct TensorizeReport {
 pub struct ShardReport {
     /// Name with the split in front: `train/0`.
     pub name: String,
-    /// Number of rows.
+    /// Number of rows, one per subject.
     pub subjects: usize,
     /// Number of rows without events.
     pub without_events: usize,

@@ -9,7 +9,8 @@ use crate::array::Offsets;
 use crate::error::{Error, Result};
 use crate::io::safetensors::{SafetensorsFile, TensorEntry};
 
-/// One axis of a file: its lengths, and the tensor of its bounds, which is read on demand.
+/// One axis of a file: its numbers of lists and elements, and the tensor of its bounds, which is read on
+/// demand.
 #[derive(Clone, Debug)]
 pub(super) struct FileAxis {
     pub(super) tensor: TensorEntry,
@@ -188,7 +189,7 @@ impl FileAxis {
 struct BoundsRange<'a> {
     file: &'a SafetensorsFile,
     axis: &'a FileAxis,
-    /// Index of the first of these bounds in the tensor.
+    /// Index of the first of these bounds in the tensor of all bounds of the axis.
     from: usize,
     bytes: &'a [u8],
     /// 1 if the first of these bounds is the start of the requested lists, 0 if the requested lists start
@@ -222,7 +223,7 @@ impl BoundsRange<'_> {
         let offsets = if large {
             collect_offsets(lists, base, total, |v| v).map(|o| Offsets::I64(OffsetBuffer::new(o)))
         } else {
-            // All offsets are between 0 and `total`, which fits.
+            // Valid offsets are at most `total`, which fits i32. `collect_offsets` rejects all others.
             let convert = |v| i32::try_from(v).unwrap_or(i32::MAX);
             collect_offsets(lists, base, total, convert).map(|o| Offsets::I32(OffsetBuffer::new(o)))
         };
@@ -275,7 +276,7 @@ fn collect_offsets<N: arrow::datatypes::ArrowNativeType>(
     let mut offsets = Vec::with_capacity(bounds.len().saturating_add(1));
     offsets.push(convert(0));
     let (mut previous, mut good) = (0i64, true);
-    // An unreadable bound becomes -1, which is always invalid.
+    // A bound that does not fit 63 bits (`None`) becomes -1, which is always invalid.
     offsets.extend(bounds.map(|v| {
         let offset = v.unwrap_or(-1).wrapping_sub(base);
         good &= offset >= previous && offset <= total;

@@ -12,10 +12,12 @@ pub(super) const MAX_AXIS: usize = 64;
 
 pub(super) const BOUNDS: &str = "bounds";
 
-/// Keys that a column cannot have; `mask` is reserved for the masks of padded tensors.
+/// Keys (last parts of tensor names) that a column cannot have; `mask` is reserved for the masks of padded
+/// tensors.
 pub(super) const RESERVED: [&str; 2] = [BOUNDS, "mask"];
 
-/// Key of the lengths that versions of the Python library before 0.0.7 stored next to the bounds.
+/// Key (last part of a tensor name) of the list lengths that versions of the Python library before 0.0.7
+/// stored next to the bounds.
 pub(super) const LENGTHS: &str = "lengths";
 
 pub(super) const SUBJECT_ID: &str = "subject_id";

@@ -97,7 +97,7 @@ impl NrtObject {
         Self::new(object, head).await
     }
 
-    /// Returns the same file, with new counters of requests and bytes, which start at zero.
+    /// Returns a handle to the same file whose counters of requests and fetched bytes start at zero.
     #[cfg(feature = "sql")]
     #[doc(hidden)]
     pub fn fresh(&self) -> Self {
@@ -125,7 +125,7 @@ impl NrtObject {
     pub fn memory_size(&self) -> usize {
         let parts = self.inner.head.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
         let header = usize::try_from(self.inner.header.data_start()).unwrap_or(0);
-        // The header is stored twice, as tensors and as columns.
+        // Memory holds the header twice, as tensors and as columns: estimate four times its size in the file.
         parts.saturating_add(header.saturating_mul(4))
     }
 

@@ -62,7 +62,7 @@ fn unpack_booleans(
     start: usize,
     bytes: &[u8],
 ) -> Result<BooleanArray> {
-    // One branchless pass over all bytes, which the compiler vectorizes.
+    // Check that all bytes are 0 or 1 in one branchless pass, which the compiler vectorizes.
     if bytes.iter().fold(0, |all, b| all | b) > 1 {
         let at = bytes.iter().position(|b| *b > 1).unwrap_or_default();
         let found = bytes.get(at).copied().unwrap_or_default();

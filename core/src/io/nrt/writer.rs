@@ -37,7 +37,7 @@ pub struct NrtWriter {
     bounds: Vec<(TensorId, i64)>,
     rows: u64,
     plain: bool,
-    /// Whether a table was written only in part.
+    /// Whether an error left a table written only in part, so that the file cannot be finished.
     failed: bool,
     scratch: Vec<u8>,
 }
@@ -333,7 +333,7 @@ fn write_bounds(
     let mut ends = |mut ends: &mut dyn Iterator<Item = i64>| -> Result<()> {
         loop {
             scratch.clear();
-            // No sum exceeds `end`, whose addition was checked for overflow.
+            // No sum exceeds `end`, which was computed without overflow, so no sum saturates.
             let part = (&mut ends).take(1 << 16);
             scratch.extend(part.flat_map(|e| base.saturating_add(e).to_le_bytes()));
             if scratch.is_empty() {

@@ -74,7 +74,8 @@ impl ParquetReadOptions {
 pub struct ParquetTableReader {
     path: PathBuf,
     columns: Columns<LocalFile>,
-    /// Reader of the columns that `columns` does not support. It also counts rows if no columns are read.
+    /// The `parquet` crate's reader of the columns that `columns` does not support. It also counts the rows
+    /// if no columns are read.
     others: Option<ParquetRecordBatchReader>,
     /// For every column of the schema, whether `others` reads it.
     is_other: Vec<bool>,

@@ -71,7 +71,7 @@ pub(super) struct BitmapBuilder {
 }
 
 impl BitmapBuilder {
-    /// Appends the lowest `n` bits of a word, whose higher bits must be zero.
+    /// Appends the lowest `n` bits of a word to the bitmap. The higher bits of the word must be zero.
     #[inline(always)]
     pub(super) fn append(&mut self, word: u64, n: usize) {
         let shift = self.len % 64;
@@ -88,7 +88,7 @@ impl BitmapBuilder {
         self.len += n;
     }
 
-    /// Returns 64 bits starting at an index; bits past the end are zero.
+    /// Returns 64 bits of the bitmap from bit `at` on; bits past the end of the bitmap are zero.
     #[inline(always)]
     pub(super) fn word(&self, at: usize) -> u64 {
         let (word, shift) = (at / 64, at % 64);
@@ -99,7 +99,7 @@ impl BitmapBuilder {
         }
     }
 
-    /// Converts the bits to validity; `None` if nothing is null.
+    /// Converts the bitmap to the validity of an array (an unset bit is a null); `None` if nothing is null.
     pub(super) fn into_nulls(mut self) -> Option<NullBuffer> {
         for word in &mut self.words {
             *word = word.to_le();

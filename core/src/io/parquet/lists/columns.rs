@@ -14,11 +14,11 @@ use super::shape::ColumnShape;
 use super::{Parts, Source};
 use crate::error::Result;
 
-/// Columns of a file that advance together, one thread per column.
+/// Reader of the same rows of several columns of a file, which are decoded in parallel.
 pub(in crate::io::parquet) struct Columns<R: ChunkReader> {
     reader: Arc<R>,
     metadata: Arc<ParquetMetaData>,
-    /// Row groups and the rows to read from each; no range is empty.
+    /// Row groups, each with the range of its rows to read; no range is empty.
     spans: Vec<(usize, Range<usize>)>,
     columns: Vec<OpenColumn<R>>,
 }
@@ -26,8 +26,8 @@ pub(in crate::io::parquet) struct Columns<R: ChunkReader> {
 struct OpenColumn<R: ChunkReader> {
     data_type: DataType,
     reader: RowReader<R>,
-    /// Index of the current span. The field `rows` is the number of rows of this span that have been
-    /// read.
+    /// Index in [`Columns::spans`] of the range that is being read. The field `rows` is the number of rows
+    /// of this range that have been read.
     span: usize,
     rows: usize,
 }

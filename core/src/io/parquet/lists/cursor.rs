@@ -27,7 +27,7 @@ const MOST_EXPECTED: usize = 1 << 28;
 
 #[derive(Debug)]
 struct OpenPage {
-    /// The page. Its levels for the entries in the window have already been read.
+    /// The page that is being read. The levels in the [`LevelWindow`] have already been taken from it.
     page: DataPage,
     values: EncodedValues,
 }
@@ -117,7 +117,7 @@ impl<R: ChunkReader> RowReader<R> {
     pub(super) fn reserve(&mut self, values: usize) {
         if self.parts == Parts::Values {
             let values = values.min(MOST_EXPECTED);
-            // Only a hint: if memory is insufficient, decoding reports the error.
+            // Ignore a lack of memory: values may need less than this estimate, otherwise decoding fails.
             let _ = self.sink.grow(values);
         }
     }
@@ -297,8 +297,8 @@ impl OpenPage {
     }
 }
 
-/// Appends entries to the end of the requested rows or of the window. Returns true at the end of the
-/// rows, and false if the window ends first.
+/// Appends the next entries of the window to `lists`, up to the end of the requested rows. Returns false if
+/// the window ends before the rows.
 fn append_entries(
     window: &mut LevelWindow,
     lists: &mut ListsBuilder,
@@ -327,8 +327,8 @@ fn append_inline(
     Ok(false)
 }
 
-/// Counts values to the end of the requested rows or of the window. Returns true at the end of the rows,
-/// and false if the window ends first.
+/// Adds the number of non-null values of the next entries of the window to `values`, up to the end of the
+/// requested rows. Returns false if the window ends before the rows.
 fn count_skipped(window: &mut LevelWindow, values: &mut usize, rows: &mut usize) -> bool {
     while window.at < window.n {
         let (word, now, ended) = window.next_segment(rows);

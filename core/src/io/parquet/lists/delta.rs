@@ -3,7 +3,7 @@ use bytes::Bytes;
 use super::bits::{load_u64, low_mask};
 use super::hybrid::Fault;
 
-/// Maximum number of integers that a block may declare.
+/// Maximum number of integers per block that a page may declare; a larger number is an error.
 const LARGEST_BLOCK: u64 = 1 << 24;
 
 /// Decoder of the DELTA_BINARY_PACKED integers of a page. Sums wrap in 64 bits; a narrower type takes the
@@ -108,7 +108,7 @@ impl Delta {
             )));
         }
         let bytes = self.part / 8 * self.width;
-        // An encoder may omit the data after the last integer.
+        // An encoder may omit the data after the last integer, so require only the bytes up to it.
         let needed = self.part.min(usize::try_from(self.left).unwrap_or(usize::MAX));
         if (needed * self.width).div_ceil(8) > self.data.len() - self.at {
             return Err(self.end_error());

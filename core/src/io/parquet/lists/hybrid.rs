@@ -20,7 +20,7 @@ impl Fault {
 #[derive(Clone, Copy, Debug)]
 enum EncodedRun {
     Repeated(u32),
-    /// Bit offset of the next value in the data.
+    /// Bit-packed numbers; the field is the bit offset of the next number in the data.
     Packed(usize),
 }
 
@@ -29,18 +29,18 @@ enum EncodedRun {
 #[derive(Clone, Debug)]
 pub(super) struct Hybrid {
     data: Bytes,
-    /// Byte offset of the next run.
+    /// Byte offset of the next RLE or bit-packed run.
     at: usize,
     width: usize,
     run: EncodedRun,
-    /// Number of values left in the run.
+    /// Number of values left in the current run.
     left: usize,
 }
 
 impl Hybrid {
     /// Decodes runs until the data ends; `width` is at most 32.
     pub(super) fn new(data: Bytes, width: usize) -> Self {
-        // Numbers of zero bits take no data: they are an endless run of zeros.
+        // Numbers of zero bits take no data, so start with an endless run of zeros.
         let left = if width == 0 { usize::MAX } else { 0 };
         Self { data, at: 0, width, run: EncodedRun::Repeated(0), left }
     }
@@ -63,7 +63,7 @@ impl Hybrid {
                     self.left = count * 8;
                     self.at += bytes;
                 } else {
-                    // The last run may be truncated after its last significant number.
+                    // The last run may lack the bytes after its last number: count the numbers that are left.
                     self.left = rest.saturating_mul(8) / self.width;
                     self.at = self.data.len();
                 }
@@ -168,7 +168,7 @@ impl Hybrid {
                 EncodedRun::Packed(bit) => {
                     while filled < end {
                         let word = load_u64(&self.data, *bit / 8) >> (*bit % 8);
-                        // Up to 7 of the 64 loaded bits belong to earlier numbers.
+                        // Up to 7 of the 64 loaded bits belong to earlier numbers; at least 57 bits are left.
                         let step = (end - filled).min(57 / W);
                         for (b, plane) in planes.iter_mut().enumerate() {
                             set_bits(
@@ -284,7 +284,7 @@ const EVERY: [u64; 4] =
     [u64::MAX, 0x5555_5555_5555_5555, 0x9249_2492_4924_9249, 0x1111_1111_1111_1111];
 
 pub(super) trait GatherBits: Copy {
-    /// Gathers every `W`-th bit; at least the first `57 / W` results are valid.
+    /// Packs every `W`-th bit of `word` into the lowest bits; at least the first `57 / W` of them are valid.
     fn gather_every<const W: usize>(self, word: u64) -> u64;
 }
 
@@ -339,7 +339,7 @@ fn gather_every<const W: usize>(x: u64) -> u64 {
 
 /// Unpacks bit-packed numbers that start at bit `bit`; `data` must contain all of them.
 fn unpack_numbers(data: &[u8], mut bit: usize, width: usize, out: &mut [u32]) {
-    // Number of values before the first one that starts at a byte boundary.
+    // Number of values before the first one that starts at a byte boundary; unpack these one by one.
     let ragged = out.iter().enumerate().position(|(i, _)| (bit + i * width).is_multiple_of(8));
     let (head, body) = out.split_at_mut(ragged.unwrap_or(out.len()));
     bit = unpack_one_by_one(data, bit, width, head);

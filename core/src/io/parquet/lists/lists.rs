@@ -77,7 +77,7 @@ impl ListsBuilder {
         }
     }
 
-    /// Returns the number of values so far, including nulls.
+    /// Returns the number of values, including nulls, that have been appended so far.
     pub(super) fn slots(&self) -> usize {
         self.slots
     }

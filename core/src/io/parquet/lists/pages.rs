@@ -185,7 +185,7 @@ pub(super) enum PageContent {
 
 pub(super) struct Pages<R: ChunkReader> {
     reader: SerializedPageReader<R>,
-    /// Range of data pages to read; earlier pages are skipped.
+    /// Range of data pages to read (earlier pages are skipped); `None` to read all pages.
     window: Option<Range<usize>>,
     /// Whether the next page may be a dictionary.
     first: bool,

@@ -1,4 +1,4 @@
-//! Decodes the values of pages into arrays with a slot per value or null.
+//! Decodes the values of pages into arrays with one element per value or null.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -82,7 +82,7 @@ impl EncodedValues {
         Ok(match (encoding, leaf) {
             (Encoding::PLAIN, LeafKind::Boolean) => Self::Numbers(Hybrid::from_packed(data, 1)),
             (Encoding::RLE, LeafKind::Boolean) => {
-                // The length of the runs, in four bytes, comes first.
+                // Skip the first four bytes, which are the length of the encoded runs.
                 let runs = if data.is_empty() { data } else { data.split_off(4.min(data.len())) };
                 Self::Numbers(Hybrid::new(runs, 1))
             }
@@ -115,7 +115,7 @@ fn encoding_error(encoding: Encoding, what: &str) -> Fault {
     ))
 }
 
-/// Decodes values of any type into a buffer with a slot per value or null.
+/// Decodes values of any type into a buffer with one slot (element) per value or null.
 pub(super) trait ValueSink: Send {
     fn set_dictionary(&mut self, values: &Bytes, count: usize) -> Result<(), Fault>;
 
@@ -123,10 +123,10 @@ pub(super) trait ValueSink: Send {
 
     fn skip(&mut self, page: &mut EncodedValues, count: usize) -> Result<(), Fault>;
 
-    /// Grows the buffer to at least `slots` slots; new slots are zero.
+    /// Grows the buffer to at least `slots` elements; new elements are zero.
     fn grow(&mut self, slots: usize) -> Result<(), Fault>;
 
-    /// Decodes values of a page into the valid slots of a range.
+    /// Decodes values of a page into the elements of the range `slots` that are not null.
     fn append(
         &mut self,
         page: &mut EncodedValues,
@@ -134,7 +134,7 @@ pub(super) trait ValueSink: Send {
         valid: Option<&BitmapBuilder>,
     ) -> Result<(), Fault>;
 
-    /// Returns the values of the first `slots` slots and resets the buffer.
+    /// Returns the first `slots` elements as an array and resets the buffer.
     fn finish(
         &mut self,
         slots: usize,
@@ -154,10 +154,10 @@ pub(super) fn new_sink(leaf: LeafKind) -> Box<dyn ValueSink> {
 
 #[derive(Debug, Default)]
 struct SlotValues<T> {
-    /// Values by slot. A slot is zero until it is written, and takes no memory until then.
+    /// One element per value or null. An element is zero and takes no memory until it is written.
     out: Vec<T>,
     dictionary: Option<Vec<T>>,
-    /// Scratch buffer for values before they are distributed to the valid slots.
+    /// Scratch buffer for values without nulls, before they are copied to the valid elements of `out`.
     dense: Vec<T>,
 }
 
@@ -301,7 +301,8 @@ fn build_array(
     Ok(make_array(data.build()?))
 }
 
-/// Copies values to the slots whose bits are set. The number of values equals the number of set bits.
+/// Copies `values`, in order, to the elements of `to` whose bits are set in `valid`. The number of values
+/// equals the number of set bits.
 fn scatter_valid<T: Copy>(values: &[T], valid: &[u64], to: &mut [T]) {
     let mut values = values.iter();
     for (word, to) in valid.iter().zip(to.chunks_mut(64)) {

@@ -59,7 +59,8 @@ impl BitPlanes {
         if least >> self.bits != 0 {
             return;
         }
-        // From the lowest bit up: a higher bit overrides the result of lower bits if it differs.
+        // Compare from the lowest bit up: a bit that differs from the bit of `least` overrides the lower
+        // bits.
         for (b, plane) in self.planes[..self.bits].iter().enumerate() {
             if least >> b & 1 == 1 {
                 for i in 0..out.len() {
