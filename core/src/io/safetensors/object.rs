@@ -27,8 +27,9 @@ pub struct ObjectOptions {
     /// Size in bytes of the first request. It fetches a small object completely, and of a larger
     /// object the header, or at least its length.
     pub head: u64,
-    /// Ranges at most this many bytes apart are fetched with one request. A request takes tens of
-    /// milliseconds in the cloud, usually more than the bytes between two ranges.
+    /// Ranges at most this many bytes apart are fetched with one request, together with the bytes between
+    /// them. A request takes tens of milliseconds in the cloud, usually more than the transfer of these
+    /// bytes.
     pub gap: u64,
     /// Maximum number of bytes per request; longer ranges are split.
     pub largest: u64,
@@ -109,8 +110,8 @@ impl Object {
         }
     }
 
-    /// Whether the object is in this store and has this ETag. If the object or the caller has no (strong)
-    /// ETag, only the stores are compared.
+    /// Whether this object was read from `store` and has the ETag `e_tag`. If this object has no ETag, or
+    /// `e_tag` is missing or weak, only the stores are compared.
     #[cfg(feature = "sql")]
     pub(crate) fn is_of(&self, store: &Arc<dyn ObjectStore>, e_tag: Option<&str>) -> bool {
         let known = self.e_tag.as_deref().zip(e_tag.filter(|tag| !tag.starts_with("W/")));

@@ -20,8 +20,8 @@ trait ArithmeticFloat:
 impl ArithmeticFloat for f32 {}
 impl ArithmeticFloat for f64 {}
 
-/// Calls `$call` with a closure that computes the operation, if it is `+`, `-`, `*` or `/`; evaluates to
-/// `None` for other operations.
+/// Calls the function `$call` with a closure that computes the operation `$op`, if it is `+`, `-`, `*` or
+/// `/`; evaluates to `None` for other operations.
 macro_rules! with_function {
     ($op:expr, $call:ident($($argument:expr),*)) => {
         match $op {
@@ -148,7 +148,8 @@ fn compute_in_place<T: ArrowPrimitiveType<Native: ArithmeticFloat>>(
     let Some(one) = one else { return binary(op, Operand::Array(&left), right) };
     let (rows, axes, leaves) = left.into_parts();
     let own = leaves.as_primitive::<T>().clone();
-    // Drop the other reference, so that the buffer may be unique.
+    // Drop the other reference to the buffer of `own`: the values can be overwritten only if `own` is the
+    // sole owner.
     drop(leaves);
     let found = with_function!(op, compute_owned(own, one));
     let leaves = found.ok_or_else(|| {
