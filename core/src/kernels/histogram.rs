@@ -44,8 +44,8 @@ pub struct Histogram {
     values: DataType,
     /// Counts of small integers. The index of a count is the value, its bits read as an unsigned integer.
     table: Vec<u64>,
-    /// Values that `table` does not count, and their counts. A value may occur in several pairs; its counts
-    /// add up.
+    /// Counts outside `table`: values and the count of each value. A value may occur in several pairs; its
+    /// counts add up.
     parts: Vec<(ArrayRef, UInt64Array)>,
     part_values: usize,
 }

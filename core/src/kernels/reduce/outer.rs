@@ -203,7 +203,8 @@ impl StackedLists {
         Ok(Some(Runs { offsets: self.inner().to_offsets()?, ends }))
     }
 
-    /// Folds the leaves of every slot, with 256-bit registers if the CPU supports them.
+    /// Folds the leaves of every slot (element of the result), with 256-bit registers if the CPU supports
+    /// them.
     fn fold_stacked<F: Fold>(&self, flat: &[F::In], valid: Option<&Rank>) -> Vec<F::Acc> {
         let mut states = vec![F::START; self.len() + LANES];
         self.dispatch_stacked::<F>(flat, valid, &mut states);
@@ -248,8 +249,8 @@ impl StackedLists {
             }
             return counts;
         }
-        // Counts each list only at the slot of its last leaf. The running sum from the end, below, then adds
-        // the list to the slots of its other leaves.
+        // Counts each list only at the element of the result that its last leaf belongs to. The running sum
+        // from the end, below, then adds the list to the elements that its other leaves belong to.
         fn count_ends<O: OffsetSizeTrait>(offsets: &[O], starts: &[usize], counts: &mut [usize]) {
             for (pair, start) in offsets.windows(2).zip(starts) {
                 let n = (pair[1] - pair[0]).as_usize();

@@ -43,7 +43,7 @@ macro_rules! each {
     }};
 }
 
-/// Extracts the bits of register `$i` from the bits of a block.
+/// Extracts the validity bits of the values in register `$i` from the validity bits of a block of 64 values.
 macro_rules! register_bits {
     ($mask:ty, $bits:expr, $i:expr) => {{
         #[expect(clippy::cast_possible_truncation, reason = "the bits of one register are wanted")]
@@ -204,7 +204,7 @@ impl LaneCounts {
     }
 }
 
-/// Minima or maxima; NaN if any value is NaN.
+/// Minima or maxima of a block of values, depending on `W`, one per lane; NaN if any value of a lane is NaN.
 #[derive(Clone, Copy)]
 pub(super) struct Extremes<R, W>(R, PhantomData<W>);
 
