@@ -21,7 +21,7 @@ pub struct Stamp {
 const TICK: Duration = Duration::from_millis(10);
 /// Resolution of a file system whose times have no fraction of a second (FAT: 2 s).
 const WHOLE_SECONDS: Duration = Duration::from_secs(2);
-/// Maximum number of waits for a file that keeps changing.
+/// Maximum number of waits of [`Stamp::settled`] for a file that keeps changing.
 const ROUNDS: usize = 4;
 
 impl Stamp {

@@ -31,7 +31,7 @@ macro_rules! for_avx2 {
                 $wide
             }
             if $crate::kernels::bits::has_avx2() {
-                // SAFETY: `has_avx2` checked the enabled features.
+                // SAFETY: `has_avx2` checked that the CPU supports the features that the function enables.
                 return unsafe { run_avx2$(::<$($c)*>)?($($a),*) };
             }
         }

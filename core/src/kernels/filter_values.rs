@@ -89,13 +89,13 @@ fn dispatch_compress<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec
         }
         #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,bmi1,bmi2,lzcnt,popcnt")]
         unsafe fn compress_avx512<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
-            // SAFETY: the caller guarantees the features.
+            // SAFETY: the caller guarantees that the CPU supports the features enabled above.
             unsafe { compress_registers(flat, keep, count) }
         }
         #[target_feature(enable = "avx512vbmi2")]
         #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,bmi1,bmi2,lzcnt,popcnt")]
         unsafe fn compress_vbmi2<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
-            // SAFETY: the caller guarantees the features.
+            // SAFETY: the caller guarantees that the CPU supports the features enabled above.
             unsafe { compress_registers(flat, keep, count) }
         }
         if size_of::<V>() >= 4 && has_avx512() {
@@ -103,11 +103,11 @@ fn dispatch_compress<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec
             return unsafe { compress_avx512(flat, keep, count) };
         }
         if size_of::<V>() < 4 && has_vbmi2() {
-            // SAFETY: `has_vbmi2` checked the enabled features.
+            // SAFETY: `has_vbmi2` checked that the CPU supports the features that the function enables.
             return unsafe { compress_vbmi2(flat, keep, count) };
         }
         if has_avx2() {
-            // SAFETY: `has_avx2` checked the enabled features.
+            // SAFETY: `has_avx2` checked that the CPU supports the features that the function enables.
             return unsafe { compress_avx2(flat, keep, count) };
         }
     }
@@ -253,7 +253,7 @@ fn compress_bits(bits: &BooleanBuffer, keep: &[u64], count: usize) -> BooleanBuf
             unsafe { compress_bitmap::<true>(bits, keep, count) }
         }
         if super::bits::has_avx2() {
-            // SAFETY: `has_avx2` checked the enabled features.
+            // SAFETY: `has_avx2` checked that the CPU supports the features that the function enables.
             let words = unsafe { compress_bits_bmi2(bits, keep, count) };
             return BooleanBuffer::new(Buffer::from_vec(words), 0, count);
         }

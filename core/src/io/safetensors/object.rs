@@ -226,7 +226,8 @@ impl Object {
         Ok((range.start, self.checked_bytes(range, answer).await?))
     }
 
-    /// Returns the bytes of a response after a check that they are the requested ones.
+    /// Returns the bytes of the response `answer`. Returns an error if the size of the object has changed,
+    /// or if the bytes are not those of `range`.
     async fn checked_bytes(&self, range: Range<u64>, answer: GetResult) -> Result<Bytes> {
         if answer.meta.size != self.len {
             return Err(Error::file(

@@ -423,7 +423,8 @@ fn check_name(path: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Orders tensors by descending size of the type, so that all data is aligned, then by name.
+/// Orders tensors by descending size of the element type, so that the data of every tensor is aligned, then
+/// by name.
 fn compare_tensors(a: (Dtype, &str), b: (Dtype, &str)) -> std::cmp::Ordering {
     b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1))
 }

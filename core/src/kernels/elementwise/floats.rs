@@ -34,7 +34,8 @@ macro_rules! with_function {
     };
 }
 
-/// Computes `left op right` for operands of the same type; `None` for cases that Arrow computes.
+/// Computes `left op right` for operands of the same float type. Returns `None` for other types and
+/// operations, which are left to Arrow.
 pub(super) fn compute_floats(op: Op, left: &SideValues, right: &SideValues) -> Option<ArrayRef> {
     fn compute_typed<T: ArrowPrimitiveType<Native: ArithmeticFloat>>(
         op: Op,

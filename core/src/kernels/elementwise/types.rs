@@ -247,7 +247,8 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
     if op.is_comparison()
         && matches!((a, b), (DataType::UInt64, b) | (b, DataType::UInt64) if b.is_signed_integer())
     {
-        // No integer type holds both, and distinct integers beyond 2^53 are equal as floats.
+        // No integer type holds the values of both types, and as floats distinct integers beyond 2^53 would
+        // be equal.
         return both(EXACT_INTEGERS);
     }
     let common = promote_types(a, b)?;

@@ -179,7 +179,8 @@ impl StackedLists {
         }
     }
 
-    /// Returns the lists as [`Runs`]; `None` if lists that start at the same slot are not adjacent.
+    /// Divides the stacked lists into [`Runs`]; `None` if lists that start at the same slot (element of the
+    /// result) are not adjacent.
     fn plan_runs(&self) -> Result<Option<Runs>> {
         let ends = match (&self.starts, &self.levels[..]) {
             (Some(starts), _) if !starts.is_sorted() => return Ok(None),

@@ -133,7 +133,7 @@ macro_rules! sums {
 
             #[inline(always)]
             fn combine_if(part: __m512d, before: __m512d, more: bool) -> __m512d {
-                // SAFETY: the registers come from a block, which proves AVX-512.
+                // SAFETY: the registers come from a block, which exists only on CPUs with AVX-512.
                 unsafe { _mm512_mask_add_pd(part, if more { u8::MAX } else { 0 }, part, before) }
             }
 
@@ -187,7 +187,7 @@ pub(super) struct LaneCounts(__m512i);
 impl LaneCounts {
     #[inline(always)]
     pub(super) fn empty(_: Avx512) -> Self {
-        // SAFETY: the `Avx512` token proves the instructions.
+        // SAFETY: the `Avx512` token proves that the CPU has these instructions.
         Self(unsafe { _mm512_setzero_si512() })
     }
 
@@ -261,7 +261,7 @@ macro_rules! extremes {
 
             #[inline(always)]
             fn combine_if(part: $r, before: $r, more: bool) -> $r {
-                // SAFETY: the registers come from a block, which proves AVX-512.
+                // SAFETY: the registers come from a block, which exists only on CPUs with AVX-512.
                 unsafe {
                     let neutral = $set(Extreme::<$t, W>::NEUTRAL);
                     let before = $mov(neutral, if more { <$mask>::MAX } else { 0 }, before);
@@ -271,7 +271,7 @@ macro_rules! extremes {
 
             #[inline(always)]
             fn reduce_lists(parts: [$r; LANES]) -> [$t; LANES] {
-                // SAFETY: the registers come from a block, which proves AVX-512.
+                // SAFETY: the registers come from a block, which exists only on CPUs with AVX-512.
                 unsafe { Self::fold_lists(parts) }
             }
 

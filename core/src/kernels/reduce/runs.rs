@@ -134,7 +134,8 @@ trait StackFold<const COUNTED: bool> {
     fn counts(&self, slots: &mut Self::Slots) -> Self::Counts;
 }
 
-/// Number of lists after which counts are flushed, because a `u8` count overflows with more.
+/// Number of lists after which the counts of valid leaves are read and reset, because a `u8` count overflows
+/// with more.
 const COUNTABLE: usize = u8::MAX as usize;
 
 /// Number of slots (elements of the result) whose accumulators the loops without AVX-512 keep in registers.

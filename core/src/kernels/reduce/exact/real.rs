@@ -100,7 +100,7 @@ pub(super) fn split_u128(wide: u128) -> (u64, u64) {
 #[derive(Clone, Debug)]
 pub struct Whole {
     negative: bool,
-    /// Lowest limb first; the first and the last are nonzero.
+    /// The integer in words of 64 bits (limbs), lowest first. The first and the last limb are nonzero.
     limbs: Vec<u64>,
     /// Exponent of the power of 2 that the lowest bit stands for.
     exponent: i64,
