@@ -252,7 +252,8 @@ pub fn value_counts(values: &ArrayRef) -> Result<(ArrayRef, UInt64Array)> {
     counts.counts()
 }
 
-/// Counts values in two alternating tables, so that a repeated value does not wait for the update of one
+/// Adds the counts of integers to `table`, with the integers as indices. Many values without nulls are
+/// counted alternately in two tables, so that a repeated value does not wait for the last update of its
 /// counter.
 fn count_in_table<T>(table: &mut Vec<u64>, size: usize, values: &ArrayRef)
 where

@@ -97,8 +97,8 @@ pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
     }
 }
 
-/// Whether integer leaves are searched for floats of 2^53 or more. Several integers convert to the same
-/// such float, and all of them match, as with `=`.
+/// Whether 64-bit integer leaves are searched for floats of 2^53 or more, so that leaves must be compared as
+/// floats. Several integers convert to the same such float, and all of them match, as with `=`.
 fn must_compare_as_floats(leaf: &DataType, values: &ArrayRef) -> Result<bool> {
     if !matches!(leaf, DataType::Int64 | DataType::UInt64)
         || !value_type(values.data_type()).is_floating()

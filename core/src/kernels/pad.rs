@@ -37,7 +37,7 @@ impl Default for PadOptions {
 struct ElementRun {
     source: Option<usize>,
     len: usize,
-    /// Row that contains the elements; 0 if all rows have the same sizes.
+    /// Row of the array that contains the elements; 0 if the sizes to pad to are the same for all rows.
     row: usize,
 }
 

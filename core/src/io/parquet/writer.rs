@@ -114,7 +114,8 @@ impl ParquetTableWriter {
         self.write_batch(&table.to_batch_as(&self.schema)?)
     }
 
-    /// Appends the rows of a batch with the schema. Its list columns may differ in their list lengths.
+    /// Appends the rows of a batch that has the schema of the file. The lists of one row may have different
+    /// lengths in different columns.
     ///
     /// # Errors
     /// If the schema differs, or the file cannot be written.

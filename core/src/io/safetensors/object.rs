@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 
 pub(crate) type Part = (u64, Bytes);
 
-/// Options for reading objects.
+/// Options for reading files from an object store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectOptions {
     /// Gives every axis 64-bit offsets; see [`ReadOptions::large_lists`](crate::io::nrt::ReadOptions).
@@ -31,7 +31,7 @@ pub struct ObjectOptions {
     /// them. A request takes tens of milliseconds in the cloud, usually more than the transfer of these
     /// bytes.
     pub gap: u64,
-    /// Maximum number of bytes per request; longer ranges are split.
+    /// Maximum number of bytes per request; longer ranges are fetched with several requests.
     pub largest: u64,
     /// Maximum number of concurrent requests.
     pub parallel: usize,

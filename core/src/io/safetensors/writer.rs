@@ -376,7 +376,8 @@ impl Encoded<'_> {
     }
 }
 
-/// Encodes tensors like [`write_tensors`], without writing a file; `path` is used in messages.
+/// Encodes tensors like [`write_tensors`], without writing a file; `path` only names the file in error
+/// messages.
 ///
 /// # Errors
 /// See [`write_tensors`], except for errors of writing.

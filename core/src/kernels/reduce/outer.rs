@@ -29,7 +29,7 @@ use crate::with_offsets;
 /// Lists of the innermost axis, and the slot of each leaf: the element of the result that the leaf belongs
 /// to. The leaves of a slot keep their order.
 pub(in crate::kernels) struct StackedLists {
-    /// The reduced axis and all axes below it. The lists of leaves are the lists of the last one.
+    /// The reduced axis and all axes below it. The lists of leaves are the lists of the last axis.
     levels: Vec<ListAxis>,
     /// Slot (element of the result) of the first leaf of each list. `None` if each element of the reduced axis
     /// is one list of leaves: all lists of a reduced list then start at the same slot, known from `slots`.
@@ -334,9 +334,9 @@ impl StackedLists {
     }
 }
 
-/// Stacked leaves, regrouped as contiguous lists.
+/// Stacked leaves, reordered so that the leaves of each slot (element of the result) form one list.
 pub(super) struct Gathered {
-    /// Index of each leaf in the original order.
+    /// For each leaf in the new order, its index in the original order.
     pub(super) order: UInt64Array,
     /// Position of each leaf along the reduced axis.
     pub(super) along: Vec<usize>,

@@ -388,7 +388,8 @@ pub(super) fn pad_tail<F: Fold, const N: usize>(values: &[F::In]) -> [F::In; N] 
     few
 }
 
-/// Pushes the values whose bit is set to new accumulators: one per value, in groups of eight lanes.
+/// Returns a new accumulator for each of the values, in groups of eight. A value whose bit is not set counts
+/// as the neutral value.
 #[inline(always)]
 fn push_half<F: Fold>(values: &[F::In; HALF], bits: u64) -> [[F::Acc; LANES]; HALF / LANES] {
     let none = [F::START; LANES];
@@ -401,7 +402,8 @@ fn push_half<F: Fold>(values: &[F::In; HALF], bits: u64) -> [[F::Acc; LANES]; HA
     ]
 }
 
-/// Folds a chunk down to eight lanes, in the order of the registers of an AVX-512 block.
+/// Folds the accumulators of a chunk, or of its first half, down to eight, in the order of the registers of
+/// an AVX-512 block.
 #[inline(always)]
 fn combine_chunk<F: Fold>(
     low: [[F::Acc; LANES]; 4],
@@ -420,7 +422,7 @@ fn combine_chunk<F: Fold>(
     a
 }
 
-/// Pushes the values whose bit is set, out of eight.
+/// Adds eight values to eight accumulators, one each. A value whose bit is not set changes nothing.
 ///
 /// Code that runs per leaf only calls functions marked `inline(always)`: closures and adapters of
 /// the standard library stay separate functions in builds without cross-crate optimization.

@@ -406,7 +406,8 @@ mod tests {
 
     use super::*;
 
-    /// Draws finite floats over all, few or one exponent.
+    /// Draws a finite float. `kind` selects whether the drawn floats have all possible exponents, few
+    /// exponents or one.
     fn draw_float(rng: &mut ChaCha8Rng, kind: u32) -> f64 {
         match kind {
             0 => Some(f64::from_bits(rng.random())).filter(|v| v.is_finite()).unwrap_or(1.5),
