@@ -45,7 +45,7 @@ impl Default for ObjectOptions {
     }
 }
 
-/// One version of an object, with counters of requests and bytes.
+/// One version of a file in an object store, with counters of the requests and of the bytes read.
 #[derive(Debug)]
 pub(crate) struct Object {
     store: Arc<dyn ObjectStore>,

@@ -22,8 +22,8 @@ use crate::kernels::bits::Avx512;
 // Every block is created with an `Avx512` token, which exists only on CPUs with AVX-512 F/VL/DQ/BW.
 // Loads stay within the given array, or are masked outside it.
 
-/// Builds an array of `$made` for 0, 1, 2, .. (A loop over registers may spill them to memory, and
-/// a closure may not be inlined.)
+/// Builds an array of 2, 4 or 8 values of the expression `$made`, in which `$i` is 0, 1, 2, .. (A loop over
+/// registers may spill them to memory, and a closure may not be inlined.)
 macro_rules! each {
     (2, $i:ident => $made:expr) => {
         [each!(@ 0, $i => $made), each!(@ 1, $i => $made)]
@@ -159,7 +159,7 @@ macro_rules! sums {
 sums!(f32, load_8_singles, load_masked_8_singles);
 sums!(f64, load_8_doubles, _mm512_maskz_loadu_pd);
 
-/// Converts the values whose bit is set, out of eight; the other lanes are 0. Masks the conversion, which
+/// Converts eight `f32` to `f64`; lanes whose bit in `mask` is not set become 0. Masks the conversion, which
 /// reads memory itself, because a masked load would be a separate instruction.
 #[inline(always)]
 unsafe fn load_8_singles(mask: u8, values: *const f32) -> __m512d {

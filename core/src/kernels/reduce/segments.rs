@@ -245,8 +245,9 @@ fn fold_list_scalar<F: Fold>(
     acc
 }
 
-/// Prefetches all cache lines of the block that lies one prefetch distance after the block at `at`.
-/// One line per block is not enough: with lists of equal length, it always misses the same part of a list.
+/// Prefetches all cache lines of the `WIDTH` values that lie one prefetch distance after the values at `at`.
+/// One line per call is not enough: with lists of equal length, it would always miss the same part of a
+/// list.
 #[inline(always)]
 pub(super) fn prefetch_block<T, const WIDTH: usize>(flat: &[T], at: usize) {
     for line in 0..(WIDTH * size_of::<T>()).div_ceil(LINE) {

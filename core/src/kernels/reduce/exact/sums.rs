@@ -388,7 +388,7 @@ impl ExactSums {
     }
 }
 
-/// Returns the bits of a float equal to the number, if there is one.
+/// Returns the bits of the float that equals `number`; `None` if no float does.
 fn exact_float(number: &Real) -> Option<i64> {
     let (value, exact) = number.rounded();
     exact.then(|| value.to_bits().cast_signed())
