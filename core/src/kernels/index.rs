@@ -399,8 +399,8 @@ pub fn new_axis(array: &RaggedArray, axis: usize) -> Result<RaggedArray> {
 }
 
 /// Indexes axis 1 by the first [`Index`], the next axis by the next [`Index`] and so on, like NumPy's
-/// `x[:, ...]`. An integer selects one element of every list and drops the axis, a slice keeps the axis, an array
-/// or mask selects elements, `None` adds an axis of size 1. Axes without an [`Index`] stay whole.
+/// `x[:, ...]`. An integer selects one element of every list and drops the axis, a slice keeps the axis,
+/// an array or mask selects elements, `None` adds an axis of size 1. Axes without an [`Index`] stay whole.
 ///
 /// ```
 /// # use serrate_core as serrate;
