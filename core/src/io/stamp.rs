@@ -21,7 +21,7 @@ pub struct Stamp {
 const TICK: Duration = Duration::from_millis(10);
 /// Resolution of a file system whose times have no fraction of a second (FAT: 2 s).
 const WHOLE_SECONDS: Duration = Duration::from_secs(2);
-/// Maximum number of waits for a file that keeps changing.
+/// Maximum number of waits of [`Stamp::settled`] for a file that keeps changing.
 const ROUNDS: usize = 4;
 
 impl Stamp {
@@ -61,13 +61,15 @@ impl Stamp {
         Ok(stamp)
     }
 
-    /// Returns for how long after `now` a further change may get the same times as this stamp; `None` if
-    /// a change gets other times already, or the times of the stamp are in the future.
+    /// Returns for how long after `now` a further change of the file may get the same times as this stamp.
+    /// Returns `None` if any further change gets other times, or if the times of this stamp are in the
+    /// future.
     fn time_to_settle(&self, now: SystemTime) -> Option<Duration> {
         let whole = |time: i128| time % 1_000_000_000 == 0;
         let step = if whole(self.modified) && whole(self.changed) { WHOLE_SECONDS } else { TICK };
         let last = u64::try_from(self.modified.max(self.changed)).ok()?;
-        // A time in the future comes from another machine's clock.
+        // A time in the future comes from another machine's clock; return `None`, because waiting could take
+        // long.
         let age = now.duration_since(UNIX_EPOCH + Duration::from_nanos(last)).ok()?;
         step.checked_sub(age).filter(|left| !left.is_zero())
     }

@@ -23,7 +23,8 @@ pub(super) fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Resu
         cast_with_options(from, to, &options).map_err(|e| refuse(format!(": {e}")))
     };
     let made = cast(values, to)?;
-    // Strings are not compared, because different strings can denote the same value.
+    // Convert numbers back to find values that the conversion changed. Strings are not converted back,
+    // because different strings can denote the same value.
     if values.data_type().is_numeric() && !to.is_floating() {
         let back = cast(&made, values.data_type())?;
         if *back != **values {
@@ -75,8 +76,9 @@ impl Count<'_> {
         let Pair { left, right, .. } =
             pair_arrays(&indexed, &given.with_leaves(Arc::new(numbers))?)?;
         let (ids, numbers) = (left.as_primitive::<UInt64Type>(), right.as_primitive::<Int64Type>());
-        // `ids` has one id per element. An id occurs twice if a list of one element was paired with a
-        // list of several counts, because pairing repeats the element.
+        // `ids` has, for each of the counts in `numbers`, the index of the element that the count is for. An
+        // index occurs twice if a list of one element was paired with a list of several counts, because
+        // pairing repeats the element.
         if ids.values().windows(2).any(|w| w[0] == w[1]) {
             return Err(Error::invalid(format!(
                 "{what}: a list of one element has several counts on axis {axis}; give one count per element"

@@ -31,7 +31,7 @@ macro_rules! for_avx2 {
                 $wide
             }
             if $crate::kernels::bits::has_avx2() {
-                // SAFETY: `has_avx2` checked the enabled features.
+                // SAFETY: `has_avx2` checked that the CPU supports the features that the function enables.
                 return unsafe { run_avx2$(::<$($c)*>)?($($a),*) };
             }
         }
@@ -129,7 +129,7 @@ impl Rank {
             let base = positions.first().map_or(0, |first| first.as_usize());
             let mut out = vec![O::default(); positions.len()];
             for i in 0..out.len().min(positions.len()) {
-                // The count is at most the position, so it fits `O`.
+                // The number of set bits is at most the position, so it fits `O`, the type of the positions.
                 out[i] = O::usize_as(rank_at(words, before, positions[i].as_usize() - base));
             }
             out
@@ -157,8 +157,8 @@ fn rank_at(words: &[u64], before: &[usize], at: usize) -> usize {
 /// Maximum number of bytes that 64 adjacent bits extend over.
 const SPAN: usize = size_of::<u64>() + 1;
 
-/// Size of [`Rank::last`]. A read of 64 bits that includes the last byte of the bitmap takes its bytes
-/// from this copy.
+/// Size in bytes of [`Rank::last`], the copy of the last bytes of the bitmap. A read of 64 bits that
+/// includes the last byte of the bitmap takes its bytes from this copy.
 const LAST: usize = 2 * SPAN;
 
 /// A bitmap from which 64 bits can be read at any bit offset.
@@ -197,7 +197,7 @@ impl BitWords<'_> {
 
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 impl BitWords<'_> {
-    /// Returns the exclusive upper bound of the arguments of [`at_within`](Self::at_within).
+    /// Returns the exclusive upper bound of the bit indices that [`at_within`](Self::at_within) accepts.
     #[inline(always)]
     pub(crate) fn reach(self) -> usize {
         (self.bytes.len().saturating_sub(size_of::<u64>()) * 8).saturating_sub(self.shift)
@@ -346,7 +346,7 @@ fn count_before_words(words: &[u64]) -> Vec<usize> {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn has_avx2() -> bool {
-    // Each macro is one load, because the standard library caches the detection.
+    // Each of these macros only loads one value, because the standard library caches the detected features.
     is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")
@@ -371,7 +371,8 @@ pub(crate) fn has_vbmi2() -> bool {
     has_avx512() && is_x86_feature_detected!("avx512vbmi2")
 }
 
-/// Proof that the CPU supports AVX2, because only functions compiled for AVX2 can create it.
+/// Token that proves that the CPU supports AVX2: only functions compiled for AVX2 can create it without
+/// `unsafe`.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Avx2(());
@@ -398,7 +399,7 @@ impl Avx2 {
         unsafe { std::arch::x86_64::_pext_u64(word, mask) }
     }
 
-    /// Packs bytes that are 0 or 1 into bits, the first byte lowest.
+    /// Packs 64 bytes that are 0 or 1 into the bits of a word, the first byte into the lowest bit.
     #[inline(always)]
     pub(crate) fn pack_bytes(self, bytes: &[u8; 64]) -> u64 {
         // SAFETY: a token exists only on CPUs with AVX2.

@@ -92,15 +92,16 @@ pub(crate) fn look_up(keys: &dyn Array, table: &BooleanBuffer) -> Result<Boolean
     })
 }
 
-/// Reinterprets keys as unsigned integers of the same width. Only a null slot may have a negative key,
-/// which becomes larger than any table.
+/// Reinterprets dictionary keys as unsigned integers of the same width. Only a null may have a negative key;
+/// the key becomes an integer that is larger than all keys of dictionary values.
 fn to_unsigned<T: ArrowPrimitiveType, U: UnsignedKey>(keys: &dyn Array) -> ScalarBuffer<U> {
     let keys = keys.as_primitive::<T>().values();
     ScalarBuffer::new(keys.inner().clone(), 0, keys.len())
 }
 
 trait UnsignedKey: arrow::datatypes::ArrowNativeType {
-    /// Number of possible keys of this type; `None` if a table of all possible keys would be large.
+    /// Number of possible keys of this type, if a table with one byte for each of them is small; otherwise
+    /// `None`.
     const ALL: Option<usize>;
 
     fn distance_from(self, other: Self) -> Self;
@@ -146,14 +147,14 @@ fn look_up_bits<K: UnsignedKey>(keys: &[K], table: &BooleanBuffer) -> BooleanBuf
     }
     let mut bytes: Vec<u8> = table.iter().map(u8::from).collect();
     if let Some(all) = K::ALL {
-        // A table of all possible keys needs no bounds check.
+        // Extend the table to all possible keys, so that its lookups need no bounds check.
         bytes.resize(all.max(bytes.len()), 0);
         return collect_bits(keys, |key| bytes[key.as_usize()]);
     }
     collect_bits(keys, |key| bytes.get(key.as_usize()).copied().unwrap_or(0))
 }
 
-/// Returns a bitmap of the results of `test`, which returns 0 or 1 for each key.
+/// Calls `test` for every key and packs the results, which are 0 or 1, into a bitmap.
 #[inline]
 fn collect_bits<K: Copy>(keys: &[K], test: impl Fn(K) -> u8) -> BooleanBuffer {
     let (chunks, rest) = keys.as_chunks::<64>();

@@ -25,7 +25,7 @@ fn exp_one(x: f64) -> f64 {
     const ROUND: f64 = 6_755_399_441_055_744.0;
     /// `ln 2` in two parts; the first has so few digits that its integer multiples are exact.
     const LN_2: (f64, f64) = (6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10);
-    // Outside this range the result is 0 or infinity.
+    // Limit the argument to -746 to 710, because the result is 0 below this range and infinity above it.
     let at = if x > 710.0 { 710.0 } else { x };
     let at = if at < -746.0 { -746.0 } else { at };
     let twos = (at * std::f64::consts::LOG2_E + ROUND) - ROUND;
@@ -43,8 +43,8 @@ fn exp_one(x: f64) -> f64 {
     sum = sum * r + 1.0 / 6.0;
     sum = sum * r + 0.5;
     sum = sum * r * r + r + 1.0;
-    // Scale in two steps, because 2 to the power of `twos` may overflow or underflow although the result
-    // does not.
+    // Multiply `sum` by 2 to the power of `twos` in two steps, because this power may overflow or underflow
+    // although the result does not.
     let half = (twos * 0.5 + ROUND) - ROUND;
     let found = sum * power_of_two(half) * power_of_two(twos - half);
     if x.is_nan() { x } else { found }

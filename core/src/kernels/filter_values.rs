@@ -75,7 +75,7 @@ fn filter_primitive<T: ArrowPrimitiveType<Native: Compress>>(
     reinterpret_values(&out, values.data_type())
 }
 
-/// Words with fewer set bits than this are processed bit by bit.
+/// If a word of the mask has fewer set bits than this, its selected values are copied one by one.
 const FEW: u32 = 16;
 
 fn dispatch_compress<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
@@ -89,13 +89,13 @@ fn dispatch_compress<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec
         }
         #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,bmi1,bmi2,lzcnt,popcnt")]
         unsafe fn compress_avx512<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
-            // SAFETY: the caller guarantees the features.
+            // SAFETY: the caller guarantees that the CPU supports the features enabled above.
             unsafe { compress_registers(flat, keep, count) }
         }
         #[target_feature(enable = "avx512vbmi2")]
         #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,bmi1,bmi2,lzcnt,popcnt")]
         unsafe fn compress_vbmi2<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
-            // SAFETY: the caller guarantees the features.
+            // SAFETY: the caller guarantees that the CPU supports the features enabled above.
             unsafe { compress_registers(flat, keep, count) }
         }
         if size_of::<V>() >= 4 && has_avx512() {
@@ -103,11 +103,11 @@ fn dispatch_compress<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec
             return unsafe { compress_avx512(flat, keep, count) };
         }
         if size_of::<V>() < 4 && has_vbmi2() {
-            // SAFETY: `has_vbmi2` checked the enabled features.
+            // SAFETY: `has_vbmi2` checked that the CPU supports the features that the function enables.
             return unsafe { compress_vbmi2(flat, keep, count) };
         }
         if has_avx2() {
-            // SAFETY: `has_avx2` checked the enabled features.
+            // SAFETY: `has_avx2` checked that the CPU supports the features that the function enables.
             return unsafe { compress_avx2(flat, keep, count) };
         }
     }
@@ -121,7 +121,8 @@ fn dispatch_compress<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn compress_registers<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
-    // A compressing store writes a full register, so also beyond the selected values.
+    // Reserve memory for [`WORD`] more values: a compressing store writes a full register, also beyond the
+    // selected values.
     let mut out: Vec<V> = allocate_values(count + WORD);
     let (whole, rest) = flat.as_chunks::<WORD>();
     let mut found = [0u32; BLOCK];
@@ -164,14 +165,15 @@ unsafe fn compress_registers<V: Compress>(flat: &[V], keep: &[u64], count: usize
 #[cfg(target_arch = "x86_64")]
 const FEW_MOVED: u32 = 6;
 
-/// Number of mask words scanned for set bits before values are read.
+/// Number of mask words per step. Each step first finds the nonzero words and then reads their values.
 const BLOCK: usize = 256;
 
-/// Prefetch distance in nonzero mask words. The hardware cannot predict the reads of a sparse mask.
+/// Number of nonzero mask words between the word whose values are copied and the word whose values are
+/// prefetched. The hardware cannot predict which values a sparse mask selects.
 const AHEAD: usize = 16;
 
-/// If the mask is sparse, prefetches the first selected value of the nonzero word that is [`AHEAD`]
-/// nonzero words after word `i`.
+/// If the mask is sparse, prefetches the first selected value of the nonzero mask word that is [`AHEAD`]
+/// nonzero words after nonzero word `i`. `found` has the indices of the nonzero words.
 #[inline(always)]
 fn prefetch_sparse<V>(flat: &[V], start: usize, keep: &[u64], found: &[u32], i: usize) {
     if found.len() < keep.len() / 2
@@ -209,7 +211,8 @@ fn compress_words<V: Copy + Default>(flat: &[V], keep: &[u64], count: usize) -> 
             } else if ones >= FEW {
                 let mut next = 0;
                 for i in 0..64 {
-                    // `next` never exceeds `i`, so it stays within the buffer.
+                    // `next` counts the selected values before value `i`, so it is less than 64; `& 63`
+                    // avoids a bounds check.
                     buffer[next & 63] = values[i];
                     next += usize::from(word >> i & 1 == 1);
                 }
@@ -225,7 +228,7 @@ fn compress_words<V: Copy + Default>(flat: &[V], keep: &[u64], count: usize) -> 
     out
 }
 
-/// Returns the indices of the nonzero words, without a branch.
+/// Writes the indices of the nonzero words to the start of `found` and returns them. The loop has no branch.
 #[inline(always)]
 fn find_nonzero_words<'a>(words: &[u64], found: &'a mut [u32; BLOCK]) -> &'a [u32] {
     let (mut next, mut at) = (0, 0u32);
@@ -250,7 +253,7 @@ fn compress_bits(bits: &BooleanBuffer, keep: &[u64], count: usize) -> BooleanBuf
             unsafe { compress_bitmap::<true>(bits, keep, count) }
         }
         if super::bits::has_avx2() {
-            // SAFETY: `has_avx2` checked the enabled features.
+            // SAFETY: `has_avx2` checked that the CPU supports the features that the function enables.
             let words = unsafe { compress_bits_bmi2(bits, keep, count) };
             return BooleanBuffer::new(Buffer::from_vec(words), 0, count);
         }
@@ -260,7 +263,8 @@ fn compress_bits(bits: &BooleanBuffer, keep: &[u64], count: usize) -> BooleanBuf
     BooleanBuffer::new(Buffer::from_vec(words), 0, count)
 }
 
-/// Extracts the bits of `bits` at the set positions of a mask, packed to the low end.
+/// Extracts the bits of `bits` at the positions of the set bits of `mask`, and packs them into the lowest
+/// bits.
 ///
 /// # Safety
 /// The CPU must support BMI2 if `WIDE` is set.
@@ -328,7 +332,7 @@ mod tests {
             3 => !i.is_multiple_of(3),
             _ => (i * 2_654_435_761) >> 7 & 1 == 1,
         };
-        // The last length has more words than one block.
+        // The last length has more mask words than `BLOCK`, so that the mask is processed in several steps.
         for n in [0usize, 1, 63, 64, 65, 640, 1000, 1279, 40_000] {
             for of in 0..5 {
                 let keep: Vec<bool> = (0..n + 3).map(|i| bit(i, of)).collect();
@@ -348,7 +352,7 @@ mod tests {
                 };
                 let slow = BooleanBuffer::new(Buffer::from_vec(slow), 0, expected.len());
                 assert_eq!(found, slow);
-                // Each width uses different instructions.
+                // Values of each width are compressed by different instructions.
                 fn moved<V: Compress + PartialEq + std::fmt::Debug + From<u8>>(
                     keep: &BooleanBuffer,
                 ) {

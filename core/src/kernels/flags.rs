@@ -63,7 +63,7 @@ fn collect_word<T: Copy, Q: Predicate<T>>(
     pack.pack_flags(&flags)
 }
 
-/// Packs bytes that are 0 or 1 into bits, the first byte lowest.
+/// Packs 64 bytes that are 0 or 1 into the bits of a word, the first byte into the lowest bit.
 pub(super) trait PackFlags: Copy {
     fn pack_flags(self, flags: &[u8; WORD]) -> u64;
 }

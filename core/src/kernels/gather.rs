@@ -143,8 +143,8 @@ pub fn filter_rows(array: &RaggedArray, keep: &BooleanArray) -> Result<RaggedArr
     gather_ranges(array, merge_ranges(ranges.map(|(start, end)| start..end)))
 }
 
-/// Builds an array from the levels of `outer` above axis `axis`, `level` as axis `axis`, and the elements
-/// `below`.
+/// Builds an array from three parts: the levels of `outer` above axis `axis`; `level`, which becomes axis
+/// `axis`; and `below`, whose rows become the elements of axis `axis`.
 pub(crate) fn with_axis(
     outer: &RaggedArray,
     rows: usize,
@@ -176,7 +176,8 @@ pub(crate) fn row_of_list(array: &RaggedArray, axis: usize, list: usize) -> usiz
     array.axes()[..axis - 1].iter().rev().fold(list, |at, level| level.layout().list_of(at))
 }
 
-/// Gathers the rows in `ranges`, which must be within the array and not adjacent.
+/// Returns the rows of `ranges`, one range after the other. The ranges must be within the array, and no
+/// range may begin at the end of the range before it.
 pub(super) fn gather_ranges(
     array: &RaggedArray,
     mut ranges: Vec<Range<usize>>,

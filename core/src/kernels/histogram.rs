@@ -13,7 +13,8 @@ use super::sort::{Order, argsort, make_equality};
 use crate::array::{Layout, RaggedArray};
 use crate::error::{Error, Result};
 
-/// Exclusive upper bound of the `UInt32` values that [`Histogram`] counts in an array.
+/// Exclusive upper bound of the `UInt32` values whose counts a [`Histogram`] keeps in an array with the
+/// values as indices.
 const TABLE_LIMIT: u32 = 1 << 20;
 
 /// Counts of values, accumulated over any number of arrays.
@@ -41,9 +42,10 @@ const TABLE_LIMIT: u32 = 1 << 20;
 pub struct Histogram {
     /// Type of the values; for dictionaries, the type of their values.
     values: DataType,
-    /// Counts of small integers, indexed by their bits.
+    /// Counts of small integers. The index of a count is the value, its bits read as an unsigned integer.
     table: Vec<u64>,
-    /// Other values and their counts; a value may occur in several parts.
+    /// Counts outside `table`: values and the count of each value. A value may occur in several pairs; its
+    /// counts add up.
     parts: Vec<(ArrayRef, UInt64Array)>,
     part_values: usize,
 }
@@ -192,7 +194,7 @@ impl Histogram {
         }
     }
 
-    /// Converts indices of the table to the values that they represent.
+    /// Converts indices of `table` to the values whose counts are at these indices.
     fn table_values(&self, indices: &[usize]) -> Result<ArrayRef> {
         let numbers = indices.iter().map(|i| u32::try_from(*i).unwrap_or(u32::MAX));
         let numbers: ArrayRef = Arc::new(UInt32Array::from_iter_values(numbers));
@@ -216,7 +218,7 @@ impl Histogram {
     fn push_part(&mut self, values: ArrayRef, counts: UInt64Array) -> Result<()> {
         self.part_values += values.len();
         self.parts.push((values, counts));
-        // Merging bounds the memory if the same values occur in many parts.
+        // Merge the counts of equal values, which bounds the memory if the same values occur in many parts.
         if self.parts.len() > 1 && self.part_values > 1 << 16 {
             let (values, counts) = merge_counts(&self.values, &self.parts)?;
             if values.len() * 2 <= self.part_values || self.parts.len() > 64 {
@@ -250,7 +252,8 @@ pub fn value_counts(values: &ArrayRef) -> Result<(ArrayRef, UInt64Array)> {
     counts.counts()
 }
 
-/// Counts values in two alternating tables, so that a repeated value does not wait for the update of one
+/// Adds the counts of integers to `table`, with the integers as indices. Many values without nulls are
+/// counted alternately in two tables, so that a repeated value does not wait for the last update of its
 /// counter.
 fn count_in_table<T>(table: &mut Vec<u64>, size: usize, values: &ArrayRef)
 where
@@ -293,7 +296,8 @@ where
     }
 }
 
-/// Returns the distinct values of all parts in ascending order, and the sums of their counts.
+/// Returns the distinct values of all `parts`, pairs of values and their counts, in ascending order, with
+/// the sum of the counts of each value.
 fn merge_counts(
     t: &DataType,
     parts: &[(ArrayRef, UInt64Array)],

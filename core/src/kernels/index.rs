@@ -398,9 +398,9 @@ pub fn new_axis(array: &RaggedArray, axis: usize) -> Result<RaggedArray> {
     RaggedArray::try_new(array.len(), axes, array.leaves().clone())
 }
 
-/// Indexes axis 1 by the first item, the next axis by the next item and so on, like NumPy's `x[:, ...]`. An
-/// integer selects one element of every list and drops the axis, a slice keeps the axis, an array or mask
-/// selects elements, `None` adds an axis of size 1. Axes without an item stay whole.
+/// Indexes axis 1 by the first [`Index`], the next axis by the next [`Index`] and so on, like NumPy's
+/// `x[:, ...]`. An integer selects one element of every list and drops the axis, a slice keeps the axis,
+/// an array or mask selects elements, `None` adds an axis of size 1. Axes without an [`Index`] stay whole.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -420,8 +420,8 @@ pub fn new_axis(array: &RaggedArray, axis: usize) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When there are more items than axes, an integer is out of range for a valid list, or an array or
-/// mask is combined with another one or with an integer, which NumPy would pair element by element
+/// When the index is for more axes than the array has, an integer is out of range for a valid list, or an
+/// array or mask is combined with another one or with an integer, which NumPy would pair element by element
 /// (apply them one after the other). Axes in messages are the axes of `array`.
 pub fn get(array: &RaggedArray, index: &[Index]) -> Result<RaggedArray> {
     let lists = array.ndim() - 1;
@@ -435,8 +435,8 @@ pub fn get(array: &RaggedArray, index: &[Index]) -> Result<RaggedArray> {
         ));
     }
     let mut out = array.clone();
-    // `axis` is the axis of `array` that the current item indexes; `now` is the corresponding axis of
-    // `out`, which dropped and new axes shift.
+    // `axis` is the axis of `array` that the current `Index` applies to. `now` is the corresponding axis of
+    // `out`; the two differ once an axis has been dropped or added.
     let (mut axis, mut now) = (1usize, 1usize);
     for item in &items {
         let at = i64::try_from(now).unwrap_or(i64::MAX);

@@ -24,7 +24,7 @@ macro_rules! among_primitives {
     };
 }
 
-/// Unsigned integers are looked up in a bitmap only if all values are below this limit.
+/// Unsigned leaves are looked up in a bitmap only if all values to search for are below this limit.
 const BITMAP_LIMIT: u32 = 1 << 20;
 
 /// Returns whether each leaf is one of the given values, a flat array (`IN` of SQL). The result
@@ -97,8 +97,8 @@ pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
     }
 }
 
-/// Whether integer leaves are searched for floats of 2^53 or more. Several integers convert to the same
-/// such float, and all of them match, as with `=`.
+/// Whether 64-bit integer leaves are searched for floats of 2^53 or more, so that leaves must be compared as
+/// floats. Several integers convert to the same such float, and all of them match, as with `=`.
 fn must_compare_as_floats(leaf: &DataType, values: &ArrayRef) -> Result<bool> {
     if !matches!(leaf, DataType::Int64 | DataType::UInt64)
         || !value_type(values.data_type()).is_floating()
@@ -199,8 +199,8 @@ impl SearchSet {
     }
 }
 
-/// Builds a bitmap with a set bit for each value; `None` if the largest value is too large for this number
-/// of leaves.
+/// Builds a bitmap in which bit `v` is set for each value `v`. Returns `None` if the largest value reaches
+/// [`BITMAP_LIMIT`], or if the bitmap would have more than about 64 bits per leaf.
 fn build_bitmap(values: &ArrayRef, leaves: usize) -> Result<Option<BooleanBuffer>> {
     let values = cast(values, &DataType::UInt32)?;
     let values = values.as_primitive::<UInt32Type>().values();
@@ -303,7 +303,8 @@ mod tests {
         assert_eq!(found(tokens(), Int64Array::from(vec![7, 8])), [YES, NO, NO]);
         assert_eq!(found(tokens(), Int64Array::from(vec![7, 1 << 20])), [YES, NO, YES]);
         assert_eq!(found(tokens(), Int64Array::from(vec![-1])), [NO, NO, NO]);
-        // For one leaf, a bitmap up to these large values would cost more than it saves.
+        // For one leaf, a bitmap up to these large values would cost more than it saves, so another search
+        // is used.
         for t in [DataType::UInt8, DataType::UInt16, DataType::UInt32] {
             let leaves = cast(&UInt8Array::from(vec![200]), &t).unwrap();
             let values = Int64Array::from(vec![200, 255, 60_000, 1 << 19]);

@@ -28,8 +28,8 @@ pub(super) fn merge_levels(outer: &ListAxis, inner: &ListAxis) -> Result<ListAxi
     ListAxis::try_new(layout, outer.nulls().cloned())
 }
 
-/// Returns the offsets of the outer lists into the elements of the inner lists. The offsets have 64 bits
-/// if those of `outer` or of `inner` have 64 bits.
+/// Merges two levels of lists: returns offsets with one list per outer list, which has the elements of all
+/// its inner lists. The offsets have 64 bits if those of `outer` or of `inner` have 64 bits.
 fn compose_offsets(outer: &Layout, inner: &Offsets) -> Result<Layout> {
     fn compose_offsets<O: OffsetSizeTrait>(outer: &Layout, inner: &[O]) -> Offsets {
         let base = inner[0];

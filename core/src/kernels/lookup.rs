@@ -1,4 +1,5 @@
-//! Lookups in a table by key. Bins of numbers, where the table has the cuts (bin edges) for each key.
+//! Finds the rows of a table by key. Assigns numbers to bins, if the table has a list of cuts (bin edges)
+//! for each key.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -406,7 +407,7 @@ mod tests {
             places(Arc::clone(&keys), Arc::new(dictionary.clone())),
             [Some(2), None, None, Some(2)]
         );
-        // The dictionary has more values than elements.
+        // The dictionary has more values than elements, so the elements are looked up instead of the values.
         assert_eq!(places(keys, Arc::new(dictionary.slice(0, 1))), [Some(2)]);
     }
 

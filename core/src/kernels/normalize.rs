@@ -177,7 +177,8 @@ fn sum_lanes(values: &[f64]) -> f64 {
 enum LeafGroups {
     /// Every list of the innermost axis is a group; its leaves are adjacent.
     Lists(Layout),
-    /// `order` has the leaf indices, ordered by group; `ends` has the end of each group in `order`.
+    /// The leaves of a group are not adjacent. `order` has the indices of all leaves, group after group;
+    /// `ends` has the end of each group in `order`.
     Slots { order: Vec<usize>, ends: Vec<usize> },
 }
 
@@ -187,8 +188,9 @@ impl LeafGroups {
         if axis == array.axes().len() {
             return Ok(Self::Lists(level.clone()));
         }
-        // Number of the stack (slot) to which each element of the current level belongs. Elements at the
-        // same index of lists in the same slot share a slot. In the end, leaves with the same slot form a
+        // For each element of the current level, the number of its slot. A slot is a set of elements that
+        // are stacked on each other: at first, the elements of one list; at each deeper level, the elements
+        // at the same index of lists in the same slot. At the innermost level, the leaves in one slot form a
         // group.
         let mut on: Vec<usize> = Vec::with_capacity(level.children());
         for list in 0..level.lists() {

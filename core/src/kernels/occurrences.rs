@@ -93,7 +93,7 @@ fn any_value_of_rows(array: &RaggedArray, values: &ArrayRef) -> Result<RaggedArr
     reduce(&isin(array, values)?, Reduction::Any, None)
 }
 
-/// The bits of the only integer, or the only dictionary key, to search for.
+/// The only value to search for, as bits: those of the integer itself, or for a dictionary those of its key.
 struct Needle {
     bits: u64,
 }
@@ -107,7 +107,8 @@ impl Needle {
             return Ok(None);
         }
         if let Some(dictionary) = leaves.as_any_dictionary_opt() {
-            // Finds the key of the value, if exactly one key has it.
+            // Find the dictionary key of the value. If several keys have this value, one key is not enough
+            // for the search.
             let found = RaggedArray::try_new(
                 dictionary.values().len(),
                 Vec::new(),
@@ -123,7 +124,7 @@ impl Needle {
         if !t.is_integer() {
             return Ok(None);
         }
-        // Null after the conversion if the type of the leaves cannot represent the value.
+        // The conversion gives null if the type of the leaves cannot represent the value.
         let options = arrow::compute::CastOptions { safe: true, ..Default::default() };
         if !values.data_type().is_integer() {
             return Ok(None);
@@ -161,7 +162,8 @@ fn first_value_bits(values: &ArrayRef) -> Result<u64> {
     })
 }
 
-/// Number of leaves compared before a branch on a match.
+/// Number of leaves that the search compares with the value before it branches on whether any of them is
+/// equal.
 const STEP: usize = 128;
 
 fn search_lists<T>(leaves: &ArrayRef, bits: u64, lists: &Layout) -> BooleanBuffer
@@ -178,7 +180,7 @@ where
         let mut at = range.start;
         for step in flat[range].chunks(STEP) {
             if step.iter().fold(false, |found, v| found | (*v == wanted)) {
-                // The match may be the value of a null slot.
+                // A null leaf also has a value in the buffer, so check that an equal leaf is valid.
                 let valid = |i: usize| nulls.is_none_or(|n| n.is_valid(at + i));
                 if step.iter().enumerate().any(|(i, v)| *v == wanted && valid(i)) {
                     return true;

@@ -32,11 +32,12 @@ impl Default for PadOptions {
     }
 }
 
-/// A run of elements on one axis of the result: input elements from index `source` on, or new elements.
+/// Adjacent elements on one axis of the result: copies of the input elements from index `source` on, or new
+/// elements if `source` is `None`.
 struct ElementRun {
     source: Option<usize>,
     len: usize,
-    /// Row that contains the elements; 0 if all rows have the same sizes.
+    /// Row of the array that contains the elements; 0 if the sizes to pad to are the same for all rows.
     row: usize,
 }
 
@@ -97,7 +98,8 @@ pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Resul
             || "give smaller sizes, take fewer rows at a time, or raise the limit".into(),
         )
     };
-    // Bytes of the offsets that were built for earlier levels.
+    // Size in bytes of the offsets that were built for outer levels. It counts towards the limit of the
+    // result.
     let mut made = 0u128;
     for (k, (level, size)) in array.axes().iter().zip(sizes).enumerate() {
         let lists = runs.iter().fold(0u128, |n, r| n.saturating_add(r.len as u128));
@@ -110,8 +112,8 @@ pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Resul
             Some(_) => count.total().saturating_mul(OFFSET as u128),
             None => estimate_leaf_bytes(array.leaves(), fill.as_ref(), &count),
         };
-        // Upper bound of the number of runs on the next level: each padded or truncated list adds at most
-        // two.
+        // Upper bound of the number of [`ElementRun`]s on the next level: each padded or truncated list adds
+        // at most two.
         let pieces = (runs.len() as u128).saturating_add(count.changed.saturating_mul(2));
         let working = lists
             .saturating_mul(size_of::<PaddedLength>() as u128)
@@ -132,7 +134,7 @@ struct PaddedLength {
 }
 
 impl PaddedLength {
-    /// Returns the number of new elements, which fits a `usize` because the total was checked.
+    /// Returns the number of new elements, which fits a `usize` because the size of the result was checked.
     fn new_elements(self) -> usize {
         usize::try_from(self.new).unwrap_or(usize::MAX)
     }

@@ -212,7 +212,8 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
             Some(size) if !first => Layout::Uniform { size, lists: parents },
             Some(size) => lists_like(layout, (0..lists).map(|l| if valid(l) { size } else { 0 }))?,
             None => {
-                // Each list of the input is split into this many lists, the product of the earlier sizes.
+                // Number of lists of this level that one list of the input is split into, the product of the
+                // sizes before this size.
                 let before: usize =
                     sizes[..i].iter().filter_map(|s| usize::try_from(*s).ok()).product();
                 let each = (0..lists).filter(|l| i == 0 || valid(*l));

@@ -210,7 +210,7 @@ fn accumulate_lists(
         return scan_lists::<_, UInt64Type, _>(leaves, lists, start, step, |acc| acc)
             .map_err(overflow);
     }
-    // The other types are signed integers, booleans and durations.
+    // The remaining types, signed integers, booleans and durations, are accumulated as 64-bit integers.
     let leaves = match leaves.data_type() {
         DataType::Duration(_) => reinterpret_values(leaves, &DataType::Int64)?,
         DataType::Boolean => cast(&cast(leaves, &DataType::Int8)?, &DataType::Int64)?,
@@ -235,8 +235,8 @@ fn scan_lists<T: ArrowPrimitiveType, O: ArrowPrimitiveType, A: Copy>(
     let nulls = leaves.nulls().filter(|n| n.null_count() > 0);
     let mut out: Vec<O::Native> = allocate_values(flat.len());
     let (mut from, mut failed) = (0, None);
-    // Results go to a local block first, because pushes to the vector update its length in memory and
-    // serialize the loop.
+    // Collect results in a local array first: each push to the vector updates its length in memory, so one
+    // push would wait for the one before it.
     let mut block = [O::Native::default(); 256];
     each_length(lists, |n| {
         let mut acc = start;

@@ -135,7 +135,8 @@ struct ScatterWrite<'a> {
 }
 
 impl ScatterWrite<'_> {
-    /// Calls `write` for every value, in order: with the index of the element to replace and of the value.
+    /// Calls `write` for every value, in order, with the index of the element to replace and the index of
+    /// the value.
     fn for_each(&self, mut write: impl FnMut(usize, usize)) -> Result<()> {
         let (from, to) = (self.from.layout(), self.to.layout());
         let refuse = self.duplicates == Duplicates::Refuse;

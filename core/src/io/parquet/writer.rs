@@ -77,8 +77,9 @@ impl ParquetTableWriter {
         for column in ArrowSchemaConverter::new().convert(schema)?.columns() {
             let narrow = column.converted_type() != ConvertedType::DATE;
             properties = match column.physical_type() {
-                // Measurements have few digits, so a dictionary of floats is usually smaller; otherwise the
-                // writer abandons it.
+                // Enable a dictionary for strings and floats. Measurements have few digits, so floats repeat
+                // and a dictionary is usually smaller; if it grows too large, the writer continues with
+                // plain values.
                 Type::BYTE_ARRAY | Type::FLOAT | Type::DOUBLE => {
                     properties.set_column_dictionary_enabled(column.path().clone(), true)
                 }
@@ -113,7 +114,8 @@ impl ParquetTableWriter {
         self.write_batch(&table.to_batch_as(&self.schema)?)
     }
 
-    /// Appends the rows of a batch with the schema. Its list columns may differ in their list lengths.
+    /// Appends the rows of a batch that has the schema of the file. The lists of one row may have different
+    /// lengths in different columns.
     ///
     /// # Errors
     /// If the schema differs, or the file cannot be written.
@@ -128,7 +130,7 @@ impl ParquetTableWriter {
                 self.flush()?;
                 continue;
             }
-            // A row that is too large gets a separate row group.
+            // If even one row exceeds the limit of a row group, it gets a row group of its own.
             let next = row + fits.max(1);
             self.writer.write(&batch.slice(row, next - row))?;
             self.leaves += ends[next - 1] - before;
@@ -142,7 +144,8 @@ impl ParquetTableWriter {
         Ok(())
     }
 
-    /// Casts tensor columns to the declared types of the file; values are shared.
+    /// Gives tensor columns the types that the schema of the file declares, which may differ in the
+    /// nullability of the elements. The values are not copied.
     fn declare_tensors(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         if batch.num_columns() != self.schema.fields().len() {
             // Return the batch unchanged: the Parquet writer returns an error for the wrong number of
@@ -188,10 +191,11 @@ impl ParquetTableWriter {
         self.rows
     }
 
-    /// Completes the file, syncs it to disk and renames it to its target.
+    /// Completes the file, syncs it to disk and renames it to its final path.
     ///
     /// # Errors
-    /// If the disk is full, or the target appeared in the meantime and may not be replaced.
+    /// If the disk is full, or another file with the final path appeared in the meantime and may not be
+    /// replaced.
     pub fn finish(self) -> Result<()> {
         self.writer.into_inner()?.commit()
     }
@@ -202,8 +206,8 @@ fn is_tensor(field: &Field) -> bool {
     name.is_some_and(|n| n == "arrow.fixed_shape_tensor")
 }
 
-/// Makes the elements of tensors nullable, because pyarrow reads other fixed-size lists in Parquet
-/// as plain lists.
+/// Declares the elements of tensor columns nullable. If the elements are not nullable, pyarrow reads a
+/// fixed-size list in a Parquet file as a list of variable length.
 fn with_nullable_tensors(schema: &SchemaRef) -> SchemaRef {
     let fields: Vec<FieldRef> = schema
         .fields()
@@ -230,8 +234,8 @@ fn leaf_ends(batch: &RecordBatch) -> Vec<usize> {
     out
 }
 
-/// Raises `most[i]` to the number of leaves of `array` in the rows up to and including row `i`. The
-/// elements of these rows are the first `ends[i]` elements of `array`.
+/// Raises `most[i]` to the number of leaves of `array` in the rows up to and including row `i`, unless it is
+/// larger already. The elements of these rows are the first `ends[i]` elements of `array`.
 fn count_leaves(array: &ArrayRef, ends: Vec<usize>, most: &mut [usize]) {
     match array.data_type() {
         DataType::List(_) => {

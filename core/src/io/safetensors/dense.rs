@@ -44,7 +44,8 @@ pub fn write<'a>(
     write_tensors(path, tensors, options)
 }
 
-/// Encodes tensors like [`write`](fn@write), without writing a file; `path` is used in messages.
+/// Encodes tensors like [`write`](fn@write), without writing a file; `path` only names the file in error
+/// messages.
 ///
 /// # Errors
 /// If two tensors have the same name.

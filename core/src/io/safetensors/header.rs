@@ -19,7 +19,8 @@ pub(super) const MAX_RANK: usize = 32;
 /// Largest file accepted, in bytes.
 pub(super) const MAX_FILE_BYTES: u64 = 1 << 47;
 
-/// Length in bytes of the prefix, which holds the length of the JSON, little-endian.
+/// Length in bytes of the first part of a file, a little-endian integer. It is the length of the JSON that
+/// follows.
 pub(super) const PREFIX_BYTES: u64 = 8;
 
 /// Name, type, shape and byte range of a tensor in a file. All numbers have been checked.
@@ -272,7 +273,7 @@ pub(super) fn tensor_size(dtype: Dtype, shape: &[usize]) -> Option<(usize, u64)>
     bits.is_multiple_of(8).then(|| (elements, bits.div_euclid(8)))
 }
 
-/// The parsed JSON, names in file order.
+/// The parsed JSON of a header, before checks. The tensors are in the order of the JSON.
 #[derive(Default)]
 struct RawHeader {
     metadata: BTreeMap<String, String>,

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 
 pub(crate) type Part = (u64, Bytes);
 
-/// Options for reading objects.
+/// Options for reading files from an object store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectOptions {
     /// Gives every axis 64-bit offsets; see [`ReadOptions::large_lists`](crate::io::nrt::ReadOptions).
@@ -27,10 +27,11 @@ pub struct ObjectOptions {
     /// Size in bytes of the first request. It fetches a small object completely, and of a larger
     /// object the header, or at least its length.
     pub head: u64,
-    /// Ranges at most this many bytes apart are fetched with one request. A request takes tens of
-    /// milliseconds in the cloud, usually more than the bytes between two ranges.
+    /// Ranges at most this many bytes apart are fetched with one request, together with the bytes between
+    /// them. A request takes tens of milliseconds in the cloud, usually more than the transfer of these
+    /// bytes.
     pub gap: u64,
-    /// Maximum number of bytes per request; longer ranges are split.
+    /// Maximum number of bytes per request; longer ranges are fetched with several requests.
     pub largest: u64,
     /// Maximum number of concurrent requests.
     pub parallel: usize,
@@ -44,7 +45,7 @@ impl Default for ObjectOptions {
     }
 }
 
-/// One version of an object, with counters of requests and bytes.
+/// One version of a file in an object store, with counters of the requests and of the bytes read.
 #[derive(Debug)]
 pub(crate) struct Object {
     store: Arc<dyn ObjectStore>,
@@ -109,8 +110,8 @@ impl Object {
         }
     }
 
-    /// Whether the object is in this store and has this ETag. If the object or the caller has no (strong)
-    /// ETag, only the stores are compared.
+    /// Whether this object was read from `store` and has the ETag `e_tag`. If this object has no ETag, or
+    /// `e_tag` is missing or weak, only the stores are compared.
     #[cfg(feature = "sql")]
     pub(crate) fn is_of(&self, store: &Arc<dyn ObjectStore>, e_tag: Option<&str>) -> bool {
         let known = self.e_tag.as_deref().zip(e_tag.filter(|tag| !tag.starts_with("W/")));
@@ -225,7 +226,8 @@ impl Object {
         Ok((range.start, self.checked_bytes(range, answer).await?))
     }
 
-    /// Returns the bytes of a response after a check that they are the requested ones.
+    /// Returns the bytes of the response `answer`. Returns an error if the size of the object has changed,
+    /// or if the bytes are not those of `range`.
     async fn checked_bytes(&self, range: Range<u64>, answer: GetResult) -> Result<Bytes> {
         if answer.meta.size != self.len {
             return Err(Error::file(

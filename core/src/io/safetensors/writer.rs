@@ -15,7 +15,7 @@ use super::header::{
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 
-/// Bytes of a tensor that are buffered before they are written to its spool file.
+/// Number of bytes of a tensor that are buffered in memory before they are appended to its temporary file.
 const SPOOL_BUFFER: usize = 1 << 20;
 
 /// Options for writing a file.
@@ -23,7 +23,7 @@ const SPOOL_BUFFER: usize = 1 << 20;
 pub struct SaveOptions {
     /// Whether to replace an existing file, which is otherwise an error.
     pub overwrite: bool,
-    /// Strings for `__metadata__`, which is omitted if there are none.
+    /// Strings for the entry `__metadata__` of the header; the entry is omitted if there are no strings.
     pub metadata: BTreeMap<String, String>,
 }
 
@@ -56,7 +56,7 @@ pub struct SafetensorsWriter {
     out: AtomicFile,
     metadata: BTreeMap<String, String>,
     spools: Vec<Spool>,
-    /// Whether a write failed, so that the file cannot be finished.
+    /// Whether a write failed; [`finish`](Self::finish) then returns an error.
     failed: bool,
 }
 
@@ -74,10 +74,12 @@ impl SafetensorsWriter {
         })
     }
 
-    /// Adds a tensor without rows; `row_shape` is the shape of one row, empty for flat values.
+    /// Adds a tensor that has no rows yet. `row_shape` is the shape of one row; it is empty for a tensor
+    /// with one dimension.
     ///
     /// # Errors
-    /// If the name is in use or reserved, or a row does not have a size in whole bytes.
+    /// If another tensor has the name, the name is `__metadata__`, or a row does not have a size in whole
+    /// bytes.
     pub fn add(
         &mut self,
         name: impl Into<String>,
@@ -143,11 +145,11 @@ impl SafetensorsWriter {
         self.out.target()
     }
 
-    /// Concatenates the tensors, syncs the file to disk and renames it to its target.
+    /// Writes the header and all tensors to the file, syncs it to disk and renames it to its final path.
     ///
     /// # Errors
-    /// If an earlier write failed, a tensor does not end with a whole row, the disk is full, or the
-    /// target appeared in the meantime and may not be replaced. No file is left behind.
+    /// If an earlier write failed, a tensor does not end with a whole row, the disk is full, or another file
+    /// with the final path appeared in the meantime and may not be replaced. No file is left behind.
     pub fn finish(self) -> Result<()> {
         let Self { mut out, metadata, mut spools, failed } = self;
         let path = out.target().to_path_buf();
@@ -184,7 +186,7 @@ struct Spool {
     dtype: Dtype,
     row_shape: Vec<usize>,
     row_bytes: u64,
-    /// Bytes not yet written to the spool file.
+    /// Bytes of the tensor that are not yet written to its temporary file.
     buffer: Vec<u8>,
     file: Option<File>,
     len: u64,
@@ -254,8 +256,8 @@ impl Spool {
     }
 }
 
-/// Creates an unnamed file on the target's disk, because the system's temporary folder may be small
-/// or in memory.
+/// Creates an unnamed temporary file in the folder of `target`, because the system's temporary folder may be
+/// small or in memory.
 fn create_spool_file(target: &Path) -> Result<File> {
     let folder = match target.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
@@ -374,7 +376,8 @@ impl Encoded<'_> {
     }
 }
 
-/// Encodes tensors like [`write_tensors`], without writing a file; `path` is used in messages.
+/// Encodes tensors like [`write_tensors`], without writing a file; `path` only names the file in error
+/// messages.
 ///
 /// # Errors
 /// See [`write_tensors`], except for errors of writing.
@@ -421,7 +424,8 @@ fn check_name(path: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Orders tensors by descending size of the type, so that all data is aligned, then by name.
+/// Orders tensors by descending size of the element type, so that the data of every tensor is aligned, then
+/// by name.
 fn compare_tensors(a: (Dtype, &str), b: (Dtype, &str)) -> std::cmp::Ordering {
     b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1))
 }

@@ -58,7 +58,8 @@ macro_rules! floats {
 }
 floats!(f32 => i32, f64 => i64);
 
-/// Compares operands of the same numeric or time type; `None` for other types and a null scalar.
+/// Compares two operands of the same numeric or time type. Returns `None` for other types, and if an operand
+/// is a null scalar.
 pub(super) fn compare_sides(
     op: Op,
     left: &SideValues,
@@ -107,7 +108,7 @@ impl<'a, N: Comparable + ArrowNativeType> WordOperand<'a, N> {
         }
     }
 
-    /// Returns the [`WORD`] values from index `at` on; slots past the end are unspecified.
+    /// Returns the [`WORD`] values from index `at` on; values past the end of the operand are unspecified.
     #[inline(always)]
     fn padded_word(&self, at: usize) -> [N; WORD] {
         match self {

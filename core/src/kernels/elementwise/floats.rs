@@ -20,8 +20,8 @@ trait ArithmeticFloat:
 impl ArithmeticFloat for f32 {}
 impl ArithmeticFloat for f64 {}
 
-/// Calls `$call` with a closure that computes the operation, if it is `+`, `-`, `*` or `/`; evaluates to
-/// `None` for other operations.
+/// Calls the function `$call` with a closure that computes the operation `$op`, if it is `+`, `-`, `*` or
+/// `/`; evaluates to `None` for other operations.
 macro_rules! with_function {
     ($op:expr, $call:ident($($argument:expr),*)) => {
         match $op {
@@ -34,7 +34,8 @@ macro_rules! with_function {
     };
 }
 
-/// Computes `left op right` for operands of the same type; `None` for cases that Arrow computes.
+/// Computes `left op right` for operands of the same float type. Returns `None` for other types and
+/// operations, which are left to Arrow.
 pub(super) fn compute_floats(op: Op, left: &SideValues, right: &SideValues) -> Option<ArrayRef> {
     fn compute_typed<T: ArrowPrimitiveType<Native: ArithmeticFloat>>(
         op: Op,
@@ -148,7 +149,8 @@ fn compute_in_place<T: ArrowPrimitiveType<Native: ArithmeticFloat>>(
     let Some(one) = one else { return binary(op, Operand::Array(&left), right) };
     let (rows, axes, leaves) = left.into_parts();
     let own = leaves.as_primitive::<T>().clone();
-    // Drop the other reference, so that the buffer may be unique.
+    // Drop the other reference to the buffer of `own`: the values can be overwritten only if `own` is the
+    // sole owner.
     drop(leaves);
     let found = with_function!(op, compute_owned(own, one));
     let leaves = found.ok_or_else(|| {

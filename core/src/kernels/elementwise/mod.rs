@@ -315,7 +315,7 @@ fn apply_op(op: Op, left: &SideValues, right: &SideValues, len: usize) -> Result
         (left, right)
     };
     if compares {
-        // Evaluates a comparison once per value of a dictionary.
+        // Evaluates a comparison once per value of a dictionary instead of once per leaf.
         let through = |leaves: &ArrayRef, compare: &dyn Fn(&SideValues) -> Result<ArrayRef>| {
             let answers = over_values(leaves, |v| {
                 Ok(compare(&SideValues::Each(v.clone()))?.as_boolean().clone())

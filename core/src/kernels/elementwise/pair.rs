@@ -47,9 +47,9 @@ pub(crate) fn pair_dims(left: &RaggedArray, right: &RaggedArray) -> Result<Pair>
 
 #[derive(Clone, Copy, PartialEq)]
 enum Repeat {
-    /// A list is repeated if it has one element.
+    /// The element of any list that has only one element is repeated.
     Lists,
-    /// Lists are repeated if all lists of the axis have one element.
+    /// The elements of lists are repeated only if all lists of the axis have one element.
     Axes,
 }
 
@@ -81,8 +81,8 @@ fn broadcast_pair(left: &RaggedArray, right: &RaggedArray, repeat: Repeat) -> Re
     Ok(Pair { shape, left: a, right: b })
 }
 
-/// An operand during broadcasting. `at` maps each element of the current level of the result to an element
-/// of `array`; `None` is the identity.
+/// One of the two operands while the result is built level by level. For each element of the current level
+/// of the result, `at` has the index of its element in `array`; `None` means that the two indices are equal.
 struct SideElements<'a> {
     array: &'a RaggedArray,
     at: Option<Vec<u64>>,
@@ -101,7 +101,7 @@ impl SideElements<'_> {
         }
     }
 
-    /// Stores the indices, unless they are the identity.
+    /// Stores the indices `at`, or `None` if they are 0, 1, 2, .. without a gap up to `len`.
     fn set_positions(&mut self, at: Vec<u64>, len: usize) {
         let same = at.len() == len && at.iter().enumerate().all(|(i, p)| *p == i as u64);
         self.at = (!same).then_some(at);
@@ -199,7 +199,7 @@ fn combine_level(
     a.set_positions(next_a, x.layout().children());
     b.set_positions(next_b, y.layout().children());
     let nulls = valid.contains(&false).then(|| NullBuffer::from(valid));
-    // The result shares the lists of an operand that repeats none.
+    // If no element of an operand is repeated, the result shares the offsets of this operand.
     let layout = match (&a.at, &b.at) {
         (None, _) if still.0 => x.layout().clone(),
         (_, None) if still.1 => y.layout().clone(),
@@ -208,7 +208,8 @@ fn combine_level(
     ListAxis::try_new(layout, nulls)
 }
 
-/// Adds a level that only `deep` has: each element of `flat` is repeated for all elements of its list.
+/// Adds a level of lists that only the operand `deep` has. Each element of the operand `flat` is repeated
+/// for all elements of the list of `deep` that it is paired with.
 fn add_level(
     len: usize,
     (deep, level): (&mut SideElements<'_>, &ListAxis),

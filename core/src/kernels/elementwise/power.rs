@@ -44,7 +44,8 @@ pub(super) fn raise_to_power(
     )
 }
 
-/// Handles powers that are negative, or too large for any base but 0, 1 and -1.
+/// Raises an integer to a power that is negative, which is an error, or too large for any base but 0, 1 and
+/// -1.
 fn raise_to_huge<T: ArrowNativeTypeOp>(base: T, power: T) -> std::result::Result<T, ArrowError> {
     if power.is_lt(T::ZERO) {
         return Err(ArrowError::InvalidArgumentError(

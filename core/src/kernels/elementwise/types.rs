@@ -85,7 +85,8 @@ impl Types {
             if op == Op::Pow && !numbers && !(a.is_null() || b.is_null()) {
                 return Err(incompatible());
             }
-            // Minimum and maximum of types other than numbers only need comparable types.
+            // Minimum and maximum of strings and times only compare their operands, so choose the types as
+            // for `<`.
             let op = if chooses && !numbers { Op::Lt } else { op };
             let (x, y) = match (left, right) {
                 (OperandType::Leaves(a), OperandType::Literal(v)) => {
@@ -172,7 +173,8 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
     let both = |t: DataType| Some((t.clone(), t));
     let intervals = [a, b].map(|t| matches!(value_type(t), DataType::Interval(_)));
     if op.is_comparison() && intervals == [true, true] {
-        // Arrow compares intervals field by field, so that 1 day is more than 36 hours.
+        // Arrow compares intervals field by field, so that 1 day is more than 36 hours. Compare them as
+        // numbers of nanoseconds.
         return both(INTERVAL_NANOSECONDS);
     }
     if op.is_comparison() && a == b && !a.is_nested() {
@@ -211,7 +213,7 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
         let is_number_or_null = |t: &DataType| t.is_decimal() || t.is_numeric() || t.is_null();
         return match (a, b) {
             _ if a == b => both(a.clone()),
-            // Arrow aligns the scales of decimals.
+            // Arrow aligns the scales of decimals of the same width in arithmetic, so they need no cast.
             (Decimal32(..), Decimal32(..))
             | (Decimal64(..), Decimal64(..))
             | (Decimal128(..), Decimal128(..))
@@ -245,7 +247,8 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
     if op.is_comparison()
         && matches!((a, b), (DataType::UInt64, b) | (b, DataType::UInt64) if b.is_signed_integer())
     {
-        // No integer type holds both, and distinct integers beyond 2^53 are equal as floats.
+        // No integer type holds the values of both types, and as floats distinct integers beyond 2^53 would
+        // be equal.
         return both(EXACT_INTEGERS);
     }
     let common = promote_types(a, b)?;
@@ -295,7 +298,7 @@ fn combine_with_literal(
         }
     }
     if values.is_string() && given.is_string() && op.is_comparison() {
-        // Arrow compares a dictionary by its values, without decoding it.
+        // Arrow compares a dictionary by its values, without decoding it. Only the literal is cast.
         return Ok(Some((leaf.clone(), values.clone())));
     }
     if is_time(values) && is_time(given) && op.is_comparison() && values != given {

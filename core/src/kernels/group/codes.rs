@@ -59,7 +59,7 @@ pub(in crate::kernels) fn rank_values(values: &ArrayRef) -> Result<(UInt32Array,
 /// is greater than any value.
 fn number_structs(structs: &StructArray) -> Result<UInt64Array> {
     let mut numbers = vec![0u64; structs.len()];
-    // Exclusive upper bound of `numbers`.
+    // All elements of `numbers` are less than this limit.
     let mut limit = 1u64;
     for field in structs.columns() {
         let (ranks, different) = rank_values(&comparable_keys(field)?)?;

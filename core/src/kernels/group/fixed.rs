@@ -87,7 +87,8 @@ pub fn group_on(
         let (groups, needles) = (groups.range(list), list_of_keys.layout().range(list));
         lengths.push(needles.len());
         for needle in needles {
-            // Null sorts last, so a null key is in the last group.
+            // The groups of a list are in ascending order of their keys, null last, so the elements with a
+            // null key form the last group.
             let last_null = || {
                 let last = groups.clone().next_back()?;
                 found_nulls.as_ref().is_some_and(|n| n.is_null(last)).then_some(last)
@@ -119,7 +120,8 @@ pub fn group_on(
     stack_levels(&array, axis, groups, members, below)
 }
 
-/// Repeats each list of wanted keys for all lists of keys below it.
+/// Returns one list of wanted keys per list of keys. If `wanted` has fewer levels than `keys`, each of its
+/// lists is repeated for all lists of keys below it.
 fn spread_lists(wanted: &RaggedArray, keys: &RaggedArray) -> Result<RaggedArray> {
     let (given, axis) = (wanted.axes().len(), keys.axes().len());
     if given == axis {

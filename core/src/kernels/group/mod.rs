@@ -94,8 +94,9 @@ fn check_levels(array: &RaggedArray, keys: &RaggedArray) -> Result<usize> {
     Ok(axis)
 }
 
-/// Builds an array from the levels of `outer` above axis `axis`, the levels `groups` and `members`, and the
-/// elements `below`.
+/// Builds an array from four parts: the levels of `outer` above axis `axis`; the level `groups`, whose
+/// elements are the groups; the level `members`, with one list of elements per group; and `below`, whose
+/// rows become these elements.
 fn stack_levels(
     outer: &RaggedArray,
     axis: usize,

@@ -17,7 +17,7 @@ pub(super) fn reduce_any_all(leaves: &ArrayRef, task: &ReduceTask) -> Result<Arr
     let flags = to_booleans(leaves)?;
     let any = task.how == Reduction::Any;
     let LeafGroups::Lists(level) = &task.groups else { return reduce_stacked(&flags, task, any) };
-    // For `all`, a list is false if it has a false leaf.
+    // For `all`, search for false leaves: a list with a false leaf is false. The result is negated below.
     let found = if any { true_bits(&flags) } else { false_bits(&flags) };
     let rank = Rank::new(&found);
     let bits = match rank.total() {
@@ -62,7 +62,7 @@ fn to_booleans(leaves: &ArrayRef) -> Result<BooleanArray> {
     let zeros = cmp::eq(leaves, &Scalar::new(zero.clone()))?;
     let mut zeros = zeros;
     if leaves.data_type().is_floating() {
-        // Arrow's comparison distinguishes the two zeros of floats.
+        // Arrow's comparison distinguishes 0.0 and -0.0, so compare the leaves with -0.0, too.
         let minus = arrow::compute::kernels::numeric::neg(&zero)?;
         zeros = arrow::compute::or(&zeros, &cmp::eq(leaves, &Scalar::new(minus))?)?;
     }

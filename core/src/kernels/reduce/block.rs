@@ -4,7 +4,7 @@
 //! register is masked by the validity bits of its values: a list of any length is folded without an
 //! inner loop, whose end would be mispredicted.
 
-// Targets other than x86-64 use only the names.
+// On targets other than x86-64, other modules name the types below but never call their functions.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 
 use super::fold::Fold;
@@ -14,9 +14,9 @@ use crate::kernels::bits::Avx512;
 /// Number of values in a block: one per bit of a `u64` mask.
 pub(super) const BLOCK: usize = 64;
 
-/// Accumulators of 64 values, one per lane.
+/// Accumulators of [`BLOCK`] values in SIMD registers, one value per lane.
 pub(super) trait Block<F: Fold>: Copy {
-    /// Whether this block is implemented; if not, its functions are never called.
+    /// Whether the functions of this type are implemented; if not, they are never called.
     const AVAILABLE: bool;
     /// Accumulators of a block, folded down to one register.
     type Part: Copy;
@@ -34,7 +34,8 @@ pub(super) trait Block<F: Fold>: Copy {
     fn to_lanes(self) -> [F::Acc; BLOCK];
 }
 
-/// Placeholder for folds and targets without an implementation of [`Block`].
+/// The [`Block`] of folds and targets for which there is no code with AVX-512. Its functions are never
+/// called.
 #[derive(Clone, Copy)]
 pub(super) struct Absent;
 

@@ -9,7 +9,8 @@ pub(super) struct Blocks<'a, F: Fold, T: Validity> {
     pub(super) token: Avx512,
     flat: &'a [F::In],
     validity: T,
-    /// Exclusive upper bound of the indices from which a full block and its validity bits can be read.
+    /// Exclusive upper bound of the leaf indices from which [`BLOCK`] leaves and their validity bits can be
+    /// read.
     whole: usize,
 }
 

@@ -61,7 +61,8 @@ fn count_distinct(lists: &GroupLists) -> Result<Vec<i64>> {
     })
 }
 
-/// Counts small integers, with a table of the last list in which each value occurred.
+/// Counts the distinct values of each list of small integers. A table has, for each value, the last list in
+/// which the value occurred.
 fn count_by_table<T>(leaves: &ArrayRef, lists: &GroupLists) -> Vec<i64>
 where
     T: ArrowPrimitiveType<Native: Into<usize>>,
@@ -79,7 +80,8 @@ where
     })
 }
 
-/// Counts other numbers by sorting each list. All NaN count as one value, and so do both zeros.
+/// Counts the distinct values of each list of other numbers by sorting the list. All NaN count as one value,
+/// and so do both zeros.
 fn count_by_sorting<T: ArrowPrimitiveType>(leaves: &ArrayRef, lists: &GroupLists) -> Vec<i64> {
     let flat = leaves.as_primitive::<T>().values();
     let mut scratch: Vec<T::Native> = Vec::new();
@@ -90,7 +92,7 @@ fn count_by_sorting<T: ArrowPrimitiveType>(leaves: &ArrayRef, lists: &GroupLists
         scratch.sort_unstable_by(|a, b| a.compare(*b));
         let nan = |v: T::Native| v.partial_cmp(&v).is_none();
         let differ = |w: &[T::Native]| w[0].is_ne(w[1]) && !(nan(w[0]) && nan(w[1]));
-        // NaN with different signs sort to both ends of `scratch`.
+        // NaN with different signs sort to both ends of `scratch`; `changes` then counts NaN twice.
         let ends = match (scratch.first(), scratch.last()) {
             (Some(a), Some(b)) => nan(*a) && nan(*b) && scratch.iter().any(|v| !nan(*v)),
             _ => false,
@@ -104,7 +106,8 @@ fn count_by_sorting<T: ArrowPrimitiveType>(leaves: &ArrayRef, lists: &GroupLists
 /// Returns an integer for each string or dictionary entry; equal values get equal integers.
 fn number_values(leaves: &ArrayRef) -> Result<ArrayRef> {
     if let Some(dictionary) = leaves.as_any_dictionary_opt() {
-        // Keys cannot be counted directly, because dictionary values may repeat or be null.
+        // Distinct keys cannot be counted directly, because several keys may have equal values or refer to
+        // null.
         let values = number_strings(dictionary.values())?;
         return Ok(arrow::compute::take(&values, dictionary.keys(), None)?);
     }

@@ -22,10 +22,10 @@ use crate::error::{Error, Result};
 pub use real::Whole;
 pub use sums::{ExactSums, Terms};
 
-/// Number types whose sums are exact.
+/// How leaves are added exactly: as floats, or as signed or unsigned integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exact {
-    /// 64-bit floats.
+    /// Floats of any width, added as 64-bit floats.
     Float,
     /// Signed integers, booleans and durations, added as 64-bit integers.
     Signed,
@@ -34,7 +34,7 @@ pub enum Exact {
 }
 
 impl Exact {
-    /// Returns the kind of sums for leaves of type `leaf`.
+    /// Returns how leaves of type `leaf` are added.
     pub fn of(leaf: &DataType) -> Self {
         match leaf {
             t if t.is_floating() => Self::Float,
@@ -43,7 +43,7 @@ impl Exact {
         }
     }
 
-    /// Returns the data type of the words of a sum.
+    /// Returns the data type of a serialized sum, a list of 64-bit words.
     pub fn words() -> DataType {
         DataType::new_list(DataType::Int64, true)
     }
@@ -58,7 +58,8 @@ impl Exact {
         sums
     }
 
-    /// Converts every leaf to a sum of one word, in one more level of lists. A null leaf becomes 0.
+    /// Converts every leaf to a serialized sum of this leaf alone, a list of one word. A null leaf becomes
+    /// 0.
     pub fn begin(self, array: &RaggedArray) -> Result<RaggedArray> {
         let leaves = array.leaves();
         let words: Vec<i64> = match self {
@@ -144,8 +145,8 @@ impl Exact {
         means.with_leaves(Arc::new(Float64Array::try_new(leaves, Some(known))?))
     }
 
-    /// Converts the words of every sum to a number with `number`, which returns `Ok` with a float or,
-    /// without an error, `Err` with an integer.
+    /// Reads every sum from its words and converts it with `number`. `number` returns `Ok` for a float
+    /// result and `Err` for an integer result, which is not an error.
     fn read_sums(
         self,
         sums: &RaggedArray,
@@ -279,7 +280,7 @@ mod tests {
             let whole: i128 = values.iter().map(|v| i128::from(*v)).sum();
             let found = read(Exact::Signed, &words(Exact::Signed, &values)).integer(0);
             assert_eq!(found, whole);
-            // Each value is exact as a float, and the sum is rounded once.
+            // Without its lowest 12 bits, each value is exact as a float, so only the sum is rounded.
             let floats: Vec<f64> = values.iter().map(|v| (*v >> 12) as f64).collect();
             let exact: i128 = values.iter().map(|v| i128::from(*v >> 12)).sum();
             assert_eq!(sum(&floats), exact as f64, "{values:?}");

@@ -63,8 +63,8 @@ pub fn reduce_where(
         keep = repeat_values(&flags, below.layout())?.as_boolean().values().clone();
     }
     if how == Reduction::Size {
-        // The size counts null leaves, too, if the mask selects them, so sum the mask instead of the
-        // leaves.
+        // The size also counts null leaves that the mask selects, but not the leaves that it excludes. Sum
+        // the mask instead of counting leaves.
         let ones = array.with_leaves(Arc::new(BooleanArray::new(keep, None)))?;
         return reduce(&ones, Reduction::Sum, axis);
     }

@@ -355,7 +355,7 @@ impl ReduceTask {
 struct ReduceTarget<'a> {
     array: Cow<'a, RaggedArray>,
     axes: Vec<ListAxis>,
-    /// Whether a level was added around the rows, to reduce axis 0.
+    /// Whether all rows were wrapped in one list, so that axis 0 can be reduced like an axis of lists.
     wrapped: bool,
     task: ReduceTask,
 }
@@ -414,7 +414,8 @@ impl<'a> ReduceTarget<'a> {
     }
 
     fn finish(self, axes: Vec<ListAxis>, values: ArrayRef) -> Result<RaggedArray> {
-        // Drops the added level: elements of axis 1 become rows, but a scalar result stays one row.
+        // Drop the list that was added around the rows: elements of axis 1 become rows, but a scalar result
+        // stays one row.
         let rows_below = self.wrapped && !self.axes.is_empty();
         let found = RaggedArray::try_new(self.array.len(), axes, values)?;
         if rows_below { found.inner(1) } else { Ok(found) }
@@ -436,7 +437,7 @@ pub(in crate::kernels) fn group_along_axis(array: &RaggedArray, axis: i64) -> Re
     })
 }
 
-/// Whether the reduction decodes dictionaries first.
+/// Whether a dictionary is decoded to its values before this reduction.
 fn reduces_dictionary_values(how: Reduction) -> bool {
     use Reduction::{Count, First, Last, Nunique, Size};
     !matches!(how, Count | First | Last | Nunique | Size)

@@ -41,8 +41,8 @@ fn choose_by_value<T: ArrowPrimitiveType>(leaves: &ArrayRef, lists: &GroupLists)
     choose_most_frequent(lists, rank_valid(leaves).as_ref(), |i| flat[i], |a, b| a.compare(b))
 }
 
-/// Chooses the smallest of the most frequent values of each list: sorts its valid leaves by `key`
-/// and takes the first leaf of the longest run of equal keys.
+/// Chooses a leaf with the most frequent value of each list, and of several such values the smallest. `key`
+/// returns the value of a leaf. The valid leaves are sorted by this value, so equal leaves are adjacent.
 fn choose_most_frequent<K: Copy>(
     lists: &GroupLists,
     valid: Option<&Rank>,

@@ -95,7 +95,7 @@ fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
     ) -> Result<ArrayRef> {
         let valid = rank_valid(leaves);
         let flat = leaves.as_primitive::<T>().values();
-        // A group without a valid leaf gives a null, whose value slot holds 0.
+        // The result of a group without a valid leaf is null, and the value stored for the null is 0.
         let (found, nulls) = match (&task.groups, &valid) {
             // Each result of stacked lists has one leaf or more, so without null leaves no result is null.
             (LeafGroups::Stacked(stacked), None) => {

@@ -29,7 +29,7 @@ use crate::with_offsets;
 /// Lists of the innermost axis, and the slot of each leaf: the element of the result that the leaf belongs
 /// to. The leaves of a slot keep their order.
 pub(in crate::kernels) struct StackedLists {
-    /// The reduced axis and all axes below it. The lists of leaves are the lists of the last one.
+    /// The reduced axis and all axes below it. The lists of leaves are the lists of the last axis.
     levels: Vec<ListAxis>,
     /// Slot (element of the result) of the first leaf of each list. `None` if each element of the reduced axis
     /// is one list of leaves: all lists of a reduced list then start at the same slot, known from `slots`.
@@ -179,7 +179,8 @@ impl StackedLists {
         }
     }
 
-    /// Returns the lists as [`Runs`]; `None` if lists that start at the same slot are not adjacent.
+    /// Divides the stacked lists into [`Runs`]; `None` if lists that start at the same slot (element of the
+    /// result) are not adjacent.
     fn plan_runs(&self) -> Result<Option<Runs>> {
         let ends = match (&self.starts, &self.levels[..]) {
             (Some(starts), _) if !starts.is_sorted() => return Ok(None),
@@ -203,7 +204,8 @@ impl StackedLists {
         Ok(Some(Runs { offsets: self.inner().to_offsets()?, ends }))
     }
 
-    /// Folds the leaves of every slot, with 256-bit registers if the CPU supports them.
+    /// Folds the leaves of every slot (element of the result), with 256-bit registers if the CPU supports
+    /// them.
     fn fold_stacked<F: Fold>(&self, flat: &[F::In], valid: Option<&Rank>) -> Vec<F::Acc> {
         let mut states = vec![F::START; self.len() + LANES];
         self.dispatch_stacked::<F>(flat, valid, &mut states);
@@ -248,8 +250,8 @@ impl StackedLists {
             }
             return counts;
         }
-        // Counts each list only at the slot of its last leaf. The running sum from the end, below, then adds
-        // the list to the slots of its other leaves.
+        // Counts each list only at the element of the result that its last leaf belongs to. The running sum
+        // from the end, below, then adds the list to the elements that its other leaves belong to.
         fn count_ends<O: OffsetSizeTrait>(offsets: &[O], starts: &[usize], counts: &mut [usize]) {
             for (pair, start) in offsets.windows(2).zip(starts) {
                 let n = (pair[1] - pair[0]).as_usize();
@@ -332,9 +334,9 @@ impl StackedLists {
     }
 }
 
-/// Stacked leaves, regrouped as contiguous lists.
+/// Stacked leaves, reordered so that the leaves of each slot (element of the result) form one list.
 pub(super) struct Gathered {
-    /// Index of each leaf in the original order.
+    /// For each leaf in the new order, its index in the original order.
     pub(super) order: UInt64Array,
     /// Position of each leaf along the reduced axis.
     pub(super) along: Vec<usize>,

@@ -52,7 +52,8 @@ pub(super) fn find_extremes(leaves: &ArrayRef, task: &ReduceTask) -> Result<Arra
     Ok(Arc::new(positions.collect::<Int64Array>()))
 }
 
-/// Computes [`Reduction::Min`] and [`Reduction::Max`] of types without a native fold.
+/// Computes [`Reduction::Min`] and [`Reduction::Max`] of types that do not compare as numbers, such as
+/// strings.
 pub(super) fn extreme_by_comparison<W: MinOrMax>(
     leaves: &ArrayRef,
     task: &ReduceTask,

@@ -158,7 +158,7 @@ fn locate_quantile(n: usize, q: f64) -> (usize, f64) {
 }
 
 fn interpolate_linear(low: f64, high: f64, share: f64) -> f64 {
-    // The difference of equal infinities would be NaN.
+    // Equal values are not interpolated, because the difference of equal infinities would be NaN.
     if share == 0.0 || low == high {
         return low;
     }

@@ -22,8 +22,8 @@ use crate::kernels::bits::Avx512;
 // Every block is created with an `Avx512` token, which exists only on CPUs with AVX-512 F/VL/DQ/BW.
 // Loads stay within the given array, or are masked outside it.
 
-/// Builds an array of `$made` for 0, 1, 2, .. (A loop over registers may spill them to memory, and
-/// a closure may not be inlined.)
+/// Builds an array of 2, 4 or 8 values of the expression `$made`, in which `$i` is 0, 1, 2, .. (A loop over
+/// registers may spill them to memory, and a closure may not be inlined.)
 macro_rules! each {
     (2, $i:ident => $made:expr) => {
         [each!(@ 0, $i => $made), each!(@ 1, $i => $made)]
@@ -43,7 +43,7 @@ macro_rules! each {
     }};
 }
 
-/// Extracts the bits of register `$i` from the bits of a block.
+/// Extracts the validity bits of the values in register `$i` from the validity bits of a block of 64 values.
 macro_rules! register_bits {
     ($mask:ty, $bits:expr, $i:expr) => {{
         #[expect(clippy::cast_possible_truncation, reason = "the bits of one register are wanted")]
@@ -133,7 +133,7 @@ macro_rules! sums {
 
             #[inline(always)]
             fn combine_if(part: __m512d, before: __m512d, more: bool) -> __m512d {
-                // SAFETY: the registers come from a block, which proves AVX-512.
+                // SAFETY: the registers come from a block, which exists only on CPUs with AVX-512.
                 unsafe { _mm512_mask_add_pd(part, if more { u8::MAX } else { 0 }, part, before) }
             }
 
@@ -159,7 +159,7 @@ macro_rules! sums {
 sums!(f32, load_8_singles, load_masked_8_singles);
 sums!(f64, load_8_doubles, _mm512_maskz_loadu_pd);
 
-/// Converts the values whose bit is set, out of eight; the other lanes are 0. Masks the conversion, which
+/// Converts eight `f32` to `f64`; lanes whose bit in `mask` is not set become 0. Masks the conversion, which
 /// reads memory itself, because a masked load would be a separate instruction.
 #[inline(always)]
 unsafe fn load_8_singles(mask: u8, values: *const f32) -> __m512d {
@@ -187,7 +187,7 @@ pub(super) struct LaneCounts(__m512i);
 impl LaneCounts {
     #[inline(always)]
     pub(super) fn empty(_: Avx512) -> Self {
-        // SAFETY: the `Avx512` token proves the instructions.
+        // SAFETY: the `Avx512` token proves that the CPU has these instructions.
         Self(unsafe { _mm512_setzero_si512() })
     }
 
@@ -204,7 +204,7 @@ impl LaneCounts {
     }
 }
 
-/// Minima or maxima; NaN if any value is NaN.
+/// Minima or maxima of a block of values, depending on `W`, one per lane; NaN if any value of a lane is NaN.
 #[derive(Clone, Copy)]
 pub(super) struct Extremes<R, W>(R, PhantomData<W>);
 
@@ -261,7 +261,7 @@ macro_rules! extremes {
 
             #[inline(always)]
             fn combine_if(part: $r, before: $r, more: bool) -> $r {
-                // SAFETY: the registers come from a block, which proves AVX-512.
+                // SAFETY: the registers come from a block, which exists only on CPUs with AVX-512.
                 unsafe {
                     let neutral = $set(Extreme::<$t, W>::NEUTRAL);
                     let before = $mov(neutral, if more { <$mask>::MAX } else { 0 }, before);
@@ -271,7 +271,7 @@ macro_rules! extremes {
 
             #[inline(always)]
             fn reduce_lists(parts: [$r; LANES]) -> [$t; LANES] {
-                // SAFETY: the registers come from a block, which proves AVX-512.
+                // SAFETY: the registers come from a block, which exists only on CPUs with AVX-512.
                 unsafe { Self::fold_lists(parts) }
             }
 

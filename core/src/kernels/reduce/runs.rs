@@ -1,4 +1,5 @@
-//! Folds of stacked lists in runs: adjacent lists that start at the same slot of the result.
+//! Folds of stacked lists in runs: adjacent lists that start at the same slot, which is an element of the
+//! result.
 //!
 //! The lists of a run are read once per [`WIDTH`](StackFold::WIDTH) slots, whose accumulators stay in
 //! registers. Most lists have no more leaves than that; longer lists are recorded and continued in the next
@@ -56,7 +57,7 @@ impl Runs {
     }
 }
 
-/// Offsets of lists and ends of their runs.
+/// The offsets of the lists, and the end of each run of lists.
 type Parts<'a, O> = (&'a [O], &'a [ListRun]);
 
 fn dispatch_fold<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
@@ -73,7 +74,7 @@ fn dispatch_fold<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: 
             valid: Option<&Rank>,
             finish: impl Fn(F::Acc, usize) -> R,
         ) -> Folded<R> = match valid {
-            // Each arm compiles to its own loop.
+            // Each arm compiles to its own loop, so the loop without nulls reads no validity bits.
             None => {
                 let leaves = Blocks::<F, _>::new(token, flat, AllValid);
                 fold_runs::<_, O, R, COUNTED>(parts, &leaves, finish)
@@ -117,7 +118,7 @@ pub(super) fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, cons
 /// without the target features of its caller.
 trait StackFold<const COUNTED: bool> {
     type State: Copy;
-    /// Accumulators of [`WIDTH`](Self::WIDTH) slots.
+    /// Accumulators of [`WIDTH`](Self::WIDTH) slots (elements of the result).
     type Slots: Copy;
     type States: AsRef<[Self::State]>;
     type Count: Copy + Into<u32>;
@@ -128,14 +129,16 @@ trait StackFold<const COUNTED: bool> {
     /// Folds the leaves `at..end`, at most `WIDTH` of them, into the slots.
     fn fold_slots(&self, slots: Self::Slots, at: usize, end: usize) -> Self::Slots;
     fn states(slots: Self::Slots) -> Self::States;
-    /// Returns the number of leaves counted in every slot (meaningful if `COUNTED`), and resets the counts.
+    /// Returns the number of leaves counted in every slot and resets the counts. The numbers are unspecified
+    /// unless `COUNTED` is set.
     fn counts(&self, slots: &mut Self::Slots) -> Self::Counts;
 }
 
-/// Number of lists after which counts are flushed, because a `u8` count overflows with more.
+/// Number of lists after which the counts of valid leaves are read and reset, because a `u8` count overflows
+/// with more.
 const COUNTABLE: usize = u8::MAX as usize;
 
-/// Number of slots whose accumulators the portable loops keep in registers.
+/// Number of slots (elements of the result) whose accumulators the loops without AVX-512 keep in registers.
 const PORTABLE_WIDTH: usize = 4 * LANES;
 
 #[inline(always)]
@@ -281,7 +284,7 @@ fn dispatch_counts<O: OffsetSizeTrait>(parts: Parts<'_, O>, valid: &Rank) -> Vec
     )
 }
 
-/// Folds the slots of every run, `V::WIDTH` slots per pass.
+/// Folds the lists of every run into its slots (elements of the result), `V::WIDTH` slots per pass.
 #[inline(always)]
 fn fold_runs<V: StackFold<COUNTED>, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
     (offsets, runs): Parts<'_, O>,
@@ -358,7 +361,7 @@ fn fold_runs<V: StackFold<COUNTED>, O: OffsetSizeTrait, R: Copy + Default, const
     out
 }
 
-/// Maximum number of slots of one pass.
+/// Maximum number of slots (elements of the result) that one pass folds.
 const MAX_WIDTH: usize = 64;
 
 #[inline(always)]

@@ -69,7 +69,8 @@ fn dispatch_fold<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: 
             offsets: &[O],
             finish: impl Fn(F::Acc, usize) -> R,
         ) -> Folded<R> = match valid {
-            // Each arm compiles to its own loop, here and below.
+            // Each arm, here and below, compiles to its own loop, so the loop without nulls reads no
+            // validity bits.
             None => {
                 let leaves = Blocks::<F, _>::new(token, flat, AllValid);
                 fold_lists::<_, O, R, COUNTED>(&leaves, offsets, finish)
@@ -131,13 +132,14 @@ trait ListFold {
 
 struct FoldedChunk<P> {
     part: P,
-    /// Number of valid leaves in the chunk; unused if [`ListFold::ALL`].
+    /// Number of valid leaves in the chunk; unused if all leaves are valid ([`ListFold::ALL`]).
     count: usize,
     /// End of the chunk; may be past the end of the list.
     upto: usize,
 }
 
-/// Number of lists finished together, so that single lanes are extracted outside the loop over leaves.
+/// Number of lists whose accumulators are reduced to results together, after the loop over their leaves, so
+/// that this loop extracts no single lanes.
 const BATCH: usize = 8 * LANES;
 
 /// Folds lists chunk by chunk.
@@ -154,7 +156,7 @@ fn fold_lists<L: ListFold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED:
     let (base, lists) = (offsets[0].as_usize(), offsets.len() - 1);
     let mut out = Folded::new_zeroed(lists, if COUNTED { lists } else { 0 });
     let (batches, rest) = offsets[1..].as_chunks::<BATCH>();
-    // The last batch, padded to full size.
+    // The ends of the last lists, padded with empty lists to the size of a batch.
     let mut last = [offsets[lists]; BATCH];
     last[..rest.len()].copy_from_slice(rest);
     let mut parts = [leaves.empty(); BATCH];
@@ -243,8 +245,9 @@ fn fold_list_scalar<F: Fold>(
     acc
 }
 
-/// Prefetches all cache lines of the block that lies one prefetch distance after the block at `at`.
-/// One line per block is not enough: with lists of equal length, it always misses the same part of a list.
+/// Prefetches all cache lines of the `WIDTH` values that lie one prefetch distance after the values at `at`.
+/// One line per call is not enough: with lists of equal length, it would always miss the same part of a
+/// list.
 #[inline(always)]
 pub(super) fn prefetch_block<T, const WIDTH: usize>(flat: &[T], at: usize) {
     for line in 0..(WIDTH * size_of::<T>()).div_ceil(LINE) {
@@ -261,7 +264,7 @@ struct ChunkLanes<'a, F: Fold, T: Validity> {
 /// that sums of floats have the same bits on every CPU.
 const STRIDE: usize = 64;
 
-/// Half a chunk, which is enough for most lists.
+/// Number of values in half a chunk. Most lists are not longer, and for them the fold skips the other half.
 const HALF: usize = STRIDE / 2;
 
 impl<F: Fold, T: Validity> ListFold for ChunkLanes<'_, F, T> {
@@ -386,7 +389,8 @@ pub(super) fn pad_tail<F: Fold, const N: usize>(values: &[F::In]) -> [F::In; N] 
     few
 }
 
-/// Pushes the values whose bit is set to new accumulators: one per value, in groups of eight lanes.
+/// Returns a new accumulator for each of the values, in groups of eight. A value whose bit is not set counts
+/// as the neutral value.
 #[inline(always)]
 fn push_half<F: Fold>(values: &[F::In; HALF], bits: u64) -> [[F::Acc; LANES]; HALF / LANES] {
     let none = [F::START; LANES];
@@ -399,7 +403,8 @@ fn push_half<F: Fold>(values: &[F::In; HALF], bits: u64) -> [[F::Acc; LANES]; HA
     ]
 }
 
-/// Folds a chunk down to eight lanes, in the order of the registers of an AVX-512 block.
+/// Folds the accumulators of a chunk, or of its first half, down to eight, in the order of the registers of
+/// an AVX-512 block.
 #[inline(always)]
 fn combine_chunk<F: Fold>(
     low: [[F::Acc; LANES]; 4],
@@ -418,7 +423,7 @@ fn combine_chunk<F: Fold>(
     a
 }
 
-/// Pushes the values whose bit is set, out of eight.
+/// Adds eight values to eight accumulators, one each. A value whose bit is not set changes nothing.
 ///
 /// Code that runs per leaf only calls functions marked `inline(always)`: closures and adapters of
 /// the standard library stay separate functions in builds without cross-crate optimization.
@@ -631,7 +636,7 @@ mod tests {
                 assert_eq!(a, b, "{round}");
                 let [c, d] = bits(&singles, valid, &offsets);
                 assert_eq!(c, d, "{round}");
-                // Each list alone, at the start of a buffer instead of after other lists.
+                // Fold each list alone, so that it is at the start of a buffer instead of after other lists.
                 for list in 0..offsets.len() - 1 {
                     let at = |o: i32| usize::try_from(o - base).unwrap();
                     let (start, end) = (at(offsets[list]), at(offsets[list + 1]));

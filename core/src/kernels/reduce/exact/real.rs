@@ -5,16 +5,17 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Real {
     negative: bool,
-    /// 0, or normalized: the highest bit is set.
+    /// The significant bits, as an integer. It is 0, or its highest bit is set.
     whole: u64,
-    /// Weight of the lowest bit, as a power of 2.
+    /// Exponent of the power of 2 that the lowest bit stands for.
     exponent: i64,
 }
 
 impl Real {
     const ZERO: Self = Self { negative: false, whole: 0, exponent: 0 };
 
-    /// Returns `whole * 2^exponent`. If lower bits are cut off (`more`), `whole` must have at least 63 bits.
+    /// Returns `whole * 2^exponent`. `more` tells whether the exact number has nonzero bits below those of
+    /// `whole`, which must then have at least 63 bits.
     fn new(negative: bool, whole: u128, exponent: i64, more: bool) -> Self {
         if whole == 0 {
             return Self::ZERO;
@@ -43,7 +44,7 @@ impl Real {
     }
 
     pub fn root(self) -> Self {
-        // The shift makes the exponent even, so that its half is an integer.
+        // Shift `whole` such that the exponent becomes even: the exponent of the root is half of it.
         let shift = 64 - self.exponent.rem_euclid(2);
         let whole = u128::from(self.whole) << shift;
         let root = whole.isqrt();
@@ -58,7 +59,7 @@ impl Real {
         let cut = (LOWEST - self.exponent).max(11);
         let lowest = self.exponent + cut;
         let (mut bits, mut exact) = (0, false);
-        // Below half of the smallest subnormal the result is 0.
+        // If more bits are cut off, the number is below half of the smallest subnormal, and the result is 0.
         if cut <= 64 {
             let (kept, rest) = split_u128(u128::from(self.whole) << (64 - cut));
             let half = 1 << 63;
@@ -66,7 +67,8 @@ impl Real {
             bits = kept + u64::from(up);
             exact = rest == 0;
         }
-        // The implicit highest bit of normal floats adds one to the exponent field.
+        // `bits` contains the highest bit of a normal float, which the format does not store; the addition
+        // below turns it into one more in the exponent field.
         let doubled = u64::try_from(lowest - LOWEST).unwrap_or(0);
         let infinite = f64::INFINITY.to_bits();
         if doubled > 2046 {
@@ -86,7 +88,7 @@ impl Real {
     }
 }
 
-/// Exponent of the smallest subnormal.
+/// Exponent of the smallest positive `f64`, which is a power of 2.
 const LOWEST: i64 = -1074;
 
 #[expect(clippy::cast_possible_truncation, reason = "the halves are wanted")]
@@ -98,9 +100,9 @@ pub(super) fn split_u128(wide: u128) -> (u64, u64) {
 #[derive(Clone, Debug)]
 pub struct Whole {
     negative: bool,
-    /// Lowest limb first; the first and the last are nonzero.
+    /// The integer in words of 64 bits (limbs), lowest first. The first and the last limb are nonzero.
     limbs: Vec<u64>,
-    /// Weight of the lowest bit, as a power of 2.
+    /// Exponent of the power of 2 that the lowest bit stands for.
     exponent: i64,
 }
 
@@ -287,7 +289,7 @@ mod tests {
         }
     }
 
-    /// Checks both divisions: by less than 2^64 and by more.
+    /// Checks both methods of division: for divisors below 2^64 and for larger divisors.
     #[test]
     fn quotients_are_rounded_once() {
         let rng = &mut ChaCha8Rng::seed_from_u64(43);
@@ -296,7 +298,8 @@ mod tests {
             let by = u128::from(rng.random::<u64>() >> rng.random_range(0..60)).max(1);
             let small = whole(n).divide_by(by).to_f64();
             for shift in [64, 13] {
-                // The same quotient of larger numbers.
+                // Dividend and divisor are multiplied by the same power of 2, so the quotient stays the
+                // same.
                 let scaled =
                     Whole::determinant([&whole(n), &whole(1 << shift)], [&whole(0), &whole(0)]);
                 assert_eq!(scaled.divide_by(by << shift).to_f64(), small, "{n} / {by}");
@@ -305,7 +308,8 @@ mod tests {
             if n % exact == 0 {
                 assert_eq!(small, (n / exact) as f64);
             } else {
-                // Half a unit in the last place of the quotient, plus the rounding of the check.
+                // The quotient may be off by half a unit in its last place, and the expected value is itself
+                // rounded.
                 let error = (small - n as f64 / exact as f64).abs();
                 assert!(error <= small.abs() * 2f64.powi(-51), "{n} / {by}");
             }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use super::real::{Real, Whole, add_limbs, add_wide, split_u128};
 
-/// Types of the terms of a sum.
+/// Type of the numbers that an [`ExactSums`] adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Terms {
     /// 64-bit floats.
@@ -23,7 +23,7 @@ pub enum Terms {
 }
 
 impl Terms {
-    /// Weight of the lowest bit of the lowest limb, as a power of 2.
+    /// Returns the exponent of the power of 2 that the lowest bit of a sum stands for.
     fn unit(self) -> i64 {
         match self {
             Self::Floats => -1074,
@@ -47,11 +47,12 @@ impl Terms {
 pub struct ExactSums {
     terms: Terms,
     groups: usize,
-    /// Index of the lowest stored limb.
+    /// Index of the lowest limb that is stored. All sums have zeros in the limbs below it.
     first: usize,
     width: usize,
     limbs: Vec<u64>,
-    /// A number fits `width` limbs if its lowest bit is one of the `span` bits starting at `low`.
+    /// A number can be added without more limbs if its lowest bit is one of the `span` bits starting at
+    /// `low`.
     low: u32,
     span: u32,
     /// Counts of NaN, positive and negative infinities, for groups that have any.
@@ -63,7 +64,7 @@ pub struct ExactSums {
 /// Maximum number of values that [`ExactSums::add_run`] adds at once. A sum of 2^10 integers of 53 bits
 /// fits 64 bits.
 const RUN: usize = 1 << 10;
-/// Length from which [`ExactSums::add_run`] sums by exponent.
+/// Number of values from which [`ExactSums::add_run`] first adds the significands of equal exponents.
 const LONG_RUN: usize = 256;
 /// Exponent that [`split_float`] returns for infinities and NaN.
 const SPECIAL: u32 = 0x7fe;
@@ -102,14 +103,14 @@ impl ExactSums {
         }
     }
 
-    /// Returns the memory in bytes.
+    /// Returns the size of the allocated memory in bytes.
     pub fn size(&self) -> usize {
         size_of_val(&*self.by_exponent)
             + self.limbs.capacity() * size_of::<u64>()
             + self.special.capacity() * size_of::<(usize, [i64; 3])>()
     }
 
-    /// Drops the first `groups` groups; later groups move up.
+    /// Drops the sums of the first `groups` groups. The numbers of later groups decrease by `groups`.
     pub fn forget(&mut self, groups: usize) {
         let groups = groups.min(self.groups);
         self.groups -= groups;
@@ -125,8 +126,8 @@ impl ExactSums {
         self.special.clear();
     }
 
-    /// Extends the limbs so that they hold the bits from `low` up to `end`, and above these the carries
-    /// of additions.
+    /// Extends the limbs of all groups so that they hold the bits from `low` up to `end`, and above these
+    /// the carries of additions.
     #[cold]
     fn grow_window(&mut self, low: usize, end: usize) {
         let (first, last) = match self.width {
@@ -156,7 +157,7 @@ impl ExactSums {
         self.span = u32::try_from(span).unwrap_or(0);
     }
 
-    /// Extends the limbs to hold a number whose lowest bit is at `position`.
+    /// Extends the limbs of all groups to hold a number whose lowest bit is at `position`.
     #[cold]
     fn grow_for(&mut self, position: u32) {
         let position = position as usize;
@@ -253,7 +254,7 @@ impl ExactSums {
                 let (position, digits) = split_float(*value);
                 special |= position == SPECIAL;
                 let sign = value.to_bits().cast_signed() >> 63;
-                // A sum of 2^10 integers of 53 bits fits 64 bits.
+                // At most 2^10 significands of 53 bits are added here, so the sum fits 64 bits.
                 if let Some(sum) = sums.get_mut(position as usize) {
                     *sum += (digits.cast_signed() ^ sign) - sign;
                 }
@@ -287,7 +288,8 @@ impl ExactSums {
         add_wide(self.limbs_from(group, offset), wide, value < 0);
     }
 
-    /// Returns the sum if a term is NaN or infinite, otherwise `None`.
+    /// Returns the sum of a group that contains NaN or infinite numbers; `None` if all its numbers are
+    /// finite.
     pub fn special(&self, group: usize) -> Option<f64> {
         match self.special.get(&group)? {
             [0, _, 0] => Some(f64::INFINITY),
@@ -300,7 +302,7 @@ impl ExactSums {
         self.limbs.get(group * self.width..(group + 1) * self.width).unwrap_or_default()
     }
 
-    /// Returns the sum of the finite terms.
+    /// Returns the sum of the finite numbers of a group.
     pub fn whole(&self, group: usize) -> Whole {
         let exponent = i64::try_from(64 * self.first).unwrap_or(0) + self.terms.unit();
         Whole::from_signed(self.group_limbs(group).to_vec(), exponent)
@@ -324,7 +326,7 @@ impl ExactSums {
         }
     }
 
-    /// Appends the words of a sum, in the shortest form.
+    /// Appends the sum of a group to `out`, serialized as 64-bit words in the shortest form.
     pub fn write_words(&self, group: usize, out: &mut Vec<i64>) {
         if let Some(special) = self.special(group) {
             return out.push(special.to_bits().cast_signed());
@@ -361,7 +363,8 @@ impl ExactSums {
                 self.add_integer(group, i128::from(word.cast_unsigned()));
             }
             ([first, limbs @ ..], _) => {
-                // The limits bound the memory for damaged words; no product of floats has a higher limb.
+                // Damaged words could ask for any number of limbs, so limit their index and number, which
+                // bounds the memory. No product of floats has a higher limb.
                 let first = usize::try_from(*first).unwrap_or(0).min(68);
                 let (low, end) = (64 * first, 64 * (first + limbs.len().min(70)));
                 if self.width == 0
@@ -385,7 +388,7 @@ impl ExactSums {
     }
 }
 
-/// Returns the bits of a float equal to the number, if there is one.
+/// Returns the bits of the float that equals `number`; `None` if no float does.
 fn exact_float(number: &Real) -> Option<i64> {
     let (value, exact) = number.rounded();
     exact.then(|| value.to_bits().cast_signed())
@@ -403,7 +406,8 @@ mod tests {
 
     use super::*;
 
-    /// Draws finite floats over all, few or one exponent.
+    /// Draws a finite float. `kind` selects whether the drawn floats have all possible exponents, few
+    /// exponents or one.
     fn draw_float(rng: &mut ChaCha8Rng, kind: u32) -> f64 {
         match kind {
             0 => Some(f64::from_bits(rng.random())).filter(|v| v.is_finite()).unwrap_or(1.5),
