@@ -144,7 +144,7 @@ pub(super) fn find_converter(from: DType, to: DType) -> Option<Convert> {
         })
     }
     match from {
-        // A boolean byte, 0 or 1, equals the 8-bit integer.
+        // Booleans are bytes with the value 0 or 1, so copying them gives the 8-bit integers 0 and 1.
         T::Bool if matches!(to, T::U8 | T::I8) => Some(|from, out| {
             out.copy_from_slice(from);
             true

@@ -103,7 +103,8 @@ impl EpochItems {
         }
     }
 
-    /// Returns the row of a base, over all shards, and the number of its elements on axis 1.
+    /// Returns the row of a base (a row or label), as an index over all shards, and the number of elements
+    /// of axis 1 that belong to the base.
     pub(super) fn row_and_len(&self, source: &LoaderSource, base: usize) -> (usize, usize) {
         match &self.bases {
             Bases::Rows(_) => (base, source.len(base)),

@@ -331,17 +331,20 @@ impl LoaderOptions {
         Ok(())
     }
 
-    /// Maximum number of batches that exist at a time.
+    /// Returns the maximum number of batches that exist at the same time: one per thread, and the
+    /// prefetched ones.
     pub(super) fn in_flight(&self) -> usize {
         self.threads.saturating_add(self.prefetch)
     }
 
-    /// Whether the calling thread builds the batches.
+    /// Returns whether the thread that requests a batch also builds it, so that the loader needs no thread
+    /// pool.
     pub(super) fn is_inline(&self) -> bool {
         self.threads == 1 && self.prefetch == 0 && self.pool.is_none()
     }
 
-    /// Number of axes after the rows that windows, masks and sizes need, whatever the columns.
+    /// Returns the minimum number of axes after the rows that batches have, whatever their columns: at
+    /// least axis 1, and all axes to which the options set masks or sizes.
     pub(super) fn least_depth(&self) -> usize {
         let masks = self.masks.iter().flatten().copied().max().unwrap_or(0);
         masks.max(self.sizes.len()).max(1)

@@ -58,8 +58,8 @@ pub(super) fn find_extremes(
     Ok(found)
 }
 
-/// Returns a key for each leaf: keys ascend with the leaves if `largest`, else they descend, so that the wanted
-/// leaf has the greatest key. The key of NaN is greater than all others.
+/// Returns an integer for each leaf such that the leaf to find has the greatest integer: integers ascend
+/// with the leaves if `largest`, otherwise they descend. The integer of NaN is greater than all others.
 fn comparison_keys(leaves: &ArrayRef, largest: bool) -> Result<Vec<u64>> {
     let mut keys = match (leaves.data_type(), order_keys(leaves)?) {
         (DataType::Null, _) => vec![0; leaves.len()],

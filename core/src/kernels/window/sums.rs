@@ -143,7 +143,7 @@ impl<'a> WindowSums<'a> {
     }
 }
 
-/// A power of two that divides all floats of a list.
+/// A power of two that divides all floats of a list, so that in this unit the floats are integers.
 #[derive(Clone, Copy, Debug)]
 struct FixedUnit {
     exponent: i32,
@@ -153,8 +153,8 @@ struct FixedUnit {
 const SUM_BITS: i32 = 126;
 
 impl FixedUnit {
-    /// Returns the largest common unit; `None` if a float is not finite or a running sum might exceed
-    /// [`SUM_BITS`].
+    /// Returns the largest power of two that divides all `values`; `None` if a value is not finite or a
+    /// running sum of the values in this unit might exceed [`SUM_BITS`].
     fn common_unit(values: impl Iterator<Item = f64>) -> Option<Self> {
         let (mut low, mut high) = (i32::MAX, i32::MIN);
         let mut count = 0usize;
