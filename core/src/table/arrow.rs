@@ -53,7 +53,8 @@ pub(crate) fn assemble_table(
                             right_len: layout.length(list),
                         });
                     }
-                    // An axis stays uniform only if all columns have it as uniform; otherwise store offsets.
+                    // An axis stays uniform only if it is uniform in all columns; otherwise the table
+                    // stores its offsets.
                     if layout.is_ragged() && !kept.is_ragged() {
                         axes[level] = (layout.clone(), i);
                     }
@@ -94,7 +95,8 @@ fn name_columns(incoming: &[Incoming]) -> Vec<String> {
         .collect()
 }
 
-/// Opens the lists of a column and the structs within them, and adds their leaf columns to `out`.
+/// Adds the leaf columns of a column to `out`: the column itself or, if it has lists of structs, the leaf
+/// columns of each field of the structs.
 fn open_column(
     path: Vec<String>,
     field: &FieldRef,

@@ -86,14 +86,15 @@ impl Picks {
     }
 }
 
-/// Relation of the selected elements to the axis above them.
+/// Says what the selected elements of an axis become in the result of [`RaggedTable::gather_axis`].
 #[derive(Clone, Debug)]
 pub(super) enum Parents {
-    /// The elements become the rows.
+    /// The selected elements become the rows.
     Rows,
-    /// The elements form the lists of this layout, one per element of the axis above.
+    /// The selected elements form the lists of this layout, one list per element of the axis above.
     Lists(Layout),
-    /// Each element replaces its parent on the axis above; the axis is dropped.
+    /// Each selected element replaces the element of the axis above that contained it; the axis of the
+    /// selected elements is dropped.
     Nothing,
 }
 
@@ -162,7 +163,7 @@ fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Result<ArrayRef>
         _ => {}
     }
     let total: usize = ranges.iter().map(Range::len).sum();
-    // Copying a range has a fixed cost, so short ranges are cheaper element by element.
+    // Copying a range has a fixed cost, so values are copied one by one if the ranges are short on average.
     if total / ranges.len() < 8 {
         let indices: UInt64Array = ranges.iter().cloned().flatten().map(|i| i as u64).collect();
         return Ok(take(values, &indices, None)?);
