@@ -66,7 +66,8 @@ impl Batch {
         &self.tensors
     }
 
-    /// Returns the tensors and drops the items.
+    /// Converts the batch to its tensors with their names. The [items](Item) that they were built from are
+    /// dropped.
     pub fn into_tensors(self) -> Vec<(Arc<str>, DenseTensor)> {
         self.tensors
     }

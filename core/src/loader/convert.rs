@@ -4,8 +4,8 @@ use half::f16;
 
 use crate::dense::DType;
 
-/// Converts elements (native bytes of any alignment) to another type; `false` if a value does not
-/// fit.
+/// A function that converts elements, given as native bytes of any alignment, to elements of another type
+/// in the second slice. Returns `false` if a value does not fit the other type.
 pub(super) type Convert = fn(&[u8], &mut [u8]) -> bool;
 
 trait NativeNumber: Copy {

@@ -184,7 +184,7 @@ impl BatchDraft {
         }
     }
 
-    /// Returns the number of elements of a tensor. A `u128`, because the count may exceed memory.
+    /// Returns the number of elements of a tensor, as a `u128` because the size limit is checked later.
     fn count_cells(&self, output: &TensorOutput) -> u128 {
         let (axis, lists) = (output.axis, self.lists(output.facts));
         match (&lists.grid, output.what) {

@@ -404,8 +404,9 @@ mod tests {
         }
     }
 
-    /// Number of batches that are being built, and its maximum.
+    /// Number of batches that are being built now.
     static NOW: AtomicUsize = AtomicUsize::new(0);
+    /// Largest number of batches that were being built at the same time.
     static MOST: AtomicUsize = AtomicUsize::new(0);
 
     #[test]

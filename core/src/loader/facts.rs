@@ -1,5 +1,6 @@
 //! Says where batches hold facts: values about a row (such as a patient) that are not part of its events.
 
+/// Says where a batch holds the static facts of its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FactsPlace {
     /// The facts are in separate tensors.

@@ -134,7 +134,8 @@ fn check_count(n: usize, axis: usize) -> Result<u32> {
     })
 }
 
-/// Appends the offsets of the lists `lists` of a shard. Returns the range of their elements.
+/// Appends the offsets of the lists `lists` of a shard to `out`, the offsets of a batch. Returns the range
+/// of the elements of these lists in the shard.
 fn push_lists(
     layout: &Layout,
     lists: Range<usize>,

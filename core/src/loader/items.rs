@@ -30,18 +30,20 @@ pub(super) struct EpochItems {
 /// The rows that items are windows of: all rows, or rows that end early at the time of a label.
 #[derive(Debug)]
 pub(super) enum Bases {
-    /// All rows; their number.
+    /// All rows, each at its full length. The field is the number of rows.
     Rows(usize),
-    /// Rows that end early, in any order and with repeats.
+    /// One row per label, which ends early at the time of the label. A row may occur several times, in any
+    /// order.
     Cuts(Cuts),
 }
 
-/// Rows that end early: entry `i` of `rows` and of `ends` describes row `i`.
+/// Rows that end early: row `rows[i]` keeps only its first `ends[i]` elements of axis 1. A row may occur
+/// several times, with different ends.
 #[derive(Debug, Default)]
 pub(super) struct Cuts {
-    /// Index of the row, counted over all shards.
+    /// Indices of the rows, counted over all shards.
     pub(super) rows: Vec<u32>,
-    /// Number of elements of axis 1 that the row keeps, from its start.
+    /// For each entry of `rows`, the number of elements of axis 1 that the row keeps, from its start.
     pub(super) ends: Vec<u32>,
 }
 

@@ -19,10 +19,10 @@ pub enum Sampling {
     /// same probability `len / (n + len - 1)`. Windows at the ends are shorter. A row that fits one
     /// window is one window. Randomness is as in [`Random`](Self::Random).
     BalancedRandom,
-    /// The first events of the row.
+    /// A window of the first events of the row.
     #[default]
     FromStart,
-    /// The last events of the row.
+    /// A window of the last events of the row.
     ToEnd,
     /// Every window is an item: windows start at the events 0, `stride`, 2 `stride`, .. until a
     /// window reaches the end of the row. The last window may be shorter. A row that fits one
@@ -40,7 +40,7 @@ pub enum Form {
     /// Tensors with one axis per level of lists; short lists are padded.
     #[default]
     Padded,
-    /// Flat values with offsets of the rows.
+    /// Flat tensors without padding, with offsets that divide them into items and lists.
     Packed,
 }
 

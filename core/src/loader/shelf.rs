@@ -46,13 +46,13 @@ impl Shelf {
     pub(super) fn take_block(self: &Arc<Self>, len: usize, largest: usize) -> Result<LentBlock> {
         let (fitting, outgrown) = {
             let mut free = self.free();
-            // Take the smallest block that fits; of equal sizes, the last used, whose pages are
-            // likely resident.
+            // Take the smallest free block that fits. If several have this size, take the one that was
+            // returned last, because its pages are most likely in memory.
             let sizes = free.iter().map(|u| u.block.as_slice().len()).enumerate().rev();
             let fitting = sizes.filter(|(_, n)| *n >= len).min_by_key(|(_, n)| *n).map(|(i, _)| i);
             match fitting {
                 Some(i) => (Some(free.remove(i)), None),
-                // Free a block that is too small before a larger one is allocated.
+                // If no free block fits, free one that is too small before a larger one is allocated.
                 None => (None, free.pop()),
             }
         };

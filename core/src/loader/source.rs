@@ -184,7 +184,7 @@ fn count_axes(table: &RaggedTable, options: &LoaderOptions) -> usize {
     columns.max(options.least_depth()).min(all)
 }
 
-/// Selects the requested columns. Returns an error for a shard without rows (with only scalars).
+/// Selects the columns that the options request. Returns an error if a shard has scalars or has no axes.
 fn select_shards<'a>(
     tables: &'a [RaggedTable],
     options: &LoaderOptions,
@@ -288,7 +288,8 @@ fn unify_column(
         if *found == target || integers {
             continue;
         }
-        // Numbers are widened while they are copied; any other difference is an error.
+        // If the types of shards differ, their numbers are converted to a common type while they are
+        // copied. Other types that differ are an error.
         target = promote_types(&target, found)
             .filter(|t| [&target, found, t].into_iter().all(|t| DType::from_arrow(t).is_some()))
             .ok_or_else(|| {

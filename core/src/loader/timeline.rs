@@ -20,11 +20,12 @@ pub(super) struct Timeline {
     values: Option<ScalarBuffer<f32>>,
 }
 
+/// The consecutive events of a row that some of its measurements belong to.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EventSpan {
-    /// Index of the first event of the span in the shard.
+    /// Index, in the shard, of the first of these events.
     pub(super) first: usize,
-    /// Indices of the events of the span, counted from the first event of the row; empty without
+    /// Range of these events, as indices from the first event of the row; empty if there are no
     /// measurements.
     pub(super) of_row: Range<usize>,
 }

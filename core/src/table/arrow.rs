@@ -119,7 +119,7 @@ fn open_column(
     let outer = levels.len();
     levels.append(&mut axes);
     match leaves.as_struct_opt() {
-        // A struct that is not in a list stays a leaf.
+        // A struct that is not in a list stays one leaf column, instead of one column per field.
         Some(fields) if !levels.is_empty() => {
             if levels.len() > outer {
                 names.resize(names.len().max(levels.len() + 1), None);
@@ -169,7 +169,8 @@ fn leaf_field(field: &FieldRef, leaves: &ArrayRef) -> FieldRef {
     Arc::new(Field::new(field.name(), leaves.data_type().clone(), nullable).with_metadata(metadata))
 }
 
-/// Arrow offsets of one axis, which all columns share.
+/// The lists of one axis in the form of an Arrow list type. All list columns of the axis share these
+/// offsets.
 enum AxisOffsets {
     List(OffsetBuffer<i32>),
     LargeList(OffsetBuffer<i64>),

@@ -15,9 +15,9 @@ use crate::error::Result;
 /// Elements selected from an axis, in order; elements may repeat.
 #[derive(Clone, Debug)]
 pub(super) enum Picks {
-    /// Ranges of elements, which are neither empty nor adjacent.
+    /// Ranges of elements. No range is empty, and no range starts at the end of the range before it.
     Ranges(Vec<Range<usize>>),
-    /// Single elements; `None` yields a null.
+    /// Indices of single elements; `None` selects a null.
     Holes(Vec<Option<usize>>),
 }
 
@@ -143,7 +143,8 @@ impl RaggedTable {
                     None => &picks[depth],
                 };
                 let values = own.values(c.values())?;
-                // Keep the validity of the lists above axis `target`; dropped axes have no lists.
+                // The lists above axis `target` keep their validity. The validity of lists on dropped axes
+                // is left out.
                 let mut nulls = c.list_nulls()[..target].to_vec();
                 let lists = c.list_nulls().get(axis + merged..).unwrap_or_default();
                 nulls.extend(lists.iter().zip(&below).map(|(n, p)| p.nulls(n.as_ref())));

@@ -16,12 +16,12 @@ use crate::error::{Error, Result};
 /// of each list gets the value of the element that held the list, and the others get this fill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FlattenFill {
-    /// Zero or false; null for types that are neither numbers nor booleans.
+    /// The other elements are zero or false, or null for types that are neither numbers nor booleans.
     #[default]
     Zero,
-    /// Null.
+    /// The other elements are null.
     Null,
-    /// The same value as the first element of the list.
+    /// The other elements get the same value as the first element of the list.
     Repeat,
 }
 

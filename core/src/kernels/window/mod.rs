@@ -36,7 +36,7 @@ use instants::Bounds;
 pub enum Span {
     /// The window is unbounded on this side.
     Unbounded,
-    /// Nanoseconds between times, or the difference of integers.
+    /// A number of nanoseconds between two times, or a difference of two integers.
     Exact(i128),
     /// The difference of floats; integers compare with it as floats.
     Float(f64),
