@@ -40,9 +40,9 @@ pub(super) struct BatchDraft {
     /// For each item, the index of the row or label that the item is a window of. The vectors `bases`,
     /// `windows` and `spans` are empty unless a tensor of the batch needs them.
     pub(super) bases: Vec<usize>,
-    /// For each item, the number of windows of its row or label.
+    /// For each item, the number of windows of the row or label that the item is a window of.
     pub(super) windows: Vec<usize>,
-    /// For each item, the events that its measurements belong to.
+    /// For each item (a window of a row), the events that its measurements belong to.
     pub(super) spans: Vec<EventSpan>,
     lists: BatchLists,
     facts: Option<BatchLists>,

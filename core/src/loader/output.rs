@@ -27,10 +27,11 @@ pub(super) enum TensorContent {
     /// For the float32 column with this index: whether each value is a number, neither null nor NaN.
     Number(usize),
     Mask,
-    /// The number of elements on the axis in the first 0, 1, 2, .. items of a packed batch.
+    /// The number of elements on the axis in the first 0, 1, 2, .. items (windows of rows) of a packed
+    /// batch.
     CuSeqlens,
     Offsets,
-    /// For each element of a packed batch, its index within its item.
+    /// For each element of a packed batch, its index within its item, a window of a row.
     PositionIds,
     /// For each element of axis 1: whether it is a static fact that is prepended to the elements of the
     /// row.

@@ -2,7 +2,8 @@
 
 use super::grid::WriteSlots;
 
-/// Writes the values of one item to a padded tensor as they are. Each value has `N` bytes.
+/// Writes the values of one item (a window of a row) to a padded tensor as they are. Each value has `N`
+/// bytes.
 pub(super) struct Copied<'a, const N: usize> {
     pub(super) values: &'a [u8],
     /// Index of the item's first value among all values of the batch.

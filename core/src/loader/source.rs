@@ -288,8 +288,8 @@ fn unify_column(
         if *found == target || integers {
             continue;
         }
-        // If the types of shards differ, their numbers are converted to a common type while they are
-        // copied. Other types that differ are an error.
+        // If shards store the numbers of a column in different types, the numbers are converted to a common
+        // type while they are copied. Other differences between types are an error.
         target = promote_types(&target, found)
             .filter(|t| [&target, found, t].into_iter().all(|t| DType::from_arrow(t).is_some()))
             .ok_or_else(|| {

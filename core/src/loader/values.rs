@@ -1,4 +1,4 @@
-//! Reads the values of one item for one tensor.
+//! Reads the values that one item (a window of a row) has in one tensor.
 
 use super::draft::BatchDraft;
 use super::output::{TensorContent, TensorOutput};

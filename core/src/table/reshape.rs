@@ -16,12 +16,13 @@ use crate::error::{Error, Result};
 /// of each list gets the value of the element that held the list, and the others get this fill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FlattenFill {
-    /// The other elements are zero or false, or null for types that are neither numbers nor booleans.
+    /// All elements of a list but the first are zero or false, or null for types that are neither numbers
+    /// nor booleans.
     #[default]
     Zero,
-    /// The other elements are null.
+    /// All elements of a list but the first are null.
     Null,
-    /// The other elements get the same value as the first element of the list.
+    /// All elements of a list get the value of its first element.
     Repeat,
 }
 
