@@ -18,7 +18,7 @@ pub struct Item {
     pub events: Range<usize>,
 }
 
-/// The items of every epoch, in source order.
+/// The items of every epoch, which are windows of rows or labels, in source order.
 #[derive(Debug)]
 pub(super) struct EpochItems {
     pub(super) bases: Bases,
@@ -96,7 +96,8 @@ impl EpochItems {
         }
     }
 
-    /// Returns the base (row or label) of an item, and the index of its window.
+    /// Returns the index of the base of an item, the row or label that the item is a window of, and the
+    /// index of the window within this base.
     pub(super) fn locate_item(&self, item: u32) -> (usize, usize) {
         let item = item as usize;
         match &self.windows {

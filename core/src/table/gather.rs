@@ -48,7 +48,8 @@ impl Picks {
         }
     }
 
-    /// Returns the layout of the selected lists over `children`; a hole (`None`) becomes an empty list.
+    /// Returns the layout of the selected lists, whose elements are `children`. An index `None` in
+    /// [`Picks::Holes`] becomes an empty list.
     fn select_layout(&self, layout: &Layout, children: &Self) -> Result<Layout> {
         match (self, children) {
             (Self::Ranges(r), Self::Ranges(below)) => gather_layout(layout, r, below),
@@ -71,8 +72,8 @@ impl Picks {
         }
     }
 
-    /// Returns the validity of the selected elements, in which a hole (`None`) is null. Returns `None` if no
-    /// element is null.
+    /// Returns the validity of the selected elements; an index `None` in [`Picks::Holes`] is null. Returns
+    /// `None` for ranges if `nulls` is `None`, because no element is null then.
     fn nulls(&self, nulls: Option<&NullBuffer>) -> Option<NullBuffer> {
         match self {
             Self::Ranges(r) => nulls.map(|n| match &r[..] {
@@ -124,7 +125,8 @@ impl RaggedTable {
                 axis.saturating_sub(1)
             }
         };
-        // Selections on the axis of the last entry of `picks`, and on every axis below it.
+        // `below[0]` selects elements on the axis of the last entry of `picks`, `below[1]` on the axis
+        // below it, and so on.
         let mut below = vec![last.clone()];
         for inner in &self.axes[axis + merged..] {
             let lists = &below[below.len() - 1];

@@ -25,8 +25,8 @@ pub(super) const ORDER: SortOptions = SortOptions { descending: false, nulls_fir
 pub(super) struct KeyRuns<O> {
     /// Index of the first row of every run.
     pub(super) starts: Vec<O>,
-    /// Index (in `starts`) of the first run of this key in every run of the previous key; empty for the first
-    /// key.
+    /// For each run of the previous key, the index (in `starts`) of the first run of this key within it.
+    /// Empty for the first key.
     pub(super) first: Vec<O>,
 }
 

@@ -30,7 +30,7 @@ pub struct Lengths {
 const SMALL: usize = 4096;
 
 impl Lengths {
-    /// Counts a list of length `length`.
+    /// Adds one list of length `length` to the histogram.
     pub fn push(&mut self, length: usize) {
         self.push_many(length, 1);
     }
@@ -48,7 +48,7 @@ impl Lengths {
         self.total = self.total.saturating_add((length as u64).saturating_mul(lists));
     }
 
-    /// Counts every list of an axis.
+    /// Adds all lists of an axis to the histogram.
     pub fn push_layout(&mut self, layout: &Layout) {
         match layout {
             Layout::Uniform { lists: 0, .. } => {}
