@@ -18,7 +18,7 @@ use super::times::{compare_exactly, exact_seconds};
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::{Error, Result};
 
-/// The index to return if elements of the list equal the needle.
+/// The index that [`searchsorted`] returns for a needle that equals elements of the list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SearchSide {
     /// The index of the first equal element: the number of elements less than the needle.
@@ -163,7 +163,8 @@ fn find_positions(
     let (leaves, needles) = if leaf == needle {
         (leaves, needles)
     } else if compare_exactly(&leaf, &needle) {
-        // Seconds with nine fractional digits represent the times of both units.
+        // Seconds with nine fractional digits represent times of every unit exactly, so convert both sides
+        // to them.
         (exact_seconds(&leaves)?, exact_seconds(&needles)?)
     } else {
         let exact = cast(&needles, &leaf).map_err(|_| no_match())?;
@@ -208,7 +209,8 @@ struct ListSearch<'a> {
 }
 
 impl ListSearch<'_> {
-    /// Runs one binary search per needle; `compare` takes the indices of a leaf and of a needle.
+    /// Returns the index at which every needle would be inserted into its list, found by binary search.
+    /// `compare` takes the index of a leaf and the index of a needle, in this order.
     fn run(
         &self,
         needle_nulls: Option<NullBuffer>,

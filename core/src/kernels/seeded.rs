@@ -4,7 +4,7 @@
 use std::hash::{BuildHasher, Hasher};
 use std::sync::OnceLock;
 
-/// Mixes 64 bits (splitmix64).
+/// Returns the splitmix64 hash of `x`. Different numbers have different hashes.
 pub(crate) fn mix_bits(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -25,7 +25,8 @@ pub(crate) fn random_seed() -> u64 {
     std::collections::hash_map::RandomState::new().build_hasher().finish()
 }
 
-/// Hash function with a secret seed.
+/// Builds hashers of integers ([`NumberHasher`]) for hash maps. The factors of the hashers are secret and
+/// random in each process.
 #[derive(Clone, Copy, Debug)]
 pub struct Seeded {
     start: u64,
@@ -38,8 +39,8 @@ impl Seeded {
         let a = mix_bits(seed);
         let b = mix_bits(a);
         let c = mix_bits(b);
-        // Odd factors are invertible, and a set top bit carries every input into the upper half of the
-        // product.
+        // An odd factor gives different inputs different products. The set top bit makes the factor so
+        // large that the product of every input above 1 reaches the upper 64 bits of the product.
         Self { start: a, step: b | (1 << 63) | 1, last: c | (1 << 63) | 1 }
     }
 }
@@ -94,7 +95,8 @@ mod tests {
 
     const BUCKETS: usize = 1 << 14;
 
-    /// Returns the size of the fullest of 2^14 buckets, selected by the lowest bits as in a map.
+    /// Assigns each key to one of 2^14 buckets by the lowest bits of its hash, as a hash map does. Returns
+    /// the number of keys in the fullest bucket.
     fn fullest(seeded: Seeded, keys: &[u64]) -> usize {
         let mut counts = vec![0usize; BUCKETS];
         for key in keys {
@@ -112,7 +114,8 @@ mod tests {
     fn keys_made_to_meet_do_not() {
         const N: u64 = 1 << 14;
         let c = 0x9e37_79b9_7f4a_7c15u64;
-        // All these keys collide in a hash that multiplies by the known factor `c` and folds the halves.
+        // `old` is a hash function that multiplies by the known factor `c`. These keys are chosen so that
+        // `old` puts all of them into bucket 0.
         let h = |i: u64| i << 25;
         let crafted: Vec<u64> =
             (1..=N).map(|i| inverse(c).wrapping_mul(h(i) ^ (h(i) >> 32))).collect();

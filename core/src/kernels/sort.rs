@@ -392,7 +392,8 @@ fn argsort_by_keys<T: ArrowPrimitiveType<Native: Sortable>>(
     let flat = values.as_primitive::<T>().values();
     let key = |i: usize| -> u64 {
         let key = flat[i].key();
-        // `flip` inverts only the bits of the narrow key; inverting the `u64` would set its high bits.
+        // A descending sort inverts the bits of the key before the key is widened to 64 bits, because
+        // inverting the `u64` would also set the bits above the key.
         (if order.descending { T::Native::flip(key) } else { key }).into()
     };
     if size_of::<T::Native>() > 4 {
@@ -404,7 +405,8 @@ fn argsort_by_keys<T: ArrowPrimitiveType<Native: Sortable>>(
             out.extend(scratch.iter().map(|(_, i)| *i));
         });
     }
-    // Packs a 32-bit key and the index within the list into one integer; the index keeps equal keys in order.
+    // Each integer in `scratch` has a 32-bit key in its upper half and the index of the leaf within its
+    // list in its lower half. Leaves with equal keys keep their order, because their indices ascend.
     let mut scratch: Vec<u64> = Vec::new();
     argsort_lists(nulls, lists, order, |valid, out| {
         let Some(first) = valid.first().copied() else { return };

@@ -120,7 +120,7 @@ pub fn test(array: &RaggedArray, test: TextTest<'_>) -> Result<RaggedArray> {
         return Err(Error::type_of("a string predicate", "strings", leaves.data_type()));
     }
     array.with_leaves(Arc::new(over_values(leaves, |values| match values.data_type() {
-        // `values` are the values of a dictionary; here, they are themselves a dictionary.
+        // The values of a dictionary may be a dictionary too; then test the values of the inner dictionary.
         DataType::Dictionary(..) => over_values(values, |values| test.evaluate(values)),
         _ => test.evaluate(values),
     })?))

@@ -86,7 +86,8 @@ pub fn compare_exactly(a: &DataType, b: &DataType) -> bool {
     (span(a) && span(b)) || (zoned(a).is_some() && zoned(a) == zoned(b))
 }
 
-/// Casts to `to` with the exact conversions of this module; `None` for casts that Arrow performs.
+/// Casts to `to` with the exact conversions of this module. Returns `None` for types that need none of
+/// them; the caller then uses Arrow's cast.
 pub fn cast_time(values: &ArrayRef, to: &DataType) -> Option<Result<ArrayRef>> {
     let from = values.data_type();
     let interval = matches!(from, DataType::Interval(_));

@@ -28,7 +28,8 @@ pub struct Batch {
     pub(super) form: Form,
     pub(super) items: Vec<Item>,
     pub(super) tensors: Vec<(Arc<str>, DenseTensor)>,
-    /// Per axis from 0: the number of elements, and the largest number of elements in one item.
+    /// Per axis from 0: the number of elements in the batch, and the largest number of elements in one
+    /// [`Item`].
     pub(super) elements: Vec<(usize, usize)>,
     pub(super) occupied: usize,
 }
@@ -65,7 +66,8 @@ impl Batch {
         &self.tensors
     }
 
-    /// Returns the tensors and drops the items.
+    /// Converts the batch to its tensors with their names. The [items](Item) that they were built from are
+    /// dropped.
     pub fn into_tensors(self) -> Vec<(Arc<str>, DenseTensor)> {
         self.tensors
     }

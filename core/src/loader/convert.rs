@@ -4,8 +4,8 @@ use half::f16;
 
 use crate::dense::DType;
 
-/// Converts elements (native bytes of any alignment) to another type; `false` if a value does not
-/// fit.
+/// A function that converts elements, given as native bytes of any alignment, to elements of another type
+/// in the second slice. Returns `false` if a value does not fit the other type.
 pub(super) type Convert = fn(&[u8], &mut [u8]) -> bool;
 
 trait NativeNumber: Copy {
@@ -144,7 +144,7 @@ pub(super) fn find_converter(from: DType, to: DType) -> Option<Convert> {
         })
     }
     match from {
-        // A boolean byte, 0 or 1, equals the 8-bit integer.
+        // Booleans are bytes with the value 0 or 1, so copying them gives the 8-bit integers 0 and 1.
         T::Bool if matches!(to, T::U8 | T::I8) => Some(|from, out| {
             out.copy_from_slice(from);
             true

@@ -15,7 +15,8 @@ use crate::dense::densify::count_bytes;
 use crate::dense::{DType, DenseOptions, Side, Size};
 use crate::error::{Error, Result};
 
-/// Returns the largest size that each axis of a padded batch can have, rows first.
+/// Returns the largest shape that a padded batch can have: the number of items, then the size of each
+/// further axis.
 pub(super) fn largest_shape(source: &LoaderSource, options: &LoaderOptions) -> Vec<usize> {
     let mut shape = vec![options.batch_size];
     for axis in 1..source.ndim {
@@ -36,11 +37,12 @@ pub(super) fn largest_shape(source: &LoaderSource, options: &LoaderOptions) -> V
 
 pub(super) struct BatchDraft {
     pub(super) items: Vec<Item>,
-    /// `bases` has, for each item, the row or label that the item is a window of; `windows` the
-    /// number of windows of this row or label; `spans` the events of the item's measurements. Each
-    /// of these is empty unless a tensor needs it.
+    /// For each item, the index of the row or label that the item is a window of. The vectors `bases`,
+    /// `windows` and `spans` are empty unless a tensor of the batch needs them.
     pub(super) bases: Vec<usize>,
+    /// For each item, the number of windows of the row or label that the item is a window of.
     pub(super) windows: Vec<usize>,
+    /// For each item (a window of a row), the events that its measurements belong to.
     pub(super) spans: Vec<EventSpan>,
     lists: BatchLists,
     facts: Option<BatchLists>,
@@ -50,7 +52,8 @@ pub(super) struct BatchDraft {
     pub(super) occupied: usize,
 }
 
-/// The lists of a batch and, if the batch is padded, the slots of the lists in the tensors.
+/// The offsets of the lists of a batch and, if the batch is padded, the positions of the elements of these
+/// lists in the padded tensors (`grid`).
 pub(super) struct BatchLists {
     frame: Frame,
     pub(super) grid: Option<Arc<Grid>>,
@@ -116,7 +119,8 @@ impl EpochPlan {
         )?;
         draft.occupied = match options.form {
             Form::Padded => {
-                // Counting walks over all lists, so count once per axis instead of once per tensor.
+                // `count_occupied` walks over all lists, so call it once per axis instead of once per
+                // tensor.
                 let count = |lists: &BatchLists, depth: usize| -> Vec<usize> {
                     let grid = lists.grid.as_ref();
                     (0..=depth).map(|d| grid.map_or(0, |grid| grid.count_occupied(d))).collect()
@@ -180,7 +184,7 @@ impl BatchDraft {
         }
     }
 
-    /// Returns the number of elements of a tensor. A `u128`, because the count may exceed memory.
+    /// Returns the number of elements of a tensor, as a `u128` because the size limit is checked later.
     fn count_cells(&self, output: &TensorOutput) -> u128 {
         let (axis, lists) = (output.axis, self.lists(output.facts));
         match (&lists.grid, output.what) {

@@ -27,7 +27,8 @@ pub struct Epoch {
 #[derive(Debug)]
 struct Workers {
     pool: Arc<ThreadPool>,
-    /// Whether the caller provides the pool, whose threads may be busy with other work.
+    /// Whether the caller provides the pool. Its threads may be busy with other work, so the thread that
+    /// requests a batch may build the batch itself.
     foreign: bool,
     in_flight: usize,
     /// Whether all threads build one batch together, tensor by tensor, instead of one batch each.
@@ -48,14 +49,15 @@ struct EpochState {
 
 #[derive(Debug)]
 struct Progress {
-    /// The next batch to build; `limit` is the first batch that must not be built yet.
+    /// Index of the first batch that no thread has started to build. Threads start only batches before
+    /// `limit`.
     unclaimed: usize,
     limit: usize,
-    /// `done` has the results of the batches `first`, `first + 1`, ..; `None` if not yet built.
+    /// `done[i]` is the result of batch `first + i`; `None` if the batch is not built yet.
     first: usize,
     done: VecDeque<Option<Result<Batch>>>,
     running: usize,
-    /// Whether the job is running that builds one batch after the other, each with all threads.
+    /// Whether a job is running that builds one batch after the other, each with all threads of the pool.
     in_turn: bool,
     /// Number of skipped batches that are still being built, because they were started before the skip.
     skipped: usize,
@@ -161,7 +163,8 @@ impl Workers {
     fn next_batch(&self, batch: usize) -> Result<Batch> {
         let shared = &self.shared;
         let mut state = shared.lock_state();
-        // Skipped batches hold memory until they are built, so they count against the limit.
+        // Batches that were skipped while threads were building them hold memory until they are built, so
+        // fewer other batches may be built ahead.
         let ahead = self.in_flight.saturating_sub(state.skipped).max(1);
         let end = shared.plan.num_batches().min(batch.saturating_add(ahead));
         let added = end.saturating_sub(state.limit);
@@ -181,7 +184,8 @@ impl Workers {
                 self.pool.spawn_fifo(move || _ = shared.make_next(false));
             }
         }
-        // The pool may have no free thread if it is shared or if this is one of its threads.
+        // If the pool is shared, or if the current thread belongs to it, the pool may have no free thread.
+        // The current thread then builds the batch itself.
         let help = self.foreign || self.pool.current_thread_index().is_some();
         let mut state = shared.lock_state();
         loop {
@@ -400,8 +404,9 @@ mod tests {
         }
     }
 
-    /// Number of batches that are being built, and its maximum.
+    /// Number of batches that are being built now.
     static NOW: AtomicUsize = AtomicUsize::new(0);
+    /// Largest number of batches that were being built at the same time.
     static MOST: AtomicUsize = AtomicUsize::new(0);
 
     #[test]

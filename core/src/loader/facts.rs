@@ -1,18 +1,21 @@
-//! The place of facts in batches. Facts are values about a row that are not part of its events.
+//! Says where batches hold facts: values about a row (such as a patient) that are not part of its events.
 
+/// Says where a batch holds the static facts of its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FactsPlace {
-    /// In separate tensors.
+    /// The facts are in separate tensors.
     Beside,
-    /// Before the elements of axis 1, at most this many facts.
+    /// At most this many facts of a row are prepended to its elements of axis 1, one element per fact.
     Elements(usize),
-    /// In one additional element at the start of axis 1; the list of this element on axis 2 has the facts.
+    /// One element is prepended to axis 1 of a row; the list of this element on axis 2 has the facts of the
+    /// row.
     List,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Prefix {
     pub(super) elements: usize,
-    /// Number of facts, if one element of axis 1 has all facts as its list on axis 2; otherwise `None`.
+    /// Number of facts in the list of the element that [`FactsPlace::List`] prepends; `None` if facts are
+    /// not in such a list.
     pub(super) list: Option<usize>,
 }

@@ -13,15 +13,16 @@ use crate::with_offsets;
 
 /// Indices of the elements of a batch in their shards, and the offsets of its lists.
 ///
-/// On each axis, elements are numbered through the whole batch. The elements of an item are
-/// contiguous in the batch and in its shard.
+/// On each axis, elements are numbered through the whole batch. The elements of an [`Item`] are contiguous
+/// in the batch and in its shard.
 #[derive(Debug)]
 pub(super) struct Frame {
-    /// Per axis from 0: the index of the first element of each item in its shard.
+    /// `starts[d][i]` is the index, within its shard, of the first element of item `i` on axis `d`.
     pub(super) starts: Vec<Vec<usize>>,
-    /// Per axis from 0: the number of elements before each item, followed by the total.
+    /// `rows[d][i]` is the number of elements of the batch on axis `d` before item `i`. The last entry of
+    /// `rows[d]` is the number of all elements.
     pub(super) rows: Vec<Vec<u32>>,
-    /// Per axis from 1: the offsets of the lists.
+    /// `offsets[d - 1]` has the offsets of the lists of axis `d` of the batch.
     pub(super) offsets: Vec<Vec<u32>>,
     /// The facts prepended to each item; empty if the source has no facts.
     before: Vec<Prefix>,
@@ -133,7 +134,8 @@ fn check_count(n: usize, axis: usize) -> Result<u32> {
     })
 }
 
-/// Appends the offsets of the lists `lists` of a shard. Returns the range of their elements.
+/// Appends the offsets of the lists `lists` of a shard to `out`, the offsets of a batch. Returns the range
+/// of the elements of these lists in the shard.
 fn push_lists(
     layout: &Layout,
     lists: Range<usize>,

@@ -1,4 +1,4 @@
-//! [`Grid`]: which slots of padded tensors hold the elements of a batch.
+//! [`Grid`]: which positions of padded tensors hold values of a batch, and which hold padding.
 
 use std::ops::Range;
 
@@ -6,9 +6,9 @@ use super::frame::Frame;
 use crate::array::memory::prefetch_for_write;
 use crate::dense::{Side, Size};
 
-/// The offsets and sizes of all axes of a batch. They determine which slots of each tensor hold
-/// values; the other slots hold padding. A memory block keeps the grid of the last batch that it
-/// held, so that the next batch can clear the slots with values.
+/// The offsets and sizes of all axes of a batch. They determine which positions of each tensor hold values;
+/// the other positions hold padding. A memory block keeps the grid of the last batch that it held, so that
+/// the next batch can replace the old values by padding.
 ///
 /// The lists `[[1, 2], [], [3]]` of axis 1 in a tensor of shape `[3, 2]`, padded on the right:
 ///
@@ -26,7 +26,8 @@ pub(super) struct Grid {
 }
 
 pub(super) trait WriteSlots {
-    /// Fills `cell` with consecutive values; the first of these is value number `first` of the batch.
+    /// Fills `cell`, a part of the bytes of a tensor, with consecutive values of the batch. The first of
+    /// these is value number `first` of the batch.
     fn put(&mut self, first: usize, cell: &mut [u8]);
 }
 
@@ -49,7 +50,8 @@ impl Grid {
         &self.shape[..=axis]
     }
 
-    /// Returns the number of values in a tensor of an axis, after truncation.
+    /// Returns the number of values that a tensor of axis `axis` holds, without padding and after
+    /// truncation of long lists.
     pub(super) fn count_occupied(&self, axis: usize) -> usize {
         self.count_kept(1, axis, 0..self.shape[0])
     }
@@ -79,7 +81,8 @@ impl Grid {
         }
     }
 
-    /// Returns whether tensors of an axis have values in the same slots in both grids.
+    /// Returns whether both grids have the same positions of values and of padding in a tensor of axis
+    /// `axis`.
     pub(super) fn has_same_slots(&self, other: &Self, axis: usize) -> bool {
         self.shape[..=axis] == other.shape[..=axis]
             && self.side == other.side
@@ -89,7 +92,8 @@ impl Grid {
     pub(super) fn slots(&self, axis: usize, size: usize) -> Slots<'_> {
         let mut blocks = vec![size; axis + 1];
         for i in (0..axis).rev() {
-            // Saturates only if another axis has size 0; nothing is written then.
+            // The product exceeds `usize` only if another axis has size 0. The tensor then has no bytes,
+            // and the saturated product is not used.
             blocks[i] = blocks[i + 1].saturating_mul(self.shape[i + 1]);
         }
         Slots { grid: self, blocks }
@@ -98,12 +102,14 @@ impl Grid {
 
 pub(super) struct Slots<'a> {
     grid: &'a Grid,
-    /// Bytes per element of each axis, padding included.
+    /// `blocks[d]` is the number of bytes of one element of axis `d` in the tensor, with everything below
+    /// the element and with padding.
     blocks: Vec<usize>,
 }
 
 impl Slots<'_> {
-    /// Calls `put` for each innermost list of an item, with the slots of the list in `out`.
+    /// Calls `put` for each innermost list of an item, with the bytes of `out` that hold the values of the
+    /// list.
     pub(super) fn write_item<P: WriteSlots>(&self, item: usize, out: &mut [u8], put: &mut P) {
         self.write_elements(0, item..item + 1, out, put);
     }
@@ -121,7 +127,7 @@ impl Slots<'_> {
         self.item_bytes() * self.grid.shape[0]
     }
 
-    /// Writes consecutive elements of axis `level`, whose slots fill `out` exactly.
+    /// Writes consecutive elements of axis `level` to `out`, which has exactly the bytes of these elements.
     fn write_elements<P: WriteSlots>(
         &self,
         level: usize,
@@ -139,8 +145,8 @@ impl Slots<'_> {
         let offsets = &self.grid.offsets[level][elements.start..=elements.end];
         let size = self.grid.shape[level + 1];
         let innermost = level + 2 == self.blocks.len();
-        // Returns the first element of a list after truncation, and the range of bytes that the remaining
-        // elements fill in the slots of the list.
+        // Returns the first element of a list that remains after truncation, and the range of bytes that
+        // the remaining elements fill within the bytes of the list.
         let locate = |[start, end]: [u32; 2]| {
             let (start, end) = (start as usize, end as usize);
             let kept = (end - start).min(size);
@@ -171,5 +177,5 @@ impl Slots<'_> {
     }
 }
 
-/// Number of lists ahead of the current list whose slots are prefetched.
+/// While a list is written, the memory for the list this many lists later is prefetched into the CPU cache.
 const AHEAD: usize = 4;

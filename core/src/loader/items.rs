@@ -18,7 +18,7 @@ pub struct Item {
     pub events: Range<usize>,
 }
 
-/// The items of every epoch, in source order.
+/// The items of every epoch, which are windows of rows or labels, in source order.
 #[derive(Debug)]
 pub(super) struct EpochItems {
     pub(super) bases: Bases,
@@ -30,18 +30,20 @@ pub(super) struct EpochItems {
 /// The rows that items are windows of: all rows, or rows that end early at the time of a label.
 #[derive(Debug)]
 pub(super) enum Bases {
-    /// All rows; their number.
+    /// All rows, each at its full length. The field is the number of rows.
     Rows(usize),
-    /// Rows that end early, in any order and with repeats.
+    /// One row per label, which ends early at the time of the label. A row may occur several times, in any
+    /// order.
     Cuts(Cuts),
 }
 
-/// Rows that end early: entry `i` of `rows` and of `ends` describes row `i`.
+/// Rows that end early: row `rows[i]` keeps only its first `ends[i]` elements of axis 1. A row may occur
+/// several times, with different ends.
 #[derive(Debug, Default)]
 pub(super) struct Cuts {
-    /// Index of the row, counted over all shards.
+    /// Indices of the rows, counted over all shards.
     pub(super) rows: Vec<u32>,
-    /// Number of elements of axis 1 that the row keeps, from its start.
+    /// For each entry of `rows`, the number of elements of axis 1 that the row keeps, from its start.
     pub(super) ends: Vec<u32>,
 }
 
@@ -94,7 +96,8 @@ impl EpochItems {
         }
     }
 
-    /// Returns the base (row or label) of an item, and the index of its window.
+    /// Returns the index of the base of an item, the row or label that the item is a window of, and the
+    /// index of the window within this base.
     pub(super) fn locate_item(&self, item: u32) -> (usize, usize) {
         let item = item as usize;
         match &self.windows {
@@ -103,7 +106,8 @@ impl EpochItems {
         }
     }
 
-    /// Returns the row of a base, over all shards, and the number of its elements on axis 1.
+    /// Returns the row of a base (a row or label), as an index over all shards, and the number of elements
+    /// of axis 1 that belong to the base.
     pub(super) fn row_and_len(&self, source: &LoaderSource, base: usize) -> (usize, usize) {
         match &self.bases {
             Bases::Rows(_) => (base, source.len(base)),

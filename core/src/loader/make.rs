@@ -42,7 +42,7 @@ impl EpochPlan {
             let mut work = WorkBuffers::default();
             outputs.iter().map(|output| tensor(output, &mut work)).collect()
         };
-        // Report the first error in the order of the tensors.
+        // If several tensors fail, return the error of the first of them in the order of the tensors.
         let tensors = tensors.into_iter().collect::<Result<Vec<_>>>()?;
         Ok(Batch {
             number: batch,
@@ -69,7 +69,8 @@ impl TensorOutput {
         work: &mut WorkBuffers,
     ) -> Result<DenseTensor> {
         let shape = grid.shape(self.axis).to_vec();
-        // `draft_batch` checked that the size is within the limit.
+        // `draft_batch` checked that the batch is within the size limit, so the byte counts of its tensors
+        // do not overflow.
         let slots = grid.slots(self.axis, self.size());
         let largest = match self.facts {
             true => slots.bytes().saturating_mul(2),
@@ -120,7 +121,7 @@ impl TensorOutput {
     ) -> Result<DenseTensor> {
         let frame = draft.frame(self.facts);
         let copied = |offsets: &[u32]| {
-            // `Frame` limits offsets to 31 bits.
+            // `Frame` limits offsets to 31 bits, so the signed offsets are not negative.
             let signed = offsets.iter().map(|o| o.cast_signed()).collect::<Vec<_>>();
             DenseTensor::from_vec([signed.len()], signed)
         };

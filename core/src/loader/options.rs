@@ -19,10 +19,10 @@ pub enum Sampling {
     /// same probability `len / (n + len - 1)`. Windows at the ends are shorter. A row that fits one
     /// window is one window. Randomness is as in [`Random`](Self::Random).
     BalancedRandom,
-    /// The first events of the row.
+    /// A window of the first events of the row.
     #[default]
     FromStart,
-    /// The last events of the row.
+    /// A window of the last events of the row.
     ToEnd,
     /// Every window is an item: windows start at the events 0, `stride`, 2 `stride`, .. until a
     /// window reaches the end of the row. The last window may be shorter. A row that fits one
@@ -40,7 +40,7 @@ pub enum Form {
     /// Tensors with one axis per level of lists; short lists are padded.
     #[default]
     Padded,
-    /// Flat values with offsets of the rows.
+    /// Flat tensors without padding, with offsets that divide them into items and lists.
     Packed,
 }
 
@@ -331,17 +331,20 @@ impl LoaderOptions {
         Ok(())
     }
 
-    /// Maximum number of batches that exist at a time.
+    /// Returns the maximum number of batches that exist at the same time: one per thread, and the
+    /// prefetched ones.
     pub(super) fn in_flight(&self) -> usize {
         self.threads.saturating_add(self.prefetch)
     }
 
-    /// Whether the calling thread builds the batches.
+    /// Returns whether the thread that requests a batch also builds it, so that the loader needs no thread
+    /// pool.
     pub(super) fn is_inline(&self) -> bool {
         self.threads == 1 && self.prefetch == 0 && self.pool.is_none()
     }
 
-    /// Number of axes after the rows that windows, masks and sizes need, whatever the columns.
+    /// Returns the minimum number of axes after the rows that batches have, whatever their columns: at
+    /// least axis 1, and all axes to which the options set masks or sizes.
     pub(super) fn least_depth(&self) -> usize {
         let masks = self.masks.iter().flatten().copied().max().unwrap_or(0);
         masks.max(self.sizes.len()).max(1)

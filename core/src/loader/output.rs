@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub(super) struct TensorOutput {
     pub(super) name: Arc<str>,
-    /// Axis of the elements of the tensor: an axis of the facts if `facts` is set, else of the source.
+    /// Axis whose elements have the values of the tensor: an axis of the static facts if `facts` is set,
+    /// otherwise an axis of the shards.
     pub(super) axis: usize,
     pub(super) dtype: DType,
     pub(super) what: TensorContent,
@@ -23,27 +24,32 @@ pub(super) struct TensorOutput {
 pub(super) enum TensorContent {
     Column(usize),
     Valid(usize),
-    /// Whether the values of a float32 column are numbers: neither null nor NaN.
+    /// For the float32 column with this index: whether each value is a number, neither null nor NaN.
     Number(usize),
     Mask,
-    /// Cumulative lengths of the items on the axis.
+    /// The number of elements on the axis in the first 0, 1, 2, .. items (windows of rows) of a packed
+    /// batch.
     CuSeqlens,
     Offsets,
-    /// Index of each element within its item.
+    /// For each element of a packed batch, its index within its item, a window of a row.
     PositionIds,
-    /// Whether an element of axis 1 is a fact that is prepended to the sequence.
+    /// For each element of axis 1: whether it is a static fact that is prepended to the elements of the
+    /// row.
     Fact,
-    /// True at the first `n` slots of axis 1 if `n` facts are prepended, even if padding on the
-    /// left fills these slots.
+    /// True at the first `n` positions of axis 1 if `n` facts are prepended, even if padding on the left
+    /// fills these positions.
     Leading,
-    /// One value per event, written at the first measurement of the event; 0 elsewhere.
+    /// A number of each event (the days since the previous event), at the first measurement of the event; 0
+    /// at the other measurements.
     Spread,
-    /// Index of the first event of the item. `EndEvent` is the index after the last event of the item.
+    /// For each item, the index of its first event within the row. `EndEvent` is the index after its last
+    /// event.
     FirstEvent,
     EndEvent,
-    /// Number of windows of the row or label that the item is a window of.
+    /// For each item, the number of windows of the row or label that the item is a window of.
     Windows,
-    /// A value to predict, one per row or label; `TargetValid` is its validity.
+    /// For each item, the value to predict, from the entry of `LoaderState::targets` with this index.
+    /// `TargetValid` says whether the value is not null.
     Target(usize),
     TargetValid(usize),
 }
@@ -58,7 +64,8 @@ impl<'a> Outputs<'a> {
         Self { options, all: Vec::new() }
     }
 
-    /// Adds a tensor of the source. Returns an error if another tensor has the same name.
+    /// Adds a tensor with values of axis `axis` of the shards. Returns an error if another tensor has the
+    /// same name.
     pub(super) fn push(
         &mut self,
         name: impl Into<Arc<str>>,
@@ -70,7 +77,8 @@ impl<'a> Outputs<'a> {
         self.add(name.into(), axis, dtype, fill, what, false)
     }
 
-    /// Adds a tensor of the facts. Returns an error if another tensor has the same name.
+    /// Adds a tensor with values of axis `axis` of the static facts. Returns an error if another tensor has
+    /// the same name.
     pub(super) fn push_fact(
         &mut self,
         name: impl Into<Arc<str>>,
@@ -152,7 +160,7 @@ pub(super) fn list_outputs(
     Ok(out.into_outputs())
 }
 
-/// Adds the offsets of items and lists to a packed batch, down to axis `deepest`.
+/// Adds the tensors `cu_seqlens` and `offsets` of a packed batch, for each axis from 1 to `deepest`.
 pub(super) fn push_lengths(out: &mut Outputs<'_>, deepest: usize) -> Result<()> {
     for axis in 1..=deepest {
         out.push(

@@ -18,19 +18,22 @@ use crate::error::{Error, Result};
 pub struct EpochPlan {
     pub(super) inner: Arc<LoaderState>,
     epoch: u64,
-    /// Order of the items; `None` for source order.
+    /// Indices of the items in the order in which they are divided into batches; `None` for the order of
+    /// the source.
     order: Option<Vec<u32>>,
     /// Order of the batches, if it is shuffled after items were bucketed by length: batch `i` has
     /// the items of batch `parts[i]` in `order`.
     parts: Option<Vec<u32>>,
     items: usize,
-    /// Items per batch; `part` is the rank of this process and the number of processes.
+    /// Number of items per batch.
     size: usize,
+    /// The rank of this process and the number of processes that share the batches of the epoch.
     part: (usize, usize),
 }
 
 impl EpochPlan {
-    /// Plans one batch of the given items. Returns an error for no items and for unknown items.
+    /// Plans an epoch of one batch with the given items, as indices in source order. Returns an error if
+    /// there are no items or one of them does not exist.
     pub(super) fn from_items(inner: Arc<LoaderState>, epoch: u64, items: &[usize]) -> Result<Self> {
         let all = inner.items.len();
         let order = items
@@ -81,7 +84,8 @@ impl EpochPlan {
         plan
     }
 
-    /// Sorts every `pool` consecutive items of `order` by the length of their windows; the sort is stable.
+    /// Divides `order` into groups of `pool` consecutive items and sorts each group by the length of the
+    /// items' windows. Items of equal length keep their order.
     fn sort_pools(&self, order: &mut [u32], pool: usize) {
         let mut keys: Vec<(u32, u32, u32)> = Vec::new();
         for part in order.chunks_mut(pool) {
@@ -128,7 +132,8 @@ impl EpochPlan {
         })
     }
 
-    /// Returns the range of a batch in the order of the items; empty if there is no such batch.
+    /// Returns the positions of a batch's items in the order of all items of the epoch; empty if there is
+    /// no such batch.
     fn positions(&self, batch: usize) -> Range<usize> {
         if batch >= self.num_batches() {
             return 0..0;
@@ -144,7 +149,7 @@ impl EpochPlan {
         start..start.saturating_add(size).min(self.items)
     }
 
-    /// Returns the row of an item, as an index over all shards, and the window of its events.
+    /// Returns the row of an item, as an index over all shards, and the range of its events within the row.
     fn window_of(&self, item: u32) -> (usize, Range<usize>) {
         let inner = &self.inner;
         let (base, step) = inner.items.locate_item(item);
@@ -156,7 +161,7 @@ impl EpochPlan {
         (row, window.range(len, step, random))
     }
 
-    /// Iterates over the bases (rows or labels) of the items of a batch.
+    /// Returns, for each item of a batch, the index of the row or label that the item is a window of.
     pub(super) fn bases(&self, batch: usize) -> impl Iterator<Item = usize> + '_ {
         self.positions(batch).map(|position| self.inner.items.locate_item(self.item_at(position)).0)
     }

@@ -1,11 +1,12 @@
-//! Writers of the slots of one list of a padded tensor: plain values, finite values, or flags.
+//! Writers of the values of a padded tensor: values as they are, values made finite, or flags.
 
 use super::grid::WriteSlots;
 
-/// Copies the values of one item, whose elements have `N` bytes.
+/// Writes the values of one item (a window of a row) to a padded tensor as they are. Each value has `N`
+/// bytes.
 pub(super) struct Copied<'a, const N: usize> {
     pub(super) values: &'a [u8],
-    /// Index of the first value of the item in the batch.
+    /// Index of the item's first value among all values of the batch.
     pub(super) first: usize,
 }
 

@@ -3,7 +3,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng};
 
-/// Mixes the bits of a number (one step of splitmix64).
+/// Returns the splitmix64 hash of `x`. Different numbers have different hashes.
 pub(super) fn mix_bits(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -15,7 +15,7 @@ pub(super) fn derive_random(seed: u64, epoch: u64, item: u64) -> u64 {
     mix_bits(mix_bits(mix_bits(seed) ^ epoch) ^ item)
 }
 
-/// Scales 64 random bits to a number below `n`; 0 if `n` is 0.
+/// Maps 64 random bits to a number from 0 to `n - 1`, nearly uniformly; returns 0 if `n` is 0.
 pub(super) fn scale_below(random: u64, n: u64) -> u64 {
     ((u128::from(random) * u128::from(n)) >> 64) as u64
 }
@@ -86,7 +86,7 @@ mod tests {
                 counts[place][item as usize] += 1;
             }
         }
-        // 1000 are expected, with a standard deviation of 29.
+        // Each item is expected 1000 times at each position, with a standard deviation of 29.
         assert!(counts.iter().flatten().all(|n| (850..1150).contains(n)), "{counts:?}");
     }
 }

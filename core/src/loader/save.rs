@@ -154,7 +154,8 @@ fn encode_batch<'a>(
     dense::encode(path, tensors, &metadata)
 }
 
-/// Returns an error if the target folder may not be replaced, before any input is read.
+/// Returns an error if [`BatchFolder::create`] would refuse the folder `target`. Call it before input is
+/// read.
 ///
 /// # Errors
 /// Same as [`BatchFolder::create`].
@@ -166,7 +167,7 @@ pub fn check_target(target: &Path, overwrite: bool) -> Result<()> {
     let names = entries
         .map(|entry| Ok(entry.map_err(|e| Error::io(target, e))?.file_name()))
         .collect::<Result<Vec<_>>>()?;
-    // The next writer removes the temporary files of a killed writer.
+    // Ignore temporary files of a writer that was killed, because the next writer removes them.
     let names: Vec<_> = names.into_iter().filter(|name| !is_temporary(name)).collect();
     if names.is_empty() {
         return Ok(());

@@ -8,13 +8,15 @@ use super::grid::{Grid, WriteSlots};
 use crate::dense::{MAPPED, MemoryBlock};
 use crate::error::Result;
 
-/// A pool of memory blocks for the same tensor in successive batches. A block records which slots a
-/// batch wrote, so that the next batch clears only those slots.
+/// A pool of memory blocks for the same tensor in successive batches. A block records where a batch wrote
+/// values, so that the next batch replaces only those values by padding.
 #[derive(Debug)]
 pub(super) struct Shelf {
-    /// Axis of the tensor; `size` is the bytes per element, `fill` one element of padding.
+    /// Axis of the elements of the tensor.
     axis: usize,
+    /// Number of bytes per element.
     size: usize,
+    /// One element of padding, in the first `size` bytes.
     fill: [u8; 8],
     keep: usize,
     free: Mutex<Vec<ShelfBlock>>,
@@ -23,7 +25,8 @@ pub(super) struct Shelf {
 #[derive(Debug)]
 struct ShelfBlock {
     block: MemoryBlock,
-    /// Number of bytes from the start of the block in which all slots but the `written` ones are padding.
+    /// In the first `padded` bytes of the block, everything is padding except the values that the grid
+    /// `written` describes.
     padded: usize,
     written: Option<Arc<Grid>>,
 }
@@ -34,22 +37,22 @@ impl Shelf {
     }
 
     fn free(&self) -> MutexGuard<'_, Vec<ShelfBlock>> {
-        // No panic can leave the list half-changed, so a poisoned lock is still usable.
+        // No panic can leave the list of free blocks half-changed, so a poisoned lock is still usable.
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns `len` bytes of unspecified content. A new block has the capacity for batches of up
-    /// to `largest` bytes.
+    /// Takes a block from the pool, or allocates one if none has `len` bytes. Its first `len` bytes have
+    /// unspecified content. A new block is larger if later batches may need up to `largest` bytes.
     pub(super) fn take_block(self: &Arc<Self>, len: usize, largest: usize) -> Result<LentBlock> {
         let (fitting, outgrown) = {
             let mut free = self.free();
-            // Take the smallest block that fits; of equal sizes, the last used, whose pages are
-            // likely resident.
+            // Take the smallest free block that fits. If several have this size, take the one that was
+            // returned last, because its pages are most likely in memory.
             let sizes = free.iter().map(|u| u.block.as_slice().len()).enumerate().rev();
             let fitting = sizes.filter(|(_, n)| *n >= len).min_by_key(|(_, n)| *n).map(|(i, _)| i);
             match fitting {
                 Some(i) => (Some(free.remove(i)), None),
-                // Free a block that is too small before a larger one is allocated.
+                // If no free block fits, free one that is too small before a larger one is allocated.
                 None => (None, free.pop()),
             }
         };
@@ -74,14 +77,16 @@ impl Shelf {
 
 /// Returns the capacity of a new block for `len` bytes now and up to `largest` bytes later.
 fn choose_capacity(len: usize, largest: usize) -> usize {
-    // A mapped block only reserves address space; untouched pages are never committed.
+    // A memory-mapped block only reserves address space. Its pages take no memory until they are touched,
+    // so it may be four times as large as needed now.
     let most = largest.min(len.saturating_mul(4));
     let capacity = if most >= MAPPED { most } else { most.min(len + len / 4) };
     capacity.max(len)
 }
 
 impl ShelfBlock {
-    /// Marks a block of zeros as padding if the padding value is zero.
+    /// Records that a new block, which has only zeros, has only padding if the padding value is zero. The
+    /// first batch then writes no padding to it.
     fn with_zeros(mut self, shelf: &Shelf) -> Self {
         if shelf.fill == [0; 8] {
             self.padded = self.block.as_slice().len();
@@ -89,8 +94,9 @@ impl ShelfBlock {
         self
     }
 
-    /// Makes the first `len` bytes padding, except for the slots of `next`. If `next` has values in the
-    /// same slots as the last batch, these slots keep the old values, which the next batch overwrites.
+    /// Sets the first `len` bytes to padding, except for bytes that get values of the next batch, whose
+    /// grid is `next`. If the last batch had values in the same bytes, they keep the old values, which the
+    /// next batch overwrites.
     fn clear(&mut self, shelf: &Shelf, len: usize, next: &Grid) {
         let bytes = self.block.as_mut_slice();
         if let Some(grid) =
@@ -122,7 +128,7 @@ impl Fill {
             [a, b] => Self::Two([*a, *b]),
             [a, b, c, d] => Self::Four([*a, *b, *c, *d]),
             other => {
-                // All other elements have 8 bytes.
+                // Elements have 1, 2, 4 or 8 bytes, so this element has 8 bytes.
                 Self::Eight(other.first_chunk().copied().unwrap_or_default())
             }
         }
@@ -141,18 +147,21 @@ impl WriteSlots for Fill {
     }
 }
 
-/// A block of a batch or of a tensor that is being written. Returns to its pool when dropped.
+/// A memory block that a [`Shelf`] lends to one tensor. It returns to the shelf when it is dropped, unless
+/// it is `dirty`.
 #[derive(Debug)]
 pub(super) struct LentBlock {
     used: Option<ShelfBlock>,
     len: usize,
-    /// True until the written slots are recorded; a dirty block is not reused.
+    /// True until the block records where it has values. A dirty block is freed instead of reused, because
+    /// the next batch could not clear its values.
     dirty: bool,
     home: Weak<Shelf>,
 }
 
 impl LentBlock {
-    /// Returns bytes that are padding except for the slots of `grid`, which the caller must write.
+    /// Returns the bytes of the tensor, which are padding except at the positions of the values of `grid`.
+    /// The caller must write these values.
     pub(super) fn clear_for_grid(&mut self, grid: &Grid) -> &mut [u8] {
         match (&mut self.used, self.home.upgrade()) {
             (Some(used), Some(home)) => {
@@ -170,9 +179,9 @@ impl LentBlock {
         }
     }
 
-    /// Converts the block to a buffer, which returns the block to its pool when the last clone is
-    /// dropped. `grid` describes the slots with values, which the next batch clears; `None` is for
-    /// tensors without padding, whose blocks are always overwritten completely.
+    /// Converts the block to a buffer, which returns the block to its [`Shelf`] when the last clone is
+    /// dropped. `grid` says where the tensor has values, which the next batch replaces by padding. `None`
+    /// is for tensors without padding, whose blocks are always overwritten completely.
     pub(super) fn into_buffer(mut self, grid: Option<&Arc<Grid>>) -> Buffer {
         if let Some(used) = &mut self.used {
             used.written = grid.cloned();
@@ -205,11 +214,12 @@ mod tests {
     #[test]
     fn capacity_to_grow_costs_no_memory() {
         const MB: usize = 1 << 20;
-        // Mapped blocks have four times the length, but not more than the largest size.
+        // A memory-mapped block has four times the requested length, but not more than the largest length.
         assert_eq!(choose_capacity(2 * MB, usize::MAX), 8 * MB);
         assert_eq!(choose_capacity(2 * MB, 5 * MB), 5 * MB);
         assert_eq!(choose_capacity(MB, usize::MAX), 4 * MB);
-        // Heap blocks, whose memory is committed at once, have a quarter more.
+        // A block on the heap, whose memory is committed at once, has a quarter more than the requested
+        // length.
         assert_eq!(choose_capacity(1000, usize::MAX), 1250);
         assert_eq!(choose_capacity(1000, 1100), 1100);
         assert_eq!(choose_capacity(2 * MB, 3 * MB), 2 * MB + MB / 2);

@@ -41,7 +41,8 @@ pub(super) struct SourceColumn {
     /// Whether values are made finite (float32 only): NaN becomes 0, and infinities become the
     /// largest and smallest finite numbers.
     pub(super) finite: bool,
-    /// The column of the facts that are prepended to this column, if facts are prepended.
+    /// Index of the column of static facts whose values are prepended to the values of this column; `None`
+    /// if no facts are prepended.
     pub(super) fact: Option<usize>,
 }
 
@@ -59,8 +60,9 @@ pub(super) struct SourceShard {
 pub(super) struct ColumnValues {
     cells: ColumnCells,
     nulls: Option<NullBuffer>,
-    /// Size of an element in bytes, as stored in the shard; `size` is the size in the batch.
+    /// Number of bytes of an element in the shard.
     stored: usize,
+    /// Number of bytes of an element in a batch.
     size: usize,
     convert: Option<Convert>,
 }
@@ -71,7 +73,8 @@ enum ColumnCells {
     Bits(BooleanBuffer),
 }
 
-/// Static facts of a [`LoaderSource`]: the same shards and rows, with one axis of facts.
+/// Static facts of the rows of a [`LoaderSource`], as a source with the same shards and rows, whose axis 1
+/// has the facts.
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) source: LoaderSource,
@@ -181,7 +184,7 @@ fn count_axes(table: &RaggedTable, options: &LoaderOptions) -> usize {
     columns.max(options.least_depth()).min(all)
 }
 
-/// Selects the requested columns. Returns an error for a shard without rows (with only scalars).
+/// Selects the columns that the options request. Returns an error if a shard has scalars or has no axes.
 fn select_shards<'a>(
     tables: &'a [RaggedTable],
     options: &LoaderOptions,
@@ -260,7 +263,8 @@ fn check_shard(
     Ok(())
 }
 
-/// Determines the element type and the padding of a column over all shards.
+/// Determines how batches hold a column: the element type to which the types of all shards are converted,
+/// and the padding.
 fn unify_column(
     first: &Column,
     tables: &[Cow<'_, RaggedTable>],
@@ -270,7 +274,8 @@ fn unify_column(
     let what = format!("column {name:?}");
     let mut target: DataType = first.data_type().clone();
     let mut nulls = false;
-    // Integers are converted to int64 directly and need no common type.
+    // If `tokens_as_i64` is set and all shards have integers in the column, batches hold them as int64, and
+    // the types of the shards need no common type.
     let mut integers = options.tokens_as_i64;
     for table in tables {
         let dtype = DType::from_arrow(table.column(name)?.data_type());
@@ -283,7 +288,8 @@ fn unify_column(
         if *found == target || integers {
             continue;
         }
-        // Numbers are widened while they are copied; any other difference is an error.
+        // If shards store the numbers of a column in different types, the numbers are converted to a common
+        // type while they are copied. Other differences between types are an error.
         target = promote_types(&target, found)
             .filter(|t| [&target, found, t].into_iter().all(|t| DType::from_arrow(t).is_some()))
             .ok_or_else(|| {
@@ -374,7 +380,8 @@ impl ColumnValues {
         }
         if let Some(nulls) = &nulls {
             if !fits {
-                // Only the value under a null may not have fit, so convert again, and only the valid values.
+                // Perhaps only a value under a null did not fit the type. Such values do not matter, so
+                // convert again, and only the valid values.
                 fits = self.convert.is_none_or(|convert| {
                     nulls.valid_indices().all(|i| {
                         let (from, to) = (i * self.stored, i * self.size);

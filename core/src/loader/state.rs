@@ -16,7 +16,7 @@ pub(super) struct LoaderState {
     /// Columns to predict, with one value per row or label that items are windows of.
     pub(super) targets: Vec<LoaderTarget>,
     pub(super) outputs: Vec<TensorOutput>,
-    /// Largest size that each axis of a padded batch can have.
+    /// The largest shape that a padded batch can have: the number of items, then the size of each axis.
     pub(super) largest_shape: Vec<usize>,
     /// Test hook, called with the index of each batch before it is built.
     #[cfg(test)]

@@ -27,7 +27,7 @@ use crate::error::Result;
 pub struct EpochStats {
     /// Number of batches.
     pub batches: usize,
-    /// Number of items in all batches.
+    /// Number of items (rows, or windows of rows) in all batches.
     pub items: usize,
     /// Size of all tensors of all batches in bytes.
     pub bytes: u64,

@@ -10,21 +10,22 @@ use crate::array::{Layout, Offsets};
 use crate::error::{Error, Result};
 use crate::with_offsets;
 
-/// The events that the measurements of a shard belong to, and a number for each event, which is
-/// written at the first measurement of the event.
+/// The events that the measurements of a shard belong to. Each event may have a number, such as the days
+/// since the previous event; batches have it at the first measurement of the event.
 #[derive(Debug)]
 pub(super) struct Timeline {
     rows: Layout,
     events: Offsets,
-    /// One number per event; `None` if the shard has no such numbers.
+    /// The number of each event; `None` if the shard has no numbers of events.
     values: Option<ScalarBuffer<f32>>,
 }
 
+/// The consecutive events of a row that some of its measurements belong to.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EventSpan {
-    /// Index of the first event of the span in the shard.
+    /// Index, in the shard, of the first of these events.
     pub(super) first: usize,
-    /// Indices of the events of the span, counted from the first event of the row; empty without
+    /// Range of these events, as indices from the first event of the row; empty if there are no
     /// measurements.
     pub(super) of_row: Range<usize>,
 }
@@ -77,8 +78,8 @@ impl Timeline {
         })
     }
 
-    /// Writes the value of every event whose first measurement is in `elements` to the slot of that
-    /// measurement, and 0 to all other slots.
+    /// Writes one number to `out` for each of the measurements `elements`: the number of the event if the
+    /// measurement is the first of its event, otherwise 0.
     pub(super) fn write_values(&self, span: &EventSpan, elements: &Range<usize>, out: &mut [u8]) {
         fn write<O: OffsetSizeTrait>(
             o: &OffsetBuffer<O>,
@@ -92,7 +93,7 @@ impl Timeline {
             let bounds = o[events.start..=events.end].array_windows();
             for ([start, end], value) in bounds.zip(&values[events]) {
                 let (start, end) = (start.as_usize() - base, end.as_usize() - base);
-                // An event without measurements has no slot for its value.
+                // An event without measurements has no first measurement, so its number is not written.
                 if start >= elements.start && start < end {
                     out[start - elements.start] = value.to_ne_bytes();
                 }
@@ -118,7 +119,7 @@ mod tests {
         let lengths = [2, 0, 3, 1, 0, 2, 0];
         let values = (0..7u8).map(|i| f32::from(i) + 0.5).collect::<Vec<_>>();
         for skip in [0, 1] {
-            // Offsets that do not start at 0 must also work.
+            // The results must be the same for sliced offsets, which do not start at 0.
             let lengths = std::iter::repeat_n(5, skip).chain(lengths);
             let events = Layout::from(Offsets::from_lengths(lengths).unwrap()).slice(skip, 7);
             let line = Timeline::new(rows.clone(), &events, Some(values.clone().into())).unwrap();

@@ -1,4 +1,4 @@
-//! Reads the values of one item for one tensor.
+//! Reads the values that one item (a window of a row) has in one tensor.
 
 use super::draft::BatchDraft;
 use super::output::{TensorContent, TensorOutput};
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 #[derive(Debug, Default)]
 pub(super) struct WorkBuffers {
     pub(super) scratch: RowScratch,
-    /// Prepended facts, followed by values.
+    /// Buffer for the values of one item: the static facts prepended to it, followed by its own values.
     pub(super) combined: Vec<u8>,
 }
 
@@ -21,7 +21,7 @@ impl TensorOutput {
         }
     }
 
-    /// Returns the values of an item in the type of the tensor (float32 for
+    /// Returns the values of an item for this tensor, as bytes in the type of the tensor (float32 for
     /// [`TensorContent::Number`]).
     pub(super) fn values<'a>(
         &self,

@@ -14,7 +14,7 @@ pub(super) struct RowWindows {
     sampling: Sampling,
     /// Whether the last stepped window is shifted back to full length instead of being shortened.
     full: bool,
-    /// Number of prepended facts beyond the maximum length of a window; 0 if all facts fit the window.
+    /// Number of facts prepended to a window beyond its maximum length; 0 if all facts fit the window.
     over: usize,
 }
 
@@ -36,7 +36,8 @@ impl RowWindows {
         Some(Self { len, sampling, full: options.full_windows, over })
     }
 
-    /// Returns whether windows are empty or have a stride of 0, so that they cannot advance.
+    /// Returns whether windows have no elements or a stride of 0, so that stepped windows would never reach
+    /// the end of the row.
     pub(super) fn is_stuck(&self) -> bool {
         self.len == 0 || matches!(self.sampling, Sampling::Step { stride: 0 })
     }
@@ -56,7 +57,8 @@ impl RowWindows {
         reach.min((len - 1) / stride + 1)
     }
 
-    /// Returns the elements of window `step` of a row of `len` elements; `random` returns 64 bits.
+    /// Returns the elements of window number `step` of a row of `len` elements. `random` returns 64 random
+    /// bits; it is called only if the options choose random windows.
     pub(super) fn range(
         &self,
         len: usize,
@@ -137,7 +139,7 @@ mod tests {
                 let starts = len + window - 1;
                 let mut held = vec![0; len];
                 for start in 0..starts {
-                    // The middle of the random numbers that map to this start.
+                    // The middle of the range of random numbers for which `range` chooses this start.
                     let random = ((2 * start as u128 + 1) << 63) / starts as u128;
                     let range = windows.range(len, 0, || random as u64);
                     let signed = start as i64 - (window as i64 - 1);

@@ -53,7 +53,8 @@ pub(crate) fn assemble_table(
                             right_len: layout.length(list),
                         });
                     }
-                    // An axis stays uniform only if all columns have it as uniform; otherwise store offsets.
+                    // An axis stays uniform only if it is uniform in all columns; otherwise the table
+                    // stores its offsets.
                     if layout.is_ragged() && !kept.is_ragged() {
                         axes[level] = (layout.clone(), i);
                     }
@@ -94,7 +95,8 @@ fn name_columns(incoming: &[Incoming]) -> Vec<String> {
         .collect()
 }
 
-/// Opens the lists of a column and the structs within them, and adds their leaf columns to `out`.
+/// Adds the leaf columns of a column to `out`: the column itself or, if it has lists of structs, the leaf
+/// columns of each field of the structs.
 fn open_column(
     path: Vec<String>,
     field: &FieldRef,
@@ -117,7 +119,7 @@ fn open_column(
     let outer = levels.len();
     levels.append(&mut axes);
     match leaves.as_struct_opt() {
-        // A struct that is not in a list stays a leaf.
+        // A struct that is not in a list stays one leaf column, instead of one column per field.
         Some(fields) if !levels.is_empty() => {
             if levels.len() > outer {
                 names.resize(names.len().max(levels.len() + 1), None);
@@ -167,7 +169,8 @@ fn leaf_field(field: &FieldRef, leaves: &ArrayRef) -> FieldRef {
     Arc::new(Field::new(field.name(), leaves.data_type().clone(), nullable).with_metadata(metadata))
 }
 
-/// Arrow offsets of one axis, which all columns share.
+/// The lists of one axis in the form of an Arrow list type. All list columns of the axis share these
+/// offsets.
 enum AxisOffsets {
     List(OffsetBuffer<i32>),
     LargeList(OffsetBuffer<i64>),

@@ -91,7 +91,8 @@ fn equal_values(a: &ArrayRef, b: &ArrayRef, equal_nan: bool) -> Result<bool> {
     if !number(a.data_type()) || !number(b.data_type()) {
         return Ok(false);
     }
-    // Decimals of 20 digits hold all 64-bit integers and booleans; compare other numbers as float64.
+    // Two columns of integers or booleans are compared as decimals of 20 digits, which hold all their
+    // values. If one of the columns has floats, both are compared as float64.
     let whole = |t: &DataType| !t.is_floating();
     let exact = whole(a.data_type()) && whole(b.data_type());
     for start in (0..a.len()).step_by(CHUNK) {

@@ -15,9 +15,9 @@ use crate::error::Result;
 /// Elements selected from an axis, in order; elements may repeat.
 #[derive(Clone, Debug)]
 pub(super) enum Picks {
-    /// Ranges of elements, which are neither empty nor adjacent.
+    /// Ranges of elements. No range is empty, and no range starts at the end of the range before it.
     Ranges(Vec<Range<usize>>),
-    /// Single elements; `None` yields a null.
+    /// Indices of single elements; `None` selects a null.
     Holes(Vec<Option<usize>>),
 }
 
@@ -48,7 +48,8 @@ impl Picks {
         }
     }
 
-    /// Returns the layout of the selected lists over `children`; a hole (`None`) becomes an empty list.
+    /// Returns the layout of the selected lists, whose elements are `children`. An index `None` in
+    /// [`Picks::Holes`] becomes an empty list.
     fn select_layout(&self, layout: &Layout, children: &Self) -> Result<Layout> {
         match (self, children) {
             (Self::Ranges(r), Self::Ranges(below)) => gather_layout(layout, r, below),
@@ -71,8 +72,8 @@ impl Picks {
         }
     }
 
-    /// Returns the validity of the selected elements, in which a hole (`None`) is null. Returns `None` if no
-    /// element is null.
+    /// Returns the validity of the selected elements; an index `None` in [`Picks::Holes`] is null. Returns
+    /// `None` for ranges if `nulls` is `None`, because no element is null then.
     fn nulls(&self, nulls: Option<&NullBuffer>) -> Option<NullBuffer> {
         match self {
             Self::Ranges(r) => nulls.map(|n| match &r[..] {
@@ -86,14 +87,15 @@ impl Picks {
     }
 }
 
-/// Relation of the selected elements to the axis above them.
+/// Says what the selected elements of an axis become in the result of [`RaggedTable::gather_axis`].
 #[derive(Clone, Debug)]
 pub(super) enum Parents {
-    /// The elements become the rows.
+    /// The selected elements become the rows.
     Rows,
-    /// The elements form the lists of this layout, one per element of the axis above.
+    /// The selected elements form the lists of this layout, one list per element of the axis above.
     Lists(Layout),
-    /// Each element replaces its parent on the axis above; the axis is dropped.
+    /// Each selected element replaces the element of the axis above that contained it; the axis of the
+    /// selected elements is dropped.
     Nothing,
 }
 
@@ -123,7 +125,8 @@ impl RaggedTable {
                 axis.saturating_sub(1)
             }
         };
-        // Selections on the axis of the last entry of `picks`, and on every axis below it.
+        // `below[0]` selects elements on the axis of the last entry of `picks`, `below[1]` on the axis
+        // below it, and so on.
         let mut below = vec![last.clone()];
         for inner in &self.axes[axis + merged..] {
             let lists = &below[below.len() - 1];
@@ -142,7 +145,8 @@ impl RaggedTable {
                     None => &picks[depth],
                 };
                 let values = own.values(c.values())?;
-                // Keep the validity of the lists above axis `target`; dropped axes have no lists.
+                // The lists above axis `target` keep their validity. The validity of lists on dropped axes
+                // is left out.
                 let mut nulls = c.list_nulls()[..target].to_vec();
                 let lists = c.list_nulls().get(axis + merged..).unwrap_or_default();
                 nulls.extend(lists.iter().zip(&below).map(|(n, p)| p.nulls(n.as_ref())));
@@ -162,7 +166,7 @@ fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Result<ArrayRef>
         _ => {}
     }
     let total: usize = ranges.iter().map(Range::len).sum();
-    // Copying a range has a fixed cost, so short ranges are cheaper element by element.
+    // Copying a range has a fixed cost, so values are copied one by one if the ranges are short on average.
     if total / ranges.len() < 8 {
         let indices: UInt64Array = ranges.iter().cloned().flatten().map(|i| i as u64).collect();
         return Ok(take(values, &indices, None)?);

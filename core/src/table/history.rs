@@ -4,10 +4,10 @@ use arrow::buffer::ScalarBuffer;
 
 use crate::array::Layout;
 
-/// Event times by row.
+/// The times of the events of each row, for searches by time.
 ///
-/// All callers find the end of a history here, after the last event at or before a given time, so
-/// that none can include a later event.
+/// All code that needs the events of a row up to a given time finds their end with this type, so that none
+/// of it can include a later event.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     rows: Layout,
@@ -26,7 +26,7 @@ impl History {
         }
     }
 
-    /// Returns the number of events of a row at or before `moment`.
+    /// Returns the number of events of row `row` that are not later than `moment`.
     pub(crate) fn up_to(&self, row: usize, moment: i64) -> usize {
         self.times[self.rows.range(row)].partition_point(|time| *time <= moment)
     }

@@ -150,8 +150,9 @@ impl RaggedTable {
         let mut found = found.into_iter().peekable();
         let mut level = 0;
         while let Some(runs) = found.next() {
-            // A run (rows with equal key values) becomes a list. The key value is at the first row of the run;
-            // the offset of the list is the index of the first run of the next key (or row) in the run.
+            // A run (adjacent rows with equal key values) becomes a list, and the value at its first row
+            // becomes the value of the key. The offset of the list is the index of its first run of the
+            // next key or, for the last key, of its first row.
             let (layout, at): (Layout, ArrayRef) = match found.peek_mut() {
                 Some(inner) => {
                     let mut first = std::mem::take(&mut inner.first);
@@ -246,7 +247,8 @@ impl RaggedTable {
         Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?)
     }
 
-    /// Returns, for every axis but the innermost, the element that contains each innermost element.
+    /// Returns, for every axis but the innermost, the index of the element that contains each innermost
+    /// element.
     fn element_positions(&self) -> Result<Vec<UInt64Array>> {
         let mut out = Vec::with_capacity(self.axes().len());
         let mut ends: Option<Vec<usize>> = None;
@@ -259,7 +261,8 @@ impl RaggedTable {
                 }
                 Layout::Uniform { size, lists } => (1..=*lists).map(|i| i * size).collect(),
             };
-            // The end of each list of this axis, as a number of innermost elements.
+            // For each list of this axis, the number of innermost elements in this list and all lists
+            // before it.
             let own = match &ends {
                 None => own,
                 Some(inner) => {
@@ -281,8 +284,8 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// Returns, for every axis, the index of the element in each row of the long table; null on the axes below
-    /// an empty list.
+    /// Returns, for every axis, the index of the element that each row of the long table comes from. A row
+    /// for an empty list has null on the axes below the list.
     fn element_positions_with_gaps(&self) -> Result<Vec<UInt64Array>> {
         let mut levels: Vec<Vec<Option<u64>>> =
             vec![(0..self.num_rows() as u64).map(Some).collect()];

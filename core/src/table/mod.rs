@@ -183,7 +183,8 @@ impl RaggedTable {
                 });
             }
             for (level, nulls) in column.list_nulls().iter().enumerate() {
-                // Checks that the validity fits the lists, and that null lists are empty.
+                // `ListAxis::try_new` checks that the validity has one bit per list, and that null lists
+                // are empty.
                 ListAxis::try_new(self.axes[level].layout.clone(), nulls.clone())?;
             }
         }
@@ -452,8 +453,8 @@ impl RaggedTable {
         Row::new(self, index)
     }
 
-    /// Narrows a table of one row to the elements `windows`. `whole` has all elements of the row.
-    /// Both hold one range per axis of the original table.
+    /// Narrows a table of one row to the ranges `windows` of its elements, one range per axis. `whole` has
+    /// the ranges of all elements of the row. Both count elements in the table that the row was taken from.
     fn narrow_to(&self, windows: &[Range<usize>], whole: &[Range<usize>]) -> Result<Self> {
         let within: Vec<Range<usize>> = windows
             .iter()

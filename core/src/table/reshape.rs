@@ -12,16 +12,17 @@ use super::{Axis, Column, RaggedTable};
 use crate::array::{Layout, Offsets, lists_like, resolve_axis};
 use crate::error::{Error, Result};
 
-/// Value of an outer column in the slots that [`flatten_with`](RaggedTable::flatten_with) adds: the
-/// first element of a list keeps the value of the outer element, and the others get this fill.
+/// Fill for the columns of the outer axis in [`flatten_with`](RaggedTable::flatten_with): the first element
+/// of each list gets the value of the element that held the list, and the others get this fill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FlattenFill {
-    /// Zero or false; null for types that are neither numbers nor booleans.
+    /// All elements of a list but the first are zero or false, or null for types that are neither numbers
+    /// nor booleans.
     #[default]
     Zero,
-    /// Null.
+    /// All elements of a list but the first are null.
     Null,
-    /// The value of the first element.
+    /// All elements of a list get the value of its first element.
     Repeat,
 }
 
@@ -241,7 +242,8 @@ impl RaggedTable {
     }
 }
 
-/// Expands one value per list to one value per element.
+/// Expands a column with one value per list to one value per element: the first element of each list gets
+/// the value of the list, and the others get `fill`.
 fn expand_values(values: &ArrayRef, layout: &Layout, fill: FlattenFill) -> Result<ArrayRef> {
     let lists = 0..layout.lists();
     let fill = match fill {
@@ -258,7 +260,7 @@ fn expand_values(values: &ArrayRef, layout: &Layout, fill: FlattenFill) -> Resul
     if fill != FlattenFill::Zero || indices.null_count() == 0 {
         return Ok(spread);
     }
-    // Nulls of the column stay; only the filled slots become zero.
+    // Only elements after the first of a list become zero; nulls of the column stay null.
     let zeros = zero_array(values.data_type(), spread.len())?;
     let taken = arrow::compute::is_not_null(&indices)?;
     Ok(zip(&taken, &spread, &zeros)?)
@@ -269,7 +271,7 @@ fn has_zero(data_type: &DataType) -> bool {
 }
 
 fn zero_array(data_type: &DataType, length: usize) -> Result<ArrayRef> {
-    // A null array holds zeros; without its validity, these become valid values.
+    // The buffers of a null array hold zeros. If its validity is removed, these zeros are valid values.
     let data = new_null_array(data_type, length).to_data();
     Ok(arrow::array::make_array(data.into_builder().nulls(None).null_count(0).build()?))
 }

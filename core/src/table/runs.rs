@@ -1,4 +1,4 @@
-//! Runs of equal values in sorted key columns.
+//! Finds runs, which are ranges of adjacent rows with equal values, in sorted key columns.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -23,14 +23,14 @@ pub(super) const ORDER: SortOptions = SortOptions { descending: false, nulls_fir
 /// Runs of one key: ranges of rows in which this key and all previous keys have equal values.
 #[derive(Debug)]
 pub(super) struct KeyRuns<O> {
-    /// First row of every run.
+    /// Index of the first row of every run.
     pub(super) starts: Vec<O>,
-    /// Index (in `starts`) of the first run of this key in every run of the previous key; empty for the first
-    /// key.
+    /// For each run of the previous key, the index (in `starts`) of the first run of this key within it.
+    /// Empty for the first key.
     pub(super) first: Vec<O>,
 }
 
-/// A row whose key is smaller than in the row before.
+/// A row that is out of order: the value of its key column number `key` is smaller than in the row before.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Descent {
     pub(super) key: usize,
@@ -47,7 +47,7 @@ pub(super) fn find_runs<O: OffsetSizeTrait + Send>(
     for (k, key) in keys.iter().enumerate() {
         let outer = out.last().map(|r| r.starts.as_slice());
         let (runs, row) = find_key_runs(key, outer)?;
-        // Report the earliest row that is out of order in any key.
+        // If rows are out of order in several keys, report the earliest of these rows.
         if let Some(row) = row
             && descent.is_none_or(|d| row < d.row)
         {
@@ -102,7 +102,8 @@ fn find_primitive_runs<T: ArrowPrimitiveType, O: OffsetSizeTrait + Send>(
     split_runs(n, &changes, outer, |i| values[i].is_lt(values[i - 1]))
 }
 
-/// Appends the rows whose value differs from the previous row.
+/// Appends to `out` the index of each of the rows `rows` whose value differs from the value of the row
+/// before.
 fn find_changes<V: ArrowNativeTypeOp, O: OffsetSizeTrait>(
     values: &[V],
     rows: Range<usize>,

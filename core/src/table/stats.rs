@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lengths {
-    /// Number of lists for each length below [`SMALL`].
+    /// `small[n]` is the number of lists of length `n`, for lengths below [`SMALL`].
     small: Vec<u64>,
     large: BTreeMap<usize, u64>,
     lists: u64,
@@ -30,7 +30,7 @@ pub struct Lengths {
 const SMALL: usize = 4096;
 
 impl Lengths {
-    /// Counts a list of length `length`.
+    /// Adds one list of length `length` to the histogram.
     pub fn push(&mut self, length: usize) {
         self.push_many(length, 1);
     }
@@ -48,7 +48,7 @@ impl Lengths {
         self.total = self.total.saturating_add((length as u64).saturating_mul(lists));
     }
 
-    /// Counts every list of an axis.
+    /// Adds all lists of an axis to the histogram.
     pub fn push_layout(&mut self, layout: &Layout) {
         match layout {
             Layout::Uniform { lists: 0, .. } => {}
@@ -371,7 +371,8 @@ mod tests {
         assert_eq!((stats.columns()[1].nans, stats.columns()[2].nulls), (4, 4));
         assert_eq!(stats.dense_cells(1), 9);
         assert_eq!(stats.occupied(1), Some(4.0 / 9.0));
-        // Bytes of `id`, `x` and the mask; strings have no dense form.
+        // The bytes of the columns `id` and `x` and of the mask. The column of strings adds none, because
+        // strings have no dense form.
         assert_eq!(stats.dense_bytes(), 3 * 2 + 9 * 8 + 9);
     }
 

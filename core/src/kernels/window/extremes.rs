@@ -58,8 +58,8 @@ pub(super) fn find_extremes(
     Ok(found)
 }
 
-/// Returns a key for each leaf: keys ascend with the leaves if `largest`, else they descend, so that the wanted
-/// leaf has the greatest key. The key of NaN is greater than all others.
+/// Returns an integer for each leaf such that the leaf to find has the greatest integer: integers ascend
+/// with the leaves if `largest`, otherwise they descend. The integer of NaN is greater than all others.
 fn comparison_keys(leaves: &ArrayRef, largest: bool) -> Result<Vec<u64>> {
     let mut keys = match (leaves.data_type(), order_keys(leaves)?) {
         (DataType::Null, _) => vec![0; leaves.len()],
@@ -72,7 +72,8 @@ fn comparison_keys(leaves: &ArrayRef, largest: bool) -> Result<Vec<u64>> {
             DataType::Float64 => Some(u64::MAX),
             _ => None,
         };
-        // Inverted keys compare in reverse. No float has the key 0, so only NaN gets the key `u64::MAX`.
+        // To find the smallest leaf, invert all keys but that of NaN, so that they compare in reverse. No
+        // float has the key 0, so only NaN gets the key `u64::MAX`.
         keys.iter_mut().for_each(|key| *key = if nan == Some(*key) { u64::MAX } else { !*key });
     }
     Ok(keys)

@@ -25,8 +25,8 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// Returns a validity with a null for every window of fewer than `least` valid leaves; `None` if there is
-    /// no such window.
+    /// Returns the validity of reductions that need `least` valid leaves: windows with fewer valid leaves
+    /// are null. Returns `None` if no window has fewer.
     pub(super) fn with_values(&self, leaves: &ArrayRef, least: usize) -> Option<NullBuffer> {
         let counts = self.count_values(valid_leaves(leaves).as_ref());
         let enough = NullBuffer::from_iter(counts.iter().map(|n| *n >= least));
@@ -125,7 +125,8 @@ impl Windows {
         self.ranges.iter().map(end).collect()
     }
 
-    /// Takes the chosen leaf of each window; null if the window is null or has no chosen leaf.
+    /// Returns, for each window, the leaf whose index is in `chosen`; null if the window is null or
+    /// `chosen` has no index for it.
     fn take_leaves(&self, leaves: &ArrayRef, chosen: Vec<Option<usize>>) -> Result<ArrayRef> {
         let chosen = chosen.into_iter().enumerate();
         let chosen: UInt64Array = chosen

@@ -90,7 +90,7 @@ enum Shift {
     Float(f64),
 }
 
-/// The start or the end of every window: a time, shifted by a span.
+/// The start of every window, or the end of every window: the times `from`, each shifted by `shift`.
 struct End {
     from: Instants,
     shift: Shift,
@@ -171,9 +171,11 @@ fn make_end(at: &ArrayRef, span: Span, floats: bool, before: bool) -> Result<Opt
     Ok(Some(End { from: Instants::new(at, floats)?, shift }))
 }
 
-/// Subtracts or adds months and days like SQL's `at - INTERVAL ..`.
+/// Subtracts the calendar interval `by` from the times `at` (if `before`) or adds it to them, like SQL's
+/// `at - INTERVAL ..` and `at + INTERVAL ..`.
 fn shift_by_calendar(at: &ArrayRef, by: IntervalMonthDayNano, before: bool) -> Result<End> {
-    // Arrow drops the hours of an interval that is added to a date, so the hours become an exact shift.
+    // Arrow ignores the hours of an interval that is added to a date. For dates, the interval therefore
+    // gets no hours, and the result is shifted by the hours afterwards.
     let date = matches!(at.data_type(), DataType::Date32 | DataType::Date64);
     let rest = if date { i128::from(by.nanoseconds) } else { 0 };
     let nanoseconds = if date { 0 } else { by.nanoseconds };

@@ -36,7 +36,7 @@ use instants::Bounds;
 pub enum Span {
     /// The window is unbounded on this side.
     Unbounded,
-    /// Nanoseconds between times, or the difference of integers.
+    /// A number of nanoseconds between two times, or a difference of two integers.
     Exact(i128),
     /// The difference of floats; integers compare with it as floats.
     Float(f64),
@@ -141,7 +141,8 @@ pub fn window_reduce(
     let elements = target.find_ranges(window)?;
     let layout = target.element_lists()?.layout();
     let needles = target.at_layout();
-    // An element is a list of leaves if the array has more levels than the times.
+    // If the array has more levels than the times, each element of a window is a list, and `below` gives
+    // the leaves of the lists in a range. Otherwise each element is a leaf.
     let below = leaf_lists(&target.array.inner(target.axis)?)?;
     let to_leaves = |range: Range<usize>| match &below {
         Some(lists) => lists.layout().ranges(range),
@@ -282,7 +283,8 @@ pub fn asof(array: &RaggedArray, times: &RaggedArray, at: &RaggedArray) -> Resul
     RaggedArray::try_new(target.at.len(), axes, leaves)
 }
 
-/// The arguments of a window function: aligned to the same lists, and sorted by time.
+/// The arguments of a window function: elements (`array`), their times, and the times `at` of the windows.
+/// Their lists match, and elements and times are sorted by time.
 struct Target {
     axis: usize,
     array: RaggedArray,
@@ -325,7 +327,8 @@ impl Target {
         self.times.axis(self.axis)
     }
 
-    /// Returns the range of times in `at` whose windows select from each list of elements.
+    /// Returns the lists of `at`: list `i` has the times whose windows select from list `i` of the
+    /// elements.
     fn at_layout(&self) -> Layout {
         match self.at.axes().get(self.axis - 1) {
             Some(lists) => lists.layout().clone(),
@@ -350,7 +353,8 @@ impl Target {
         Ok(ranges::find_ranges(&bounds, lists, times.as_ref(), &needles, nulls.as_ref()))
     }
 
-    /// Returns the validity of the windows: null at a null time or over a null list.
+    /// Returns the validity of the windows: a window is null if its time is null or if the list from which
+    /// it selects is null.
     fn nulls(&self) -> Option<NullBuffer> {
         let own = self.at.leaves().logical_nulls().filter(|n| n.null_count() > 0);
         let lists = self.times.axes().last().and_then(ListAxis::nulls).map(|nulls| {

@@ -143,7 +143,7 @@ impl<'a> WindowSums<'a> {
     }
 }
 
-/// A power of two that divides all floats of a list.
+/// A power of two that divides all floats of a list, so that in this unit the floats are integers.
 #[derive(Clone, Copy, Debug)]
 struct FixedUnit {
     exponent: i32,
@@ -153,8 +153,8 @@ struct FixedUnit {
 const SUM_BITS: i32 = 126;
 
 impl FixedUnit {
-    /// Returns the largest common unit; `None` if a float is not finite or a running sum might exceed
-    /// [`SUM_BITS`].
+    /// Returns the largest power of two that divides all `values`; `None` if a value is not finite or a
+    /// running sum of the values in this unit might exceed [`SUM_BITS`].
     fn common_unit(values: impl Iterator<Item = f64>) -> Option<Self> {
         let (mut low, mut high) = (i32::MAX, i32::MIN);
         let mut count = 0usize;
@@ -191,14 +191,15 @@ impl FixedUnit {
     /// Converts a sum in this unit to the nearest float.
     #[expect(clippy::cast_precision_loss, reason = "the sum is rounded once, here")]
     fn to_float(self, sum: i128) -> f64 {
-        // Converting an `i64` is one instruction. Scaling does not round again: sums that fit a float are
-        // exact, and larger sums are far from the subnormals.
+        // A sum that fits `i64` converts in one instruction. The product with the unit does not round
+        // again: sums that fit a float are exact, and larger sums are far from the subnormals.
         let rounded = i64::try_from(sum).map_or_else(|_| sum as f64, |sum| sum as f64);
         rounded * power_of_two(self.exponent)
     }
 }
 
-/// Splits a float into the exponent of its lowest bit and its significand.
+/// Splits a finite float into an exponent and an integer significand: the absolute value of the float is
+/// the significand times 2 to the exponent.
 #[inline]
 fn split_float(value: f64) -> (i32, u64) {
     let bits = value.to_bits();

@@ -29,7 +29,8 @@ pub(super) struct LabelCuts {
 }
 
 impl LabelCuts {
-    /// Looks up the subject of each label in `times`, which has one item per shard of `source`.
+    /// Finds the row of each label by its subject, and the number of elements of this row up to the
+    /// prediction time. `times` has one entry per shard of `source`.
     pub(super) fn new(
         labels: &RecordBatch,
         times: &[&SubjectTimes],
@@ -79,7 +80,8 @@ impl LabelCuts {
                     "label {row} (counting only labels of known subjects) of subject {subject}: {name} is NaN, infinite or too large for float32; correct or remove the label"
                 )));
             }
-            // MEDS files have a column for every kind of value; most have no values.
+            // MEDS label files have a column for every kind of value, and most of these columns have only
+            // nulls. Columns with only nulls get no tensor.
             if values.is_empty() || values.null_count() < values.len() {
                 targets.push(LoaderTarget::new(name, values)?);
             }

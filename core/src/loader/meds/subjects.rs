@@ -223,7 +223,7 @@ fn read_subject_ids(events: &RaggedTable) -> Result<Int64Array> {
     }
 }
 
-/// Reads `subject_id` and, if no labels are given, the target columns of the rows.
+/// Reads the columns of axis 0: `subject_id` and, if no labels are given, the columns named in [`TARGETS`].
 fn read_row_values(events: &RaggedTable, wanted: &ShardRequirements<'_>) -> Result<Vec<Column>> {
     let mut columns = Vec::new();
     if events.column("subject_id").is_ok() {

@@ -1,4 +1,4 @@
-//! Applies the items of an index to a table, axis by axis.
+//! Applies an index, a list of [`AxisItem`]s, to a table, axis by axis.
 
 use super::items::{AxisItem, Pick};
 use crate::array::{Layout, lists_like};
@@ -8,22 +8,24 @@ use crate::table::RaggedTable;
 use crate::table::gather::{Parents, Picks};
 use crate::table::index::CommonNulls;
 
-/// Maps rows of the current table to the original table, because errors name original rows.
+/// Maps rows of the partially indexed table to rows of the original table, because error messages name rows
+/// of the original table.
 #[derive(Debug)]
 enum Origin {
     Same,
     Span(Span),
     Picked(Vec<usize>),
-    /// An index dropped axis 0: all elements come from this row of the original table.
+    /// An integer index dropped axis 0: all elements come from this row of the original table.
     One(usize),
 }
 
-/// A partially indexed table, and the axis of the next item.
+/// A partially indexed table, and the axis to which the next [`AxisItem`] applies.
 pub(super) struct IndexCursor {
     pub(super) table: RaggedTable,
-    /// Axis of the original table for the next item.
+    /// Axis of the original table to which the next [`AxisItem`] applies.
     axis: usize,
-    /// Axis of the partially indexed `table` for the next item.
+    /// Axis of `table` to which the next [`AxisItem`] applies; less than `axis` if earlier ones dropped
+    /// axes.
     at: usize,
     rows: Origin,
 }
@@ -33,8 +35,8 @@ impl IndexCursor {
         Self { table: table.clone(), axis: 0, at: 0, rows: Origin::Same }
     }
 
-    /// Applies all items. If `by_row` is set, index arrays on axes after axis 0 select one element in each
-    /// row (array element `i` in row `i`) instead of a list of elements in every list.
+    /// Applies `items`, one per axis. If `by_row` is set, index arrays on axes after axis 0 select one
+    /// element in each row (array element `i` in row `i`) instead of a list of elements in every list.
     pub(super) fn apply_items(&mut self, items: &[AxisItem], by_row: bool) -> Result<()> {
         let mut rest = items;
         while let Some(item) = rest.first() {
@@ -105,7 +107,7 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Takes one row and drops axis 0.
+    /// Takes the row that `pick` selects, and drops axis 0.
     fn take_row(&mut self, pick: &Pick) -> Result<()> {
         let size = self.table.num_rows();
         let row = self.resolve_position(pick, 0, size, || 0, 0)?.unwrap_or(0);
@@ -115,7 +117,7 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Selects elements by index along consecutive axes, one axis for each pick in `run`.
+    /// Selects elements by the indices `run` along consecutive axes, one axis for each [`Pick`].
     fn take_elements(&mut self, run: &[&Pick], each: PickMode) -> Result<()> {
         let at = self.at;
         let layouts: Vec<Option<Layout>> =
@@ -130,13 +132,14 @@ impl IndexCursor {
         let rows = self.table.num_rows();
         let lists = layouts[0].as_ref().map_or(1, Layout::lists);
         let all = match each {
-            // The first pick is an array. Integers after it apply to each element that the array selects.
+            // The first `Pick` is an index array. Integers after it apply to each element that the array
+            // selects.
             PickMode::Element => 0..run.first().map_or(0, |p| p.positions.len()),
             PickMode::Row | PickMode::Constant => 0..1,
         };
         if all.is_empty() {
-            // The loop below does not run for an array that selects nothing, so check the length of a mask
-            // here. The picks after the first need no check: they apply to no list.
+            // The loop below does not run for an array that selects nothing, so check here that the length
+            // of a mask fits. Later masks need no check, because they apply to no list.
             for (pick, list) in run.iter().take(1).flat_map(|p| (0..lists).map(move |l| (p, l))) {
                 let size = layouts[0].as_ref().map_or(rows, |l| l.length(list));
                 if !missing[0].get(list) {
@@ -188,8 +191,9 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Returns the position of index `j` of a pick in a list of `size` elements, `depth` axes below the
-    /// current axis; `None` if the pick has no index, which selects a null.
+    /// Returns the position that index `j` of `pick` selects in a list of `size` elements; `None`, which
+    /// selects a null, if `pick` has no index. The list is `depth` axes below the current axis, which error
+    /// messages name.
     fn resolve_position(
         &self,
         pick: &Pick,
@@ -199,7 +203,7 @@ impl IndexCursor {
         depth: usize,
     ) -> Result<Option<usize>> {
         self.check_length(pick, depth, size, &row)?;
-        // If a pick has only one index, the index stands for every `j`.
+        // A `Pick` with only one index uses this index for every `j`.
         let Some(index) = pick.positions.get(j).or(pick.positions.first()).copied() else {
             return Ok(None);
         };
@@ -250,7 +254,8 @@ impl IndexCursor {
         }
     }
 
-    /// Records the rows that the item of axis 0 selected. Does nothing if axis 0 is dropped already.
+    /// Records which rows of the original table the index of axis 0 selected. Does nothing if an integer
+    /// index has already dropped axis 0.
     fn set_origin(&mut self, rows: Origin) {
         if !matches!(self.rows, Origin::One(_)) {
             self.rows = rows;
@@ -258,14 +263,16 @@ impl IndexCursor {
     }
 }
 
-/// The indices of a [`Pick`] that select from a list.
+/// Says which indices of a [`Pick`] select elements from a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PickMode {
-    /// All indices; the selected elements form a list.
+    /// All indices of the [`Pick`]; the selected elements form a list.
     Element,
-    /// One index per row, which applies to the lists of the row; drops the axis.
+    /// In the lists of row `i`, only index `i` of the [`Pick`]. One element is selected per list, so the
+    /// axis is dropped.
     Row,
-    /// A single index, which applies to all lists; drops the axis.
+    /// In all lists, the only index of the [`Pick`]. One element is selected per list, so the axis is
+    /// dropped.
     Constant,
 }
 

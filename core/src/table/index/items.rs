@@ -1,14 +1,16 @@
-//! Prepares index items: one per axis, with arrays broadcast to one length, and without new axes.
+//! Converts an index to one [`AxisItem`] per axis: arrays are broadcast to one length, and new axes are
+//! omitted.
 
 use crate::error::{Error, Result};
 use crate::index::{Index, positions_of};
 
-/// Axes of the result that come from index arrays and new axes.
+/// Positions, in the result of an index, of the common axis of its index arrays and of its new axes.
 #[derive(Debug)]
 pub(super) struct Arrangement {
-    /// Whether other items separate the index arrays, so that their common axis comes first.
+    /// Whether slices, `...` or new axes separate the index arrays. Their common axis is then the first
+    /// axis of the result, as in NumPy.
     pub(super) apart: bool,
-    /// Axes of the result that are new, ascending.
+    /// Axes of the result that the index adds with [`Index::NewAxis`], ascending.
     pub(super) new_axes: Vec<i64>,
 }
 
@@ -16,7 +18,7 @@ impl Arrangement {
     pub(super) fn from_items(items: &[Index]) -> Self {
         let array = |i: &Index| matches!(i, Index::Array(_) | Index::Mask(_));
         let any = items.iter().any(array);
-        // An integer in an index with an array counts as an array of one element.
+        // If the index has an array, each integer in the index counts as an array of one element.
         let advanced = |i: &Index| any && (array(i) || matches!(i, Index::At(_)));
         let first = items.iter().position(advanced).unwrap_or(0);
         let last = items.iter().rposition(advanced).map_or(0, |l| l + 1);
@@ -47,7 +49,7 @@ pub(super) enum AxisItem {
     /// A slice as start, stop and step; `None` for a whole axis.
     Slice(Option<(Option<i64>, Option<i64>, i64)>),
     At(Pick),
-    /// An index array, or the true positions of a mask.
+    /// An array of indices, or the positions at which a mask is true.
     Picks(Pick),
 }
 
@@ -55,7 +57,7 @@ pub(super) enum AxisItem {
 #[derive(Clone, Debug)]
 pub(super) struct Pick {
     pub(super) positions: Vec<i64>,
-    /// Length of a mask, which every list must have; `None` for integers.
+    /// If the indices come from a mask, its length, which every list must have; otherwise `None`.
     pub(super) length: Option<usize>,
 }
 
@@ -67,8 +69,8 @@ impl AxisItem {
         }
     }
 
-    /// Returns the item with only index `j` of its array. If the array is shorter, returns a pick without an
-    /// index, which selects a null.
+    /// Returns the same selection with only index `j` of its array. If the array is shorter, returns a
+    /// [`Pick`] without an index, which selects a null.
     pub(super) fn at_element(&self, j: usize) -> Self {
         match self {
             Self::Picks(p) => {

@@ -79,8 +79,8 @@ impl RaggedTable {
         arrangement.new_axes.iter().try_fold(out, |t, axis| t.unsqueeze(*axis))
     }
 
-    /// Indexes by arrays between which other items stand. Computes the result for each element of the arrays
-    /// separately, and concatenates these results along a new first axis.
+    /// Applies an index whose arrays are separated by slices, `...` or new axes. Computes the result for
+    /// each element of the arrays, and concatenates these results along a new first axis.
     fn index_apart(&self, items: &[AxisItem]) -> Result<Self> {
         let count = items.iter().find_map(AxisItem::count).unwrap_or(0);
         let bare = Self { scalars: Vec::new(), ..self.clone() };
@@ -92,10 +92,12 @@ impl RaggedTable {
         };
         let mut out = match count {
             0 => {
-                // The first array is empty and selects no lists, so check only the items up to this array.
+                // The first array is empty, so later parts of the index apply to no list. Check only the
+                // parts up to this array.
                 let first = items.iter().position(|i| matches!(i, AxisItem::Picks(_))).unwrap_or(0);
                 IndexCursor::new(&bare).apply_items(items.get(..=first).unwrap_or(items), false)?;
-                // The result is empty: index a table of zero rows, which gives its axes and types.
+                // The result has no rows. Apply the index to a table of zero rows to get the axes and types
+                // of the result.
                 let mut cursor = IndexCursor::new(&bare.unsqueeze(0)?.slice(0..0)?);
                 let mut below = vec![AxisItem::Slice(None)];
                 below.extend(items.iter().map(|i| i.at_element(0)));
