@@ -28,7 +28,7 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// Maximum time to wait for the tasks of an interrupted statement. Most end at once.
 const SOON: Duration = Duration::from_millis(700);
-/// Number of running tasks of statements.
+/// Number of running tasks that statements have started.
 static TASKS: AtomicUsize = AtomicUsize::new(0);
 
 /// Listens for signals on a thread with its own runtime, because all other workers may be busy.

@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer, Whitespa
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Statement {
-    /// The text without the semicolon and surrounding space and comments.
+    /// SQL of the statement, without the semicolon and the surrounding spaces and comments.
     pub(super) text: String,
     /// Line of the first word, from 1.
     pub(super) line: u64,

@@ -139,7 +139,8 @@ impl ClusterPlanner {
         let faults = self.cluster.list_faults();
         match self.cluster.count_alive() {
             0 => return Err(faults.join(", ")),
-            // datafusion-distributed does not divide a plan for a single task.
+            // The session runs the plan itself, because datafusion-distributed does not divide a plan for one
+            // task.
             1 => {
                 let only = "a plan is divided only among two or more workers";
                 let all = faults.into_iter().chain([only.to_owned()]);

@@ -260,7 +260,8 @@ casts!(
     "`TRY_CAST(x AS DOUBLE[][])`, for the depth that `x` has."
 );
 
-/// Replaces a cast error with one that names the first value that `to` cannot represent, and its position.
+/// Returns an error that replaces the cast error `error`. It names the first value that `to` cannot
+/// represent, and the position of the value.
 fn without_place(x: &RaggedArray, to: &DataType, error: Error) -> Error {
     let Ok(tried) = cast(x.leaves(), to) else { return error };
     let Some(leaf) = (0..tried.len()).find(|i| tried.is_null(*i) && x.leaves().is_valid(*i)) else {

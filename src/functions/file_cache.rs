@@ -50,7 +50,8 @@ impl<T> FileCache<T> {
         Ok(value)
     }
 
-    /// Returns the slot of a file and marks it as most recently used.
+    /// Returns the cached contents of a file, which are `None` before the first read. Marks the file as most
+    /// recently used.
     fn touch_slot(&self, full: &Path) -> CacheSlot<T> {
         let mut files = lock_ignoring_poison(&self.files);
         let entry = match files.iter().position(|f| f.path == full) {

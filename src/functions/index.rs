@@ -185,7 +185,7 @@ fn one_at_a_time(plan: &Plan<'_>, text: &str, index: &[Index]) -> Result<()> {
     }
 }
 
-/// Returns which list levels an index keeps, outermost first.
+/// Returns for each list level, the outermost first, whether the result of an index keeps the level.
 fn kept_levels(index: &[Index], depth: usize) -> Vec<bool> {
     let given = index.iter().filter(|i| i.takes_axis()).count();
     let mut keep = Vec::with_capacity(depth);

@@ -180,7 +180,8 @@ pub(super) fn rows_at(column: &ArrayRef, order: &UInt64Array) -> Result<ArrayRef
     lists.to_arrow_as(column.data_type())
 }
 
-/// Returns for each leaf the index of the element above `axes` that contains the leaf.
+/// Returns for each leaf the index of the outermost element that contains the leaf. `axes` are the list
+/// levels between these elements and the leaves.
 pub(super) fn ancestors_of_leaves(axes: &[ListAxis], elements: usize) -> UInt64Array {
     let mut of: Vec<u64> = (0..elements as u64).collect();
     for axis in axes {

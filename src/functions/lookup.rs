@@ -38,7 +38,7 @@ static FILES: FileCache<LookupFile> = FileCache::new();
 /// Look-up tables of running queries, found by the list of key-value pairs that the subquery returned.
 static GIVEN: Mutex<Vec<(Weak<ListArray>, Arc<LookupTable>)>> = Mutex::new(Vec::new());
 
-/// Key and value column of a table, indexed by key.
+/// The key column of a look-up table, indexed for searches, and its value column.
 struct LookupTable {
     keys: Lookup,
     values: ArrayRef,

@@ -108,7 +108,8 @@ impl<'a> CellNode<'a> {
         Ok(Self::List { range: Box::new(range), nulls, child })
     }
 
-    /// Formats the value at index `i`. `end` is set only for the outermost list.
+    /// Formats the value at index `i`. `end` determines the text after the shown elements of an outermost
+    /// list that is too wide. It is `None` for an inner list.
     fn format_value(&self, i: usize, width: Option<usize>, end: Option<&ListEnding>) -> String {
         let null = |nulls: &Option<&NullBuffer>| nulls.is_some_and(|n| n.is_null(i));
         match self {

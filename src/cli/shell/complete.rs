@@ -14,7 +14,7 @@ use rustyline::{Context, Helper, Highlighter, Hinter};
 use crate::cli::run::Runner;
 use crate::cli::script;
 
-/// Keywords to complete in addition to the reserved ones.
+/// Keywords that the shell completes in addition to the keywords that SQL reserves.
 const MORE_KEYWORDS: &[&str] = &[
     "ASC", "BETWEEN", "BY", "CASE", "COPY", "CREATE", "DESC", "DESCRIBE", "DISTINCT", "DROP",
     "ELSE", "EXISTS", "EXPLAIN", "EXTERNAL", "FALSE", "INSERT", "INTO", "LOCATION", "NOT", "NULL",

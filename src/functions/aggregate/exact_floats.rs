@@ -95,7 +95,8 @@ impl ExactFloats {
         Self { stock, statistic, signature }
     }
 
-    /// Returns how to sum arguments of these types exactly, or `None` to use DataFusion's aggregate.
+    /// Returns the kind of exact sum for arguments of these types, or `None` if DataFusion's own aggregate
+    /// handles them.
     fn exact_sum(&self, fields: &[FieldRef]) -> Option<Exact> {
         let is = |wanted: &DataType| fields.iter().all(|f| f.data_type() == wanted);
         match self.statistic {

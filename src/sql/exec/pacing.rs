@@ -13,9 +13,9 @@ use futures::Stream;
 
 use crate::sql::exec::pass_through;
 
-/// Pieces of batches become smaller if the node above takes longer than this for one piece.
+/// If the node above takes longer than this for one piece of a batch, the next pieces have fewer rows.
 const LONG: Duration = Duration::from_millis(20);
-/// Pieces of batches become larger if the node above takes less than this for one piece.
+/// If the node above takes less than this for one piece of a batch, the next pieces have more rows.
 const SHORT: Duration = Duration::from_millis(2);
 /// Maximum number of rows of a piece. It bounds the cost of a piece whose rows match many more rows of
 /// the other join side than the rows of the previous piece did.
@@ -62,7 +62,7 @@ struct Paced {
     /// The rows of the last batch that are not returned yet.
     rest: Option<RecordBatch>,
     size: usize,
-    /// When the last piece was returned.
+    /// When the last piece was returned to the node above, to measure how long that node takes for the piece.
     given: Option<Instant>,
     yielded: Instant,
 }

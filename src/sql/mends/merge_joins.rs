@@ -1,4 +1,4 @@
-//! [`MergeJoinFilters`]: sort-merge joins without conditions beside their keys.
+//! [`MergeJoinFilters`]: replaces sort-merge joins that have a condition beside their keys.
 
 use std::sync::Arc;
 

@@ -52,7 +52,7 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), changed))
         }
         LogicalPlan::Distinct(Distinct::On(mut on)) => {
-            // The first sort keys repeat the ON expressions and must not change.
+            // The first sort keys repeat the expressions of DISTINCT ON and must not change.
             let kept = on.on_expr.len();
             let changed = on.sort_expr.as_mut().is_some_and(|by| split_keys(by, &schema, kept));
             Ok(Transformed::new_transformed(LogicalPlan::Distinct(Distinct::On(on)), changed))

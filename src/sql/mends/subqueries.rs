@@ -140,7 +140,7 @@ pub(super) fn as_value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(counted.data)
 }
 
-/// Says which of TRUE, FALSE and NULL the context of a condition distinguishes.
+/// The differences between TRUE, FALSE and NULL that matter where a condition is used.
 #[derive(Clone, Copy, PartialEq)]
 enum Asked {
     /// A conjunct of WHERE, where FALSE and NULL have the same effect.

@@ -115,7 +115,8 @@ pub(super) struct Conditions {
 impl Conditions {
     pub(super) fn add(&mut self, predicate: Expr, schema: &DFSchema) {
         for condition in split_conjunction_owned(predicate) {
-            // A correlated condition moves into the join that replaces its subquery.
+            // A correlated condition counts as free, because it moves into the join that replaces its
+            // subquery.
             if condition.contains_outer() {
                 self.free.push(condition);
             } else if is_held(&condition) {

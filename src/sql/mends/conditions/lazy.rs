@@ -131,7 +131,7 @@ fn separate_held(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(held, input)?)))
 }
 
-/// Whether a condition is an equality between the two sides of a join below.
+/// Whether a condition is an equality that can become a key of a join below.
 fn is_key(condition: &Expr, input: &LogicalPlan) -> bool {
     match input {
         LogicalPlan::Join(join) => match condition {

@@ -34,7 +34,7 @@ impl Names {
     }
 }
 
-/// Keeps the name of an expression that was rewritten.
+/// Changes an expression but not its name: adds an alias if `change` returns an expression of another name.
 pub(in crate::sql) fn keep_name(
     expr: Expr,
     change: impl FnOnce(Expr) -> Result<Expr>,

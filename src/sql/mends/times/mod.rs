@@ -117,7 +117,8 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             let more = dates_as_timestamps(&mut union)? | take_branch_types(&mut union)?;
             (LogicalPlan::Union(union), more)
         }
-        // The columns of VALUES keep the types that the planner chose.
+        // The columns of VALUES keep the types that the planner chose, so rewritten values are cast to these
+        // types.
         LogicalPlan::Values(mut values) => {
             for row in &mut values.values {
                 for (value, field) in row.iter_mut().zip(values.schema.fields()) {
@@ -234,7 +235,7 @@ fn may_have_times(plan: &LogicalPlan, schema: &DFSchema) -> bool {
         || plan.expressions().iter().any(has)
 }
 
-/// Normalizes intervals in group keys and in DISTINCT. The flag is true if there are intervals.
+/// Normalizes intervals in group keys and in DISTINCT. Returns the plan, and whether it has such intervals.
 fn with_equal_intervals(plan: LogicalPlan) -> Result<(LogicalPlan, bool)> {
     let is_interval = |e: &Expr, schema: &DFSchema| e.get_type(schema).is_ok_and(|t| t == INTERVAL);
     match plan {

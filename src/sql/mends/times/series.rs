@@ -293,7 +293,8 @@ impl Iterator for Series {
                     self.name
                 ));
             }
-            // A time beyond the range of nanoseconds is beyond every stop in nanoseconds.
+            // The next time is beyond the range of nanoseconds and so beyond every stop in nanoseconds: the
+            // series ends.
             None if self.unit == TimeUnit::Nanosecond => None,
             None => {
                 let stop = self.bounds.stop;

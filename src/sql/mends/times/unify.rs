@@ -202,7 +202,8 @@ fn in_type(value: &Value, unit: TimeUnit, to: &DataType) -> Result<Option<Change
     Ok(match t {
         t if t == to => Some(None),
         DataType::Timestamp(..) if is_now(&value.expr) => Some(cast(&value.expr)),
-        // The unit is right, and DataFusion itself adds the time zone of the other values.
+        // The value stays unchanged: its unit is right, and DataFusion itself adds the time zone of the other
+        // values.
         DataType::Timestamp(u, _) if *u == unit => Some(None),
         // Microseconds can represent every calendar date, unlike nanoseconds.
         t if is_date(t) && unit != TimeUnit::Nanosecond => Some(cast(&value.expr)),

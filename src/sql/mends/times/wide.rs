@@ -44,7 +44,7 @@ pub(in crate::sql) fn register_wide(ctx: &SessionContext) {
         Wide::new(What::Trunc, datetime::date_trunc()),
         Wide::new(What::Bin, datetime::date_bin()),
         Wide::new(What::Parse, datetime::to_timestamp(&config)),
-        // In nanoseconds, `now() + INTERVAL '2000 years'` would overflow.
+        // `now()` does not return nanoseconds, because `now() + INTERVAL '2000 years'` would then overflow.
         Wide::new(What::Now, datetime::now(&config)),
     ] {
         ctx.register_udf(ScalarUDF::new_from_impl(function));
