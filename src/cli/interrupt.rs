@@ -166,7 +166,7 @@ impl<T: Send + 'static> Task<T> {
             Ok(result) => result,
             Err(e) => match e.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // The task was aborted because the runtime shuts down.
+                // The runtime has aborted the task because it shuts down, so there is no result to return.
                 Err(_) => std::future::pending().await,
             },
         }

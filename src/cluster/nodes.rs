@@ -329,7 +329,7 @@ mod tests {
 
     use super::*;
 
-    /// Panics at the start, or at the first batch.
+    /// A node that panics at the start of its execution, or at its first batch.
     #[derive(Debug)]
     struct PanickingExec {
         at_start: bool,

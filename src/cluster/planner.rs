@@ -28,7 +28,8 @@ use super::settings::{ClusterOptions, encode_settings};
 use crate::sql::travel::{division_of, reason_of};
 use crate::sql::{SourceOrderExec, one_input};
 
-/// Nodes that a divided plan may contain. Other nodes are not tested with workers.
+/// Nodes that a divided plan may contain. A plan with any other node, which is not tested with workers, runs
+/// in the session.
 const KNOWN: [&str; 35] = [
     "AggregateExec",
     "AnalyzeExec",

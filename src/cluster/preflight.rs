@@ -208,7 +208,7 @@ fn check_node(
         Some(leaf) => leaf.original(),
         None => node,
     };
-    // DataFusion itself encodes tables in memory.
+    // DataFusion itself encodes scans of tables in memory, so only other scans are checked here.
     let scan = leaf.downcast_ref::<DataSourceExec>();
     if scan.is_some_and(|scan| !scan.data_source().is::<MemorySourceConfig>())
         && let Err(reason) = to_portable(leaf)

@@ -49,7 +49,8 @@ impl Lists {
         wrap_levels(&self.levels, leaf)
     }
 
-    /// Returns the type as functions return it: without `FixedSizeList`, and with nullable elements.
+    /// Returns the list type that functions return for these levels: without `FixedSizeList`, and with
+    /// nullable elements.
     pub(crate) fn open(&self) -> DataType {
         self.with_leaf(self.leaf.clone())
     }
@@ -171,7 +172,7 @@ fn wrap_levels(levels: &[(ListKind, FieldRef)], leaf: DataType) -> DataType {
     })
 }
 
-/// Selects rows of a column by index, and copies runs of consecutive lists at once.
+/// Selects rows of a column by index, and copies consecutive lists at once.
 pub(super) fn rows_at(column: &ArrayRef, order: &UInt64Array) -> Result<ArrayRef> {
     if list_depth(column.data_type()) == 0 {
         return Ok(take(column, order, None)?);

@@ -63,7 +63,8 @@ impl LookupTable {
     }
 }
 
-/// A Parquet file, and the tables read from it by the names of their key and value columns.
+/// A Parquet file, and the look-up tables read from it. The names of its key and value columns identify a
+/// table.
 struct LookupFile {
     path: PathBuf,
     made: Mutex<HashMap<[String; 2], Arc<LookupTable>>>,

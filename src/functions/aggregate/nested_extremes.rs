@@ -11,7 +11,8 @@ use super::Fold;
 use crate::error::Result;
 use crate::functions::nested::compare_nested;
 
-/// Maximum number of chunks (arrays of values). One more chunk merges all chunks into one.
+/// Maximum number of arrays in `chunks`, which contain the best values. One more array merges all arrays into
+/// one.
 const CHUNKS: usize = 32;
 
 pub(super) struct NestedExtremes {

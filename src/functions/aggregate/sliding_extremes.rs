@@ -20,8 +20,8 @@ pub(super) struct SlidingExtreme {
     data_type: DataType,
     /// `Less` for `min`, `Greater` for `max`.
     wanted: Ordering,
-    /// Row index and value (an array of length 1) of each candidate. Each candidate is at most as good as the
-    /// candidate before it.
+    /// The values that become the result when all earlier rows have left the frame, each as its row index and
+    /// an array of length 1. Each is at most as good as the value before it.
     candidates: VecDeque<(usize, ArrayRef)>,
     entered: usize,
     left: usize,

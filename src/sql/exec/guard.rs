@@ -180,7 +180,7 @@ impl GuardedSource {
         Arc::new(Self { inner })
     }
 
-    /// Adds checks of Arrow files to the object store from which the source reads.
+    /// If the source reads Arrow files, wraps its object store in [`CheckedArrow`], which checks the files.
     fn store(&self, store: Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore> {
         match self.inner.file_type().starts_with("arrow") {
             true => Arc::new(CheckedArrow::new(store)),

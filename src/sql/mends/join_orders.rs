@@ -1,4 +1,4 @@
-//! [`JoinOrders`]: the order of rows within one row of the other side of a join.
+//! [`JoinOrders`]: hides the order of a join input if the rows of the join do not keep this order.
 
 use std::sync::Arc;
 

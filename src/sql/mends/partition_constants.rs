@@ -1,4 +1,4 @@
-//! [`PartitionConstants`]: columns that are constant within each partition alone.
+//! [`PartitionConstants`]: hides columns that are constant only within each partition.
 
 use std::sync::Arc;
 

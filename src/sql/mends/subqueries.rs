@@ -266,7 +266,7 @@ fn rewrite_in(test: InSubquery, asked: Asked, schema: &DFSchema) -> Result<Expr>
     }
 }
 
-/// The operands of `value IN (query)`, prepared for EXISTS.
+/// The operands of `value IN (query)`, in the form in which EXISTS can replace IN.
 struct Tested {
     value: Expr,
     /// The tested value as an expression within the query.
@@ -354,7 +354,8 @@ impl Tested {
             let not_false = Expr::IsNotFalse(Box::new(self.equality()));
             return Ok(not_exists(self.rows(Some(not_false))?));
         }
-        // Only the equality can become a hash join; IS NOT FALSE cannot.
+        // The NULL cases get subqueries of their own, because IS NOT FALSE cannot become a hash join as the
+        // equality can.
         let mut never = not_exists(self.rows(Some(self.equality()))?);
         if self.query_nullable {
             let null = Expr::Column(Column::new_unqualified(VALUE)).is_null();

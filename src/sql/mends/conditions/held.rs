@@ -98,7 +98,8 @@ impl ScalarUDFImpl for EvaluatedLater {
     }
 }
 
-/// Wraps a constant whose evaluation fails, so that it fails only if the query evaluates it.
+/// Wraps a constant expression whose evaluation fails, so that no rule evaluates it. The query then fails
+/// only if it evaluates the constant itself.
 pub(super) fn defer_constant(constant: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LATER), vec![constant]))
 }
@@ -151,7 +152,7 @@ pub(super) fn hold_together(conditions: Vec<Expr>) -> Option<Expr> {
     Some(Expr::ScalarFunction(call))
 }
 
-/// Wraps a condition of a subquery together with the condition that correlates the subquery.
+/// Wraps a condition of a subquery together with the condition on outer columns that correlates the subquery.
 ///
 /// Both must move together, so that the first is evaluated only for rows with a match in the outer query.
 fn hold_beside(condition: Expr, outer: Expr) -> Expr {

@@ -204,13 +204,13 @@ fn lets_through(node: &LogicalPlan, conditions: &[Expr]) -> bool {
     }
 }
 
-/// Whether an aggregate may return a row for an empty input.
+/// Whether an aggregate may return a row for an empty input: it has no group keys, or only grouping sets.
 fn may_group_nothing(aggregate: &Aggregate) -> bool {
     aggregate.group_expr.iter().all(|e| matches!(e, Expr::GroupingSet(_)))
 }
 
-/// Splits a filter that a rule has merged: conditions that can fail move to a filter above the remaining
-/// conditions.
+/// Splits a filter into which another rule has merged several filters: conditions that can fail move to a
+/// filter above the remaining conditions.
 fn split_held(plan: LogicalPlan) -> Result<LogicalPlan> {
     let LogicalPlan::Filter(found) = plan else { return Ok(plan) };
     let mut conditions = Conditions::default();

@@ -139,7 +139,8 @@ fn in_one_type(values: &[Value]) -> Result<Option<Vec<Changed>>> {
         true => DataType::Duration(unit),
         false => DataType::Timestamp(unit, zone.clone()),
     };
-    // The columns determine the unit. Without columns, the finest unit of the literals does.
+    // The columns among the values determine the unit of the common type. Without columns, the finest unit of
+    // the literals does.
     let units = |literals: bool| {
         let of = move |v: &Value| match (v.constant.is_some() == literals, &v.data_type) {
             (true, DataType::Timestamp(unit, _) | DataType::Duration(unit)) if !is_now(&v.expr) => {
