@@ -31,7 +31,7 @@ use datafusion::logical_expr::{Expr, lambda, lambda_var, lit};
 
 use crate::functions;
 
-/// An argument of a builder.
+/// An argument of an expression builder: an expression, or a value that becomes a literal.
 pub trait Argument {
     /// Converts the argument to an expression.
     fn into_expr(self) -> Expr;

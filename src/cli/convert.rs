@@ -190,7 +190,7 @@ pub(super) fn staged_path(staged: Option<&AtomicFiles>, folder: &Path, target: &
     }
 }
 
-/// Parses the formats that can be written. MEDS folders are read only.
+/// Returns a parser for the file formats that can be written: all except MEDS folders, which are only read.
 fn writable_formats() -> impl TypedValueParser<Value = FileFormat> {
     let formats = FileFormat::value_variants().iter().filter(|f| **f != FileFormat::Meds);
     PossibleValuesParser::new(formats.filter_map(FileFormat::to_possible_value))

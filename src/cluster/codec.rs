@@ -74,7 +74,7 @@ fn read_frame(buf: &[u8]) -> Result<(Value, &[u8])> {
     Ok((header, rest))
 }
 
-/// A decoded JSON object. Errors name the missing or invalid key.
+/// The decoded JSON object of a plan node. Errors name the missing or invalid key.
 struct Fields(Value);
 
 impl Fields {

@@ -323,7 +323,7 @@ pub(super) fn is_list_chain(expr: &Expr) -> bool {
 }
 
 /// If the left operand of `call` is a [`ListChain`], appends the operator of `call` to this chain. Otherwise
-/// replaces a long chain of calls with one [`ListChain`].
+/// replaces deeply nested calls with one [`ListChain`].
 pub(super) fn join_lists(call: Expr) -> Expr {
     let Expr::ScalarFunction(mut call) = call else { return call };
     let Some(letter) = list_letter(&call) else { return Expr::ScalarFunction(call) };

@@ -111,7 +111,8 @@ mod tests {
         let path = dir.path().join("a");
         let cache = FileCache::new();
         for i in 0..20 {
-            // The file is overwritten in place with the same length.
+            // The file gets new contents of the same length, so the cache cannot see the change by the
+            // length.
             fs::write(&path, format!("{i:02}")).unwrap();
             let text = cache.get(&path, |p| fs::read_to_string(p).map_err(|e| Error::io(p, e)));
             assert_eq!(text.unwrap().as_str(), format!("{i:02}"));

@@ -168,8 +168,8 @@ pub(super) static GET: Def = Def {
     ..Def::DEFAULTS
 };
 
-/// Returns an error if an index has a list beside another list or an integer, because numpy would combine
-/// these two items element by element.
+/// Returns an error if an index has a list beside another list or an integer, because numpy would combine the
+/// positions in both element by element.
 fn one_at_a_time(plan: &Plan<'_>, text: &str, index: &[Index]) -> Result<()> {
     let picks = |i: &Index| matches!(i, Index::At(_) | Index::Array(_) | Index::Mask(_));
     let mut picking = index.iter().zip(item_positions(text)).filter(|(item, _)| picks(item));

@@ -309,7 +309,8 @@ impl Predicate {
     }
 }
 
-/// Plans `IN` on a list as one membership test if all items are literals, else as one comparison per item.
+/// Plans `IN` on a list as one membership test if all values after IN are literals, else as one comparison
+/// per value.
 fn plan_in(left: &Expr, items: &[Expr], schema: &DFSchema) -> Option<Expr> {
     if items.iter().all(is_constant) {
         let list = make_array(items.to_vec());

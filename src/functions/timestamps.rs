@@ -63,7 +63,7 @@ fn as_timestamp(value: Expr, to: &DataType, safe: bool, schema: &DFSchema) -> Re
         _ => of(TimeUnit::Microsecond),
     };
     Ok(match value.get_type(schema) {
-        // Integers are seconds since 1970, as in DataFusion.
+        // An integer that is cast to a timestamp is a number of seconds since 1970, as in DataFusion.
         Ok(t) if t.is_integer() => {
             let seconds = timestamp_cast(
                 timestamp_cast(value, DataType::Int64, safe),

@@ -24,7 +24,8 @@ pub(in crate::cli) struct TableStyle {
     max_rows: Option<usize>,
     /// Maximum width of a value, or `None` for no limit.
     max_width: Option<usize>,
-    /// Width of a line in characters. Values are truncated and columns omitted to fit it.
+    /// Width of a line in characters, or `None` for no limit. Values are truncated and columns omitted to fit
+    /// it.
     line: Option<usize>,
     types: bool,
     markdown: bool,

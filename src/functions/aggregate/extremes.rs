@@ -37,7 +37,7 @@ pub(crate) fn build_udafs() -> [AggregateUDF; 2] {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct FloatExtreme {
     stock: Arc<AggregateUDF>,
-    /// `Less` for `min`, `Greater` for `max`.
+    /// How a better value compares with a worse one: `Less` for `min`, `Greater` for `max`.
     wanted: Ordering,
 }
 

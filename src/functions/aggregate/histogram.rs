@@ -73,7 +73,7 @@ struct Histogram {
     fields: Fields,
     top: Option<usize>,
     values: ValueNumbers,
-    /// Counts per group, or `None` for a group without a valid list.
+    /// How often each value occurs in each group, or `None` for a group without a valid list.
     groups: Vec<Option<ValueCounts>>,
     scratch: Vec<u32>,
 }

@@ -17,7 +17,7 @@ const CHUNKS: usize = 32;
 
 pub(super) struct NestedExtremes {
     data_type: DataType,
-    /// `Less` for `min`, `Greater` for `max`.
+    /// How a better value compares with a worse one: `Less` for `min`, `Greater` for `max`.
     wanted: Ordering,
     chunks: Vec<ArrayRef>,
     /// The best value of each group, as the index of its chunk and its row within the chunk. `None` before

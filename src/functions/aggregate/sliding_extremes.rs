@@ -18,7 +18,7 @@ use crate::functions::nested::compare_nested;
 /// about two comparisons per row.
 pub(super) struct SlidingExtreme {
     data_type: DataType,
-    /// `Less` for `min`, `Greater` for `max`.
+    /// How a better value compares with a worse one: `Less` for `min`, `Greater` for `max`.
     wanted: Ordering,
     /// The values that become the result when all earlier rows have left the frame, each as its row index and
     /// an array of length 1. Each is at most as good as the value before it.

@@ -1,4 +1,4 @@
-//! [`PlainOrderExec`]: hides unique columns and constants of partitions from the optimizer.
+//! [`PlainOrderExec`]: hides which columns are unique, or constant within partitions, from the optimizer.
 
 use std::fmt;
 use std::sync::Arc;

@@ -36,7 +36,7 @@ use crate::kernels::times::per_unit;
 
 const SERIES: [&str; 2] = ["generate_series", "range"];
 
-/// Replaces the functions that DataFusion has registered.
+/// Replaces the time functions that DataFusion has registered in a session with the functions of this module.
 pub(in crate::sql) fn register_wide(ctx: &SessionContext) {
     let state = ctx.state_ref();
     let config = state.read().config_options().as_ref().clone();
