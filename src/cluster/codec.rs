@@ -395,7 +395,7 @@ mod tests {
             &SerrateCodec,
             &converter,
         );
-        // Plans with OFFSET or LIMIT inside a file scan cannot be encoded.
+        // Plans with OFFSET or LIMIT inside a file scan cannot be encoded, so the check skips them.
         let Ok(bytes) = encoded else { return String::new() };
         let task = context.task_ctx();
         let converter = DeduplicatingProtoConverter::default();

@@ -267,7 +267,7 @@ async fn cut_plan(
     planner.create_physical_plan(&any, session).await
 }
 
-/// A query planner that returns the given physical plan.
+/// A query planner that returns the given physical plan for every logical plan.
 #[derive(Debug)]
 struct GivenPlan(Arc<dyn ExecutionPlan>);
 

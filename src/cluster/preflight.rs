@@ -198,7 +198,7 @@ fn compare_plans(
     ours.into_iter().zip(theirs).try_for_each(|(a, b)| compare_plans(a, b))
 }
 
-/// Returns the reason why a node cannot be sent, or `None`.
+/// Returns the reason why a node cannot be sent to workers, or `None` if it can.
 fn check_node(
     node: &Arc<dyn ExecutionPlan>,
     session: &dyn Session,

@@ -258,8 +258,9 @@ impl AggregateUDFImpl for ExactFloats {
         }
     }
 
-    // DataFusion would treat monotonic results as sorted in windows, with NULL last although NULL comes
-    // first (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
+    // Reports no monotonicity. Otherwise, DataFusion would treat the results of windows as sorted with NULL
+    // last, although NULL comes first (`stock_extremes_over_frames_still_count_as_sorted` in
+    // `tests/sql/order.rs`).
     fn set_monotonicity(&self, _data_type: &DataType) -> SetMonotonicity {
         SetMonotonicity::NotMonotonic
     }

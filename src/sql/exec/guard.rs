@@ -97,7 +97,7 @@ pub(in crate::sql) async fn infer_guarded(
     store: &Arc<dyn ObjectStore>,
     objects: &[ObjectMeta],
 ) -> Result<SchemaRef> {
-    // DataFusion's error does not name the file, so after an error each file is read alone.
+    // DataFusion's error does not name the file, so after an error each file is read alone to find the file.
     let all = AssertUnwindSafe(format.infer_schema(state, store, objects)).catch_unwind().await;
     if let Ok(Ok(schema)) = all {
         return Ok(schema);

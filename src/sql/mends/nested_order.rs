@@ -201,7 +201,8 @@ impl ScalarUDFImpl for NestedCall {
     }
 }
 
-/// Returns for each row the greatest or least value that is not NULL, as `wanted` says.
+/// Returns for each row the greatest (`wanted` is `Greater`) or least (`Less`) of the values that are not
+/// NULL.
 fn extreme_of_rows(values: &[ArrayRef], rows: usize, wanted: Ordering) -> Result<ArrayRef> {
     let Some(first) = values.first() else {
         return exec_err!("greatest and least take at least 1 argument; 0 given");

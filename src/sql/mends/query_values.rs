@@ -49,7 +49,7 @@ impl AnalyzerRule for QueryValues {
             return Ok(plan);
         }
         let mut names = Names::default();
-        // Inner subqueries come first, because outer ones contain copies of them.
+        // Rewrites inner subqueries before outer subqueries, which contain copies of them.
         let plan = plan.transform_up_with_subqueries(|node| {
             let done = of_node(node, &mut names)?;
             if done.transformed {

@@ -51,7 +51,7 @@ impl AnalyzerRule for ThreeValuedIn {
         if !found {
             return Ok(plan);
         }
-        // Inner subqueries come first, because outer ones contain copies of them.
+        // Rewrites inner subqueries before outer subqueries, which contain copies of them.
         let plan = plan.transform_up_with_subqueries(|node| {
             if !has_query(&node)? {
                 return Ok(Transformed::no(node));
@@ -145,9 +145,9 @@ pub(super) fn as_value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
 enum Asked {
     /// A conjunct of WHERE, where FALSE and NULL have the same effect.
     TrueAlone,
-    /// FALSE and NULL have the same effect.
+    /// Only TRUE differs: FALSE and NULL have the same effect.
     True,
-    /// TRUE and NULL have the same effect.
+    /// Only FALSE differs: TRUE and NULL have the same effect.
     False,
     /// All three differ.
     Value,
@@ -343,7 +343,7 @@ impl Tested {
         Expr::Column(Column::new_unqualified(VALUE)).eq(self.outer.clone())
     }
 
-    /// Returns a condition that is true if IN is true.
+    /// Returns a condition that is true if IN is true, and otherwise false, never NULL.
     fn is_found(&self) -> Result<Expr> {
         Ok(exists(self.rows(Some(self.equality()))?))
     }

@@ -287,7 +287,7 @@ fn short_value(place: usize) -> u64 {
     i64::from((place as u16).cast_signed()) as u64
 }
 
-/// Counts values of at most 16 bits in a table that the value indexes.
+/// Counts values of at most 16 bits in a table of counts, in which a value is the index of its count.
 fn count_small<T: ArrowPrimitiveType>(
     array: &PrimitiveArray<T>,
     range: Range<usize>,

@@ -223,7 +223,7 @@ pub(super) fn and_then(first: Expr, then: Expr) -> Expr {
     case_of(first, vec![(lit(true), then)], lit(false))
 }
 
-/// Splits the result of [`and_then`]. Returns any other expression as `Err`.
+/// Splits the result of [`and_then`] into its two conditions. Returns any other expression as `Err`.
 fn as_and_then(e: Expr) -> std::result::Result<(Expr, Expr), Expr> {
     match e {
         Expr::Case(Case { expr: Some(first), mut when_then_expr, else_expr: Some(other) })

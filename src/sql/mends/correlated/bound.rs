@@ -279,7 +279,7 @@ impl Bound<'_> {
         self.project_with_keys(all, values.collect::<Result<Vec<_>>>()?)
     }
 
-    /// Applies OFFSET and LIMIT to the rows of each distinct outer row separately.
+    /// Applies OFFSET and LIMIT separately to the rows that a query has for each distinct outer row.
     fn limit_rows(
         &mut self,
         input: &LogicalPlan,
@@ -399,7 +399,7 @@ impl Bound<'_> {
         Ok(Some((rows, conjunction(equal))))
     }
 
-    /// Computes window functions within the rows of each distinct outer row.
+    /// Computes window functions separately over the rows that a query has for each distinct outer row.
     fn expand_windows(&mut self, node: &Window) -> Result<Option<LogicalPlan>> {
         let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
         let calls = node.window_expr.iter().map(|e| {

@@ -87,7 +87,7 @@ pub(super) fn chosen_from(values: &[Expr], schema: &DFSchema) -> Result<Option<V
     Ok(changed.filter(|c| c.iter().any(Option::is_some)).map(|c| apply_changes(values, c)))
 }
 
-/// Casts a duration and an interval, or two instants, that are added or subtracted, to one type.
+/// Casts a duration and an interval, or two timestamps or dates, that are added or subtracted, to one type.
 pub(super) fn unify_operands(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
     let values = typed_values(&[(left, schema), (right, schema)])?;
     let [a, b] = &values[..] else { return None };

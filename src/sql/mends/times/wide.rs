@@ -442,7 +442,8 @@ fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Co
             cast_with_options(&values, &DataType::Timestamp(*unit, zone.clone()), &strict)?
         }
         _ => {
-            // The remaining arguments are decimals, and strings with an explicit format.
+            // DataFusion's function computes the remaining arguments in nanoseconds: decimals, and strings
+            // with an explicit format.
             let nanos = DataType::Timestamp(TimeUnit::Nanosecond, zone.clone());
             let field = args.return_field.as_ref().clone().with_data_type(nanos);
             let rows = if one { 1 } else { args.number_rows };
