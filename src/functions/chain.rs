@@ -76,8 +76,9 @@ pub(crate) fn is_long(expr: &Expr) -> bool {
 /// Maximum depth of nested operators, so that a thread with a small stack can copy and compare them.
 const DEEPEST: usize = 256;
 
-/// Whether an expression nests more than [`DEEPEST`] operators. Chains on numbers and lists are already
-/// calls, so these are other operators, such as many intervals added to a date.
+/// Whether an expression nests more than [`DEEPEST`] operators. The planner has already replaced long
+/// arithmetic on numbers and on lists with calls, so these are other operators, such as many intervals added
+/// to a date.
 pub(super) fn is_too_deep(expr: &Expr) -> bool {
     let mut next = expr;
     let mut depth = 0usize;

@@ -99,7 +99,8 @@ pub(super) fn check_fits(
     Ok(values.clone())
 }
 
-/// Returns a field with the levels of the deepest argument around `leaf`, or an error if all are scalars.
+/// Returns a field of lists with the levels of the deepest argument and with leaves of type `leaf`, or an
+/// error if all arguments are scalars.
 fn deepest_field(plan: &Plan<'_>, sides: &[&Lists], leaf: DataType) -> Result<FieldRef> {
     let deep = sides.iter().rev().max_by_key(|l| l.depth());
     match deep {

@@ -193,7 +193,7 @@ pub(crate) const FILTER: &str = "FILTER";
 
 /// Plans `call FILTER mask`: the reduction uses only the values for which the mask is true.
 fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
-    // If a call uses an alias of the function, DataFusion wraps the call in an alias expression.
+    // Removes the alias expression in which DataFusion wraps a call that uses an alias of a function.
     let plain = match call {
         Expr::Alias(alias) => *alias.expr,
         plain => plain,
@@ -224,7 +224,7 @@ const TESTS: [(&str, &str); 2] =
 
 /// Replaces a call with its counterpart for lists if an argument is a list.
 fn on_lists(call: Expr, schema: &DFSchema) -> Expr {
-    // If a call uses an alias of the function, DataFusion wraps the call in an alias expression.
+    // Removes the alias expression in which DataFusion wraps a call that uses an alias of a function.
     let plain = match &call {
         Expr::Alias(alias) => alias.expr.as_ref(),
         plain => plain,

@@ -179,7 +179,7 @@ impl<'a> CellNode<'a> {
     }
 }
 
-/// Formats the first elements that fit in `width` characters. The flag is true if all elements fit.
+/// Formats the first elements that fit in `width` characters. The returned flag is true if all elements fit.
 fn format_fitting(
     node: &CellNode<'_>,
     range: Range<usize>,

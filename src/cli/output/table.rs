@@ -12,7 +12,8 @@ use crate::cli::args::TableArgs;
 use crate::cli::error::Outcome;
 
 const CELL_WIDTH: usize = 48;
-/// Minimum width of a value on a narrow terminal.
+/// Minimum width, in characters, to which values are truncated on a narrow terminal. If lines are still too
+/// long, columns are omitted.
 const LEAST_WIDTH: usize = 16;
 const OMITTED: &str = "…";
 /// Maximum number of omitted columns whose names are listed.

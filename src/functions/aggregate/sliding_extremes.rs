@@ -13,7 +13,7 @@ use datafusion::logical_expr::Accumulator;
 
 use crate::functions::nested::compare_nested;
 
-/// The minimum or maximum of a sliding frame. The accumulator keeps each value that becomes the best when
+/// The minimum or maximum of a sliding frame. The accumulator keeps each value that becomes the result when
 /// all earlier rows have left the frame. Each value enters and leaves once, so a frame of any width takes
 /// about two comparisons per row.
 pub(super) struct SlidingExtreme {

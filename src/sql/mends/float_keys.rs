@@ -291,7 +291,7 @@ fn add_key(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
             value.is_null() || is_number(inner) && !value.to_string().starts_with("-0")
         }
         Expr::ScalarFunction(call) => call.func.inner().is::<FloatKey>(),
-        // Integers have one zero and no NaN.
+        // A cast of integers needs no key, because integers have one zero and no NaN.
         Expr::Cast(cast) => cast.expr.get_type(schema).is_ok_and(|t| t.is_integer()),
         _ => false,
     };

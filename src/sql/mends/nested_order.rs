@@ -128,7 +128,7 @@ fn split_keys(keys: &mut Vec<Sort>, schema: &DFSchema, kept: usize) -> bool {
 /// A function over lists or structs. Greatest and least ignore NULL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Nested {
-    /// Compares two values: -1, 0 or 1, or NULL if a value is NULL.
+    /// Compares two values: returns -1, 0 or 1, or NULL if a value is NULL.
     Order,
     Greatest,
     Least,

@@ -149,7 +149,7 @@ enum Asked {
     True,
     /// Only FALSE differs: TRUE and NULL have the same effect.
     False,
-    /// All three differ.
+    /// TRUE, FALSE and NULL have three different effects.
     Value,
 }
 

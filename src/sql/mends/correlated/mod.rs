@@ -39,7 +39,7 @@ pub(in crate::sql) fn keep_name(
     expr: Expr,
     change: impl FnOnce(Expr) -> Result<Expr>,
 ) -> Result<Expr> {
-    // An alias keeps its name by itself.
+    // An alias keeps its name even if its expression changes.
     if matches!(expr, Expr::Alias(_)) {
         return change(expr);
     }
