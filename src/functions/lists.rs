@@ -20,7 +20,7 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    /// Splits a type. A type that is not a list has no levels.
+    /// Splits a type into its list levels and leaf type. A type that is not a list has no levels.
     pub(crate) fn of(data_type: &DataType) -> Self {
         let mut levels = Vec::new();
         let mut current = data_type;
@@ -69,7 +69,8 @@ impl Lists {
         self.outer(self.depth(), leaf)
     }
 
-    /// Returns these levels. A level that is a LargeList in `other` becomes a LargeList.
+    /// Returns a copy of these levels, in which each level that is a LargeList in `other` is a LargeList,
+    /// too.
     pub(crate) fn widened_by(&self, other: &Self) -> Self {
         let mut out = self.clone();
         for (level, (kind, _)) in out.levels.iter_mut().zip(&other.levels) {

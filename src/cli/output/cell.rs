@@ -10,7 +10,7 @@ use arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
 
 /// Display form of NULL. NaN is displayed as `NaN`.
 const NULL: &str = "NULL";
-/// Minimum width of a list inside another list.
+/// Minimum width, in characters, of a list inside another list.
 const INNER_WIDTH: usize = 14;
 
 /// Formats the values of one column. A list wider than its limit shows its first elements, then `…`, then

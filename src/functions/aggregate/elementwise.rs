@@ -157,7 +157,7 @@ impl ElementwiseState {
         })
     }
 
-    /// Buffers valid rows, whose columns have the types of the state.
+    /// Buffers rows that are not NULL. `columns` have the types of the partial state.
     fn push(&mut self, columns: Vec<ArrayRef>, groups: Vec<usize>, values: usize) -> Result<()> {
         self.groups = self.groups.max(groups.iter().max().map_or(0, |g| g + 1));
         self.rows.push(columns, groups);

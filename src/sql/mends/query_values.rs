@@ -143,8 +143,8 @@ fn of_node(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPl
     }
 }
 
-/// Maximum number of nodes of a plan with correlated subqueries as values. DataFusion's rules take about
-/// ten seconds for so many.
+/// Maximum number of nodes of a plan in which correlated subqueries have become values. DataFusion's rules
+/// take about ten seconds for so many.
 const MOST_NODES: usize = 2_000;
 
 /// Returns an error for a plan that is too large to optimize in reasonable time.

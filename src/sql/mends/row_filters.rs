@@ -34,7 +34,7 @@ struct RowFilterSource {
     stock: ParquetSource,
 }
 
-/// Makes the Parquet scans of a plan reject conditions that they would omit.
+/// Makes the Parquet scans of a plan refuse conditions that they would accept but not evaluate.
 pub(in crate::sql) fn guard_row_filters(
     plan: Arc<dyn ExecutionPlan>,
 ) -> Result<Arc<dyn ExecutionPlan>> {

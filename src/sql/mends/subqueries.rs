@@ -269,12 +269,12 @@ fn rewrite_in(test: InSubquery, asked: Asked, schema: &DFSchema) -> Result<Expr>
 /// The operands of `value IN (query)`, in the form in which EXISTS can replace IN.
 struct Tested {
     value: Expr,
-    /// The tested value as an expression within the query.
+    /// The tested value as an expression within the query, where its columns are outer columns.
     outer: Expr,
     /// The query, with its column renamed to [`VALUE`].
     query: LogicalPlan,
     correlated: bool,
-    /// Whether two executions of the query return the same rows.
+    /// Whether neither the value nor the query is volatile, so that each evaluation gives the same result.
     stable: bool,
     value_nullable: bool,
     query_nullable: bool,

@@ -132,7 +132,8 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         }
         plan => (plan, false),
     };
-    // The inputs may have new types even if the expressions of this node did not change.
+    // The schema is computed again, because the inputs may have new types even if the expressions of this
+    // node did not change.
     Ok(Transformed::new_transformed(plan.recompute_schema()?, changed || more))
 }
 
