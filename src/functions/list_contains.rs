@@ -65,6 +65,7 @@ impl ScalarUDFImpl for ListContains {
 }
 
 /// Returns the elements that are not NULL of a list literal, or of a call of `make_array` with literals.
+/// Returns `None` for any other expression.
 fn constant_elements(list: &Expr) -> Result<Option<Vec<Expr>>> {
     let values = match list {
         Expr::Literal(list @ (ScalarValue::List(_) | ScalarValue::LargeList(_)), _)

@@ -42,7 +42,7 @@ static GIVEN: Mutex<Vec<(Weak<ListArray>, Arc<LookupTable>)>> = Mutex::new(Vec::
 struct LookupTable {
     keys: Lookup,
     values: ArrayRef,
-    /// Values as bin boundaries of `ragged_bin`, computed on first use.
+    /// The values of the table, converted to bin boundaries for `ragged_bin` on first use.
     cuts: std::sync::OnceLock<ListArray>,
 }
 

@@ -333,7 +333,7 @@ fn negate_mask(mask: Expr) -> Expr {
     }
 }
 
-/// Returns the string test for an operator on lists, such as `~`.
+/// Returns the call of a function that tests each string of a list, for an operator such as `~`.
 fn plan_test(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     use BinaryOperator::{
         PGILikeMatch, PGLikeMatch, PGNotILikeMatch, PGNotLikeMatch, PGRegexIMatch, PGRegexMatch,

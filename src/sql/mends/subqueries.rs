@@ -198,7 +198,7 @@ fn rewrite_condition(expr: Expr, asked: Asked, schema: &DFSchema) -> Result<Expr
         }
         other => {
             let rewritten = other.transform_down(|expr| match expr {
-                // The rewritten expression contains no other IN.
+                // The traversal skips the rewritten expression, which contains no other IN.
                 Expr::InSubquery(test) => Ok(Transformed::new(
                     rewrite_in(test, Asked::Value, schema)?,
                     true,

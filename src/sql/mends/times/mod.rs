@@ -56,7 +56,7 @@ impl AnalyzerRule for ExactTimes {
 /// Rewrites a plan node whose inputs are already rewritten.
 fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if let LogicalPlan::Dml(dml) = &plan {
-        // Inserted values have the types of the table, but a rewrite below may have changed these types.
+        // Casts inserted values to the types of the table, which a rewrite below may have changed.
         let target = dml.target.schema();
         let same = |t: &DFSchema| {
             let given = t.fields().iter().map(|f| f.data_type());
