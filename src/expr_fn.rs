@@ -31,7 +31,7 @@ use datafusion::logical_expr::{Expr, lambda, lambda_var, lit};
 
 use crate::functions;
 
-/// An argument of a builder.
+/// An argument of an expression builder: an expression, or a value that becomes a literal.
 pub trait Argument {
     /// Converts the argument to an expression.
     fn into_expr(self) -> Expr;
@@ -394,8 +394,8 @@ mod tests {
                     .iter()
                     .any(|(b, least, open)| b == name && (*least == n || (*open && *least < n)))
             };
-            // Calls with the numbers of arguments below come only from the planner, which appends the
-            // contents of a table.
+            // Calls with these numbers of arguments need no builder. Only the planner makes them, when it
+            // appends the contents of a look-up table to a call.
             let planned =
                 |n: usize| matches!((*name, n), ("ragged_lookup", 5) | ("ragged_bin", 4 | 6));
             // A variadic function has one builder for any number of arguments, so the test checks at most 8

@@ -68,7 +68,8 @@ pub(super) enum Command {
 
 /// Maximum number of threads that a command starts.
 pub(super) const THREADS: usize = 1024;
-/// Maximum number of rows or items in a batch, and maximum number of batches in memory.
+/// Maximum value of `--batch` (training samples per batch), `--bucket` (batches per pool) and `--block`
+/// (labels that a thread computes at a time).
 pub(super) const BATCH: usize = 1 << 24;
 pub(super) const LENGTH: usize = 1 << 31;
 /// Maximum number of generated patients, each of which takes some kilobytes on disk.

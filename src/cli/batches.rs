@@ -185,7 +185,7 @@ fn open_stream(loader: &MedsLoader) -> BatchStream<BufWriter<Stdout>> {
     }
 }
 
-/// Returns an error that names the flag if an argument is invalid for any data.
+/// Returns an error that names the flag if an argument is invalid whatever the input contains.
 fn check_args(args: &BatchesArgs, window: Option<&str>) -> Outcome {
     let wrong = |message: String| Err(Failure::usage(message));
     let step = matches!(window, Some("step" | "step_through"));

@@ -181,8 +181,8 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     }
 }
 
-/// Returns the path to which `target` is written first: with `staged`, a path in a temporary folder, used
-/// until all files are complete; without `staged`, the target itself.
+/// Returns the path at which the output file `target` is first written. If `staged` is given, this is a path
+/// in a temporary folder, used until all files are complete. Otherwise it is `target` itself.
 pub(super) fn staged_path(staged: Option<&AtomicFiles>, folder: &Path, target: &Path) -> PathBuf {
     match (staged, target.strip_prefix(folder)) {
         (Some(staged), Ok(relative)) => staged.path().join(relative),
@@ -190,7 +190,7 @@ pub(super) fn staged_path(staged: Option<&AtomicFiles>, folder: &Path, target: &
     }
 }
 
-/// Parses the formats that can be written. MEDS folders are read only.
+/// Returns a parser for the file formats that can be written: all except MEDS folders, which are only read.
 fn writable_formats() -> impl TypedValueParser<Value = FileFormat> {
     let formats = FileFormat::value_variants().iter().filter(|f| **f != FileFormat::Meds);
     PossibleValuesParser::new(formats.filter_map(FileFormat::to_possible_value))
@@ -204,8 +204,8 @@ pub(super) fn names_folder(output: &Path) -> bool {
     output.is_dir() || slash || (output.extension().is_none() && !output.is_file())
 }
 
-/// Returns an error if strings from JSON would go to `.nrt`, even if the strings are times, which JSON
-/// holds as strings.
+/// Returns an error if a JSON input has a column of strings, which `.nrt` cannot hold. JSON stores times as
+/// strings, so the message says how to declare a column of times.
 fn check_strings(source: &InputSource, schema: &SchemaRef) -> Outcome {
     let json = matches!(source.format, FileFormat::Json | FileFormat::Ndjson);
     match schema.fields().iter().find(|f| leaf_type(f.data_type()).is_string()) {
@@ -240,7 +240,8 @@ fn vocabulary_path(
     })
 }
 
-/// Returns an error if the vocabulary of a folder would be replaced while other files there use it.
+/// Returns an error if the vocabulary file of another data set would be replaced while other files in the
+/// folder use it.
 fn check_vocabulary(
     path: &Path,
     vocabulary: &Vocabulary,

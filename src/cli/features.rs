@@ -90,7 +90,8 @@ pub(super) struct FeaturesArgs {
     overwrite: bool,
 }
 
-/// Kind of output, chosen by the extension of OUT.
+/// Kind of output: a table, one file with a sparse matrix, or a folder of sparse files. The extension of the
+/// output path selects the kind.
 enum Target {
     Table(FileFormat),
     Matrix,
@@ -170,7 +171,8 @@ fn find_target(args: &FeaturesArgs) -> Outcome<Target> {
     Ok(target)
 }
 
-/// Returns the paths of all output files, the main one first.
+/// Returns the paths of all files to write. The first file has the values of the features. Any others
+/// describe the features and the labels.
 fn list_outputs(args: &FeaturesArgs, target: &Target) -> Vec<PathBuf> {
     match target {
         Target::Table(_) => vec![args.output.clone()],

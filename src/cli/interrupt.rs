@@ -28,7 +28,7 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// Maximum time to wait for the tasks of an interrupted statement. Most end at once.
 const SOON: Duration = Duration::from_millis(700);
-/// Number of running tasks of statements.
+/// Number of running tasks that statements have started.
 static TASKS: AtomicUsize = AtomicUsize::new(0);
 
 /// Listens for signals on a thread with its own runtime, because all other workers may be busy.
@@ -166,7 +166,7 @@ impl<T: Send + 'static> Task<T> {
             Ok(result) => result,
             Err(e) => match e.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // The task was aborted because the runtime shuts down.
+                // The runtime has aborted the task because it shuts down, so there is no result to return.
                 Err(_) => std::future::pending().await,
             },
         }

@@ -6,11 +6,11 @@ use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer, Whitespa
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Statement {
-    /// The text without the semicolon and surrounding space and comments.
+    /// SQL of the statement, without the semicolon and the surrounding spaces and comments.
     pub(super) text: String,
-    /// Line of the first word, from 1.
+    /// Line of the first word of the statement in the script, from 1.
     pub(super) line: u64,
-    /// Column of the first word in characters, from 1.
+    /// Column of the first word of the statement in its line, in characters, from 1.
     pub(super) column: u64,
     /// Lines of the `--` comment directly above the statement.
     pub(super) title: Vec<String>,

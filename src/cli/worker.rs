@@ -12,7 +12,7 @@ use super::interrupt;
 use crate::cluster::{ClientConfig, Cluster, WorkerConfig, serve};
 use crate::config::parse_bytes;
 
-/// Seconds after which a silent machine counts as lost.
+/// Default timeout in seconds: a machine that does not answer for so long counts as lost.
 const SILENCE: u64 = 60;
 
 /// Arguments of `serrate worker`.

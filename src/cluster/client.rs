@@ -67,7 +67,7 @@ struct Shared {
     channels: Channels,
     health: Mutex<Health>,
     notes: Mutex<Vec<String>>,
-    /// Stops the thread of the connections when dropped.
+    /// Dropping this sender ends the thread on which the connections run.
     _thread: tokio::sync::oneshot::Sender<()>,
 }
 
@@ -156,15 +156,17 @@ impl Cluster {
             // Look-up functions read their table as a constant subquery only with this option, which
             // datafusion-distributed switches off.
             options.optimizer.enable_physical_uncorrelated_scalar_subquery = true;
-            // A dynamic filter that one task updates is never updated in other tasks.
+            // Disables dynamic filters, because an update of such a filter in one task never reaches the
+            // other tasks.
             options.optimizer.enable_dynamic_filter_pushdown = false;
             options.optimizer.enable_topk_dynamic_filter_pushdown = false;
             options.optimizer.enable_join_dynamic_filter_pushdown = false;
             options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
-            // Encoding a plan loses the properties that the next two options let the optimizer set.
+            // The next two options keep the optimizer from setting properties of a plan that its encoding
+            // would lose.
             options.optimizer.enable_sort_pushdown = false;
             options.optimizer.prefer_existing_union = true;
-            // Keeps the partitions of a union in order.
+            // Makes datafusion-distributed keep the partitions of a union in order.
             let _ = options.set("distributed.children_isolator_unions", "false");
         }
         let planner = ClusterPlanner::new(inner, self.clone());

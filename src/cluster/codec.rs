@@ -29,7 +29,8 @@ use crate::sql::travel::{MedsScan, Portable, Reader, from_portable, to_portable}
 
 const MAGIC: [u8; 4] = *b"SRTP";
 const FORMAT: u8 = 1;
-/// Number of bytes before the JSON object.
+/// Number of bytes in front of the JSON object of an encoded node: the letters `SRTP`, the format version and
+/// the length of the object.
 const START: usize = 9;
 
 #[derive(Debug)]
@@ -73,7 +74,7 @@ fn read_frame(buf: &[u8]) -> Result<(Value, &[u8])> {
     Ok((header, rest))
 }
 
-/// A decoded JSON object. Errors name the missing or invalid key.
+/// The decoded JSON object of a plan node. Errors name the missing or invalid key.
 struct Fields(Value);
 
 impl Fields {
@@ -394,7 +395,7 @@ mod tests {
             &SerrateCodec,
             &converter,
         );
-        // Plans with OFFSET or LIMIT inside a file scan cannot be encoded.
+        // Plans with OFFSET or LIMIT inside a file scan cannot be encoded, so the check skips them.
         let Ok(bytes) = encoded else { return String::new() };
         let task = context.task_ctx();
         let converter = DeduplicatingProtoConverter::default();
@@ -437,7 +438,8 @@ mod tests {
                 let _ = SerrateCodec.try_decode(&bytes, &[], &context, &converter);
             }
         }
-        // Decoding fails if the folder has other files than the plan.
+        // Decoding the undamaged bytes fails, too, because the folder of the scan does not have the files of
+        // the plan.
         let error = SerrateCodec.try_decode(&good, &[], &context, &converter).unwrap_err();
         assert!(error.to_string().contains("every machine must see the same files"), "{error}");
     }

@@ -79,7 +79,7 @@ impl ExecutionPlan for TaskRowsExec {
     }
 }
 
-/// Merges the sorted partitions of a task, so that each connection carries one partition.
+/// Merges the sorted partitions of a task into one, so that each connection carries one partition.
 #[derive(Debug)]
 pub(super) struct TaskMergeExec {
     input: Arc<dyn ExecutionPlan>,
@@ -285,7 +285,7 @@ impl ExecutionPlan for GuardExec {
     }
 }
 
-/// Sends the batches of a partition until the receiver is dropped. A panic becomes an error.
+/// Sends the batches of a partition to a channel until its receiver is dropped. A panic becomes an error.
 async fn send_batches(
     plan: &Arc<dyn ExecutionPlan>,
     partition: usize,
@@ -329,7 +329,7 @@ mod tests {
 
     use super::*;
 
-    /// Panics at the start, or at the first batch.
+    /// A node that panics at the start of its execution, or at its first batch.
     #[derive(Debug)]
     struct PanickingExec {
         at_start: bool,

@@ -28,7 +28,8 @@ use super::settings::{ClusterOptions, encode_settings};
 use crate::sql::travel::{division_of, reason_of};
 use crate::sql::{SourceOrderExec, one_input};
 
-/// Nodes that a divided plan may contain. Other nodes are not tested with workers.
+/// Nodes that a divided plan may contain. A plan with any other node, which is not tested with workers, runs
+/// in the session.
 const KNOWN: [&str; 35] = [
     "AggregateExec",
     "AnalyzeExec",
@@ -139,7 +140,8 @@ impl ClusterPlanner {
         let faults = self.cluster.list_faults();
         match self.cluster.count_alive() {
             0 => return Err(faults.join(", ")),
-            // datafusion-distributed does not divide a plan for a single task.
+            // The session runs the plan itself, because datafusion-distributed does not divide a plan for one
+            // task.
             1 => {
                 let only = "a plan is divided only among two or more workers";
                 let all = faults.into_iter().chain([only.to_owned()]);
@@ -265,7 +267,7 @@ async fn cut_plan(
     planner.create_physical_plan(&any, session).await
 }
 
-/// A query planner that returns the given physical plan.
+/// A query planner that returns the given physical plan for every logical plan.
 #[derive(Debug)]
 struct GivenPlan(Arc<dyn ExecutionPlan>);
 

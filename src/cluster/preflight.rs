@@ -198,7 +198,7 @@ fn compare_plans(
     ours.into_iter().zip(theirs).try_for_each(|(a, b)| compare_plans(a, b))
 }
 
-/// Returns the reason why a node cannot be sent, or `None`.
+/// Returns the reason why a node cannot be sent to workers, or `None` if it can.
 fn check_node(
     node: &Arc<dyn ExecutionPlan>,
     session: &dyn Session,
@@ -208,7 +208,7 @@ fn check_node(
         Some(leaf) => leaf.original(),
         None => node,
     };
-    // DataFusion itself encodes tables in memory.
+    // DataFusion itself encodes scans of tables in memory, so only other scans are checked here.
     let scan = leaf.downcast_ref::<DataSourceExec>();
     if scan.is_some_and(|scan| !scan.data_source().is::<MemorySourceConfig>())
         && let Err(reason) = to_portable(leaf)

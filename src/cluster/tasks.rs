@@ -36,7 +36,8 @@ fn needs_one_task(plan: &Arc<dyn ExecutionPlan>) -> bool {
         return true;
     }
     // datafusion-distributed sends the build side of hash joins with one build partition, of nested-loop
-    // joins and of cross joins to every task.
+    // joins and of cross joins to every task. Such a join needs one task if its other input has one
+    // partition.
     let hash = plan.downcast_ref::<HashJoinExec>();
     if hash.is_some_and(|join| join.mode == PartitionMode::CollectLeft)
         || plan.is::<NestedLoopJoinExec>()
@@ -72,7 +73,8 @@ pub(super) fn count_tasks(
     Some(Ok(DesiredTaskCountEventResponse::desired(tasks)))
 }
 
-/// Gives each task consecutive partitions, so that all partitions in task order are in scan order.
+/// Gives each task consecutive partitions of a scan, so that the partitions of all tasks, in task order, are
+/// in the order of the scan.
 pub(super) fn divide_leaf(
     event: ScaleUpLeafNodeEvent<'_>,
 ) -> Option<Result<ScaleUpLeafNodeEventResponse>> {

@@ -49,7 +49,7 @@ pub struct WorkerConfig {
     pub timeout: Duration,
 }
 
-/// Runtime for queries. Drop does not wait for its tasks.
+/// Runtime whose threads run queries. Drop does not wait for running queries to end.
 struct Threads(Option<Runtime>);
 
 impl Drop for Threads {

@@ -94,7 +94,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns an error that the leaves of argument 0 have a wrong type, with a hint for decimals.
+    /// Returns the error for argument 0 if its leaves have a wrong type. If the leaves are decimals, the
+    /// message suggests a cast.
     pub(crate) fn refuse_values(&self, must: impl std::fmt::Display, leaf: &DataType) -> Error {
         let hint = match leaf {
             t if t.is_decimal() => {
@@ -306,7 +307,8 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns integer argument `i`, or NULL if it is not given.
+    /// Returns integer argument `i` as one value for all rows or as one value per row. The value is NULL if
+    /// the argument is not given.
     pub(crate) fn row_arg(&self, i: usize) -> Result<RowArg> {
         match self.args.get(i) {
             None => Ok(RowArg::NONE),

@@ -133,7 +133,8 @@ fn call(call: &Call<'_>) -> Result<ArrayRef> {
     }
 }
 
-/// Compares values with one bound. If `open` is true, a NULL bound is no bound.
+/// Returns the mask of the values that satisfy `op` with the bound in argument `bound`. If `open` is true,
+/// all values satisfy a NULL bound.
 fn compare_bound(
     call: &Call<'_>,
     op: Op,

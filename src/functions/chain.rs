@@ -21,16 +21,18 @@ use datafusion::logical_expr::{
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr as PhysicalBinary, Column, Literal};
 
-/// Minimum number of operators in a chain that becomes a call, which optimizer rules do not recognize.
+/// Minimum number of nested operators, as in `a + b + c`, that one [`Chain`] call replaces. Optimizer rules
+/// do not recognize the call, so shorter expressions stay unchanged.
 const LONG: usize = 64;
 
 /// Minimum number of operators that are appended at once to an existing call of [`Chain`].
 const MORE: usize = 16;
 
-/// Maximum number of computed operands in one call, because all of them are in memory at once.
+/// Maximum number of operands in one call that are neither columns nor literals. The values of all these
+/// operands are in memory at once.
 const COMPUTED: usize = 64;
 
-/// The operators of chains with the letters that encode them in the first argument of a call.
+/// The operators that a [`Chain`] call can contain, with the letters that encode them in its first argument.
 const OPERATORS: [(Operator, char); 10] = [
     (Operator::Plus, '+'),
     (Operator::Minus, '-'),
@@ -58,7 +60,8 @@ fn decode_operator(letter: char) -> Result<Operator> {
     })
 }
 
-/// Whether an expression is a chain long enough for [`gather_operands`].
+/// Whether the left side of an expression nests enough operators that [`gather_operands`] should replace them
+/// with one call.
 pub(crate) fn is_long(expr: &Expr) -> bool {
     let mut next = expr;
     for length in 0..LONG {
@@ -73,8 +76,9 @@ pub(crate) fn is_long(expr: &Expr) -> bool {
 /// Maximum depth of nested operators, so that a thread with a small stack can copy and compare them.
 const DEEPEST: usize = 256;
 
-/// Whether an expression nests more than [`DEEPEST`] operators. Chains on numbers and lists are already
-/// calls, so these are other operators, such as many intervals added to a date.
+/// Whether an expression nests more than [`DEEPEST`] operators. The planner has already replaced long
+/// arithmetic on numbers and on lists with calls, so these are other operators, such as many intervals added
+/// to a date.
 pub(super) fn is_too_deep(expr: &Expr) -> bool {
     let mut next = expr;
     let mut depth = 0usize;
@@ -102,8 +106,8 @@ pub(crate) fn is_chain(call: &ScalarFunction) -> bool {
     Arc::ptr_eq(&call.func, &CHAIN) || Arc::ptr_eq(&call.func, &LIST_CHAIN)
 }
 
-/// Replaces a chain of operators on numbers with a [`Chain`] call. Returns any other expression unchanged, as
-/// `Err`.
+/// Replaces nested operators on numbers, such as `a + b + c`, with one [`Chain`] call. Returns any other
+/// expression unchanged, as `Err`.
 pub(crate) fn gather_operands(
     expr: Expr,
     schema: &datafusion::common::DFSchema,
@@ -258,7 +262,7 @@ fn apply_operator(
     PhysicalBinary::new(left, op, right).evaluate(&batch)
 }
 
-/// Operands of one operator, as columns of the batch that the operator is evaluated on.
+/// Operands of one operator, collected as the columns of a batch. The operator is evaluated on this batch.
 #[derive(Default)]
 struct Operands {
     fields: Vec<Field>,
@@ -285,10 +289,11 @@ impl Operands {
     }
 }
 
-/// Minimum number of operators on lists in a chain that becomes a call of [`ListChain`].
+/// Minimum number of nested operators on lists that one call of [`ListChain`] replaces.
 const LONG_OF_LISTS: usize = 16;
 
-/// The functions of chains on lists with the letters that encode them in the first argument of a call.
+/// The functions of operators that a [`ListChain`] call can contain, with the letters that encode them in its
+/// first argument.
 const FUNCTIONS: [(&str, char); 5] = [
     ("ragged_add", '+'),
     ("ragged_sub", '-'),
@@ -297,7 +302,8 @@ const FUNCTIONS: [(&str, char); 5] = [
     ("ragged_mod", '%'),
 ];
 
-/// Returns the letter of a call in [`FUNCTIONS`], or `None` if the call cannot be part of a chain on lists.
+/// Returns the letter in [`FUNCTIONS`] that encodes a call, or `None` if a [`ListChain`] cannot contain the
+/// call.
 fn list_letter(call: &ScalarFunction) -> Option<char> {
     let (_, letter) = FUNCTIONS.iter().find(|(name, _)| *name == call.name())?;
     (call.args.len() == 2 && super::is_ours(&call.func)).then_some(*letter)
@@ -318,7 +324,7 @@ pub(super) fn is_list_chain(expr: &Expr) -> bool {
 }
 
 /// If the left operand of `call` is a [`ListChain`], appends the operator of `call` to this chain. Otherwise
-/// replaces a long chain of calls with one [`ListChain`].
+/// replaces deeply nested calls with one [`ListChain`].
 pub(super) fn join_lists(call: Expr) -> Expr {
     let Expr::ScalarFunction(mut call) = call else { return call };
     let Some(letter) = list_letter(&call) else { return Expr::ScalarFunction(call) };
@@ -366,8 +372,9 @@ fn gather_lists(call: ScalarFunction) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LIST_CHAIN), operands))
 }
 
-/// Appends an operator to a chain. If the chain already has too many computed operands, returns a new chain
-/// whose first operand is the old chain.
+/// Appends an operator and its right operand to a [`ListChain`] call. If the call already has more than
+/// [`COMPUTED`] operands that are neither columns nor literals, returns a new call whose first operand is the
+/// old call.
 fn append_operator(mut chain: ScalarFunction, letter: char, right: Expr) -> Expr {
     let is_computed = |e: &&Expr| !matches!(e, Expr::Column(_) | Expr::Literal(..));
     if chain.args.iter().filter(is_computed).count() > COMPUTED {

@@ -99,7 +99,8 @@ pub(super) fn check_fits(
     Ok(values.clone())
 }
 
-/// Returns a field with the levels of the deepest argument around `leaf`, or an error if all are scalars.
+/// Returns a field of lists with the levels of the deepest argument and with leaves of type `leaf`, or an
+/// error if all arguments are scalars.
 fn deepest_field(plan: &Plan<'_>, sides: &[&Lists], leaf: DataType) -> Result<FieldRef> {
     let deep = sides.iter().rev().max_by_key(|l| l.depth());
     match deep {
@@ -260,7 +261,8 @@ casts!(
     "`TRY_CAST(x AS DOUBLE[][])`, for the depth that `x` has."
 );
 
-/// Replaces a cast error with one that names the first value that `to` cannot represent, and its position.
+/// Returns an error that replaces the cast error `error`. It names the first value that `to` cannot
+/// represent, and the position of the value.
 fn without_place(x: &RaggedArray, to: &DataType, error: Error) -> Error {
     let Ok(tried) = cast(x.leaves(), to) else { return error };
     let Some(leaf) = (0..tried.len()).find(|i| tried.is_null(*i) && x.leaves().is_valid(*i)) else {

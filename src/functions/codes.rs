@@ -33,7 +33,8 @@ struct VocabularyCodes {
     /// Codes in the order of their tokens.
     texts: ArrayRef,
     tokens: Vec<u32>,
-    /// Index into `texts` by token. Empty if tokens are so sparse that this vector would be much too long.
+    /// Index into `texts` of the code of each token. Empty if tokens are so sparse that this vector would be
+    /// much too long.
     places: Vec<Option<u32>>,
 }
 
@@ -97,7 +98,7 @@ fn plan_codes<'a>(plan: &Plan<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {
     }
 }
 
-/// Returns the field of the result, with the id of the vocabulary in its metadata.
+/// Returns the field for the result of a function of codes, with the id of the vocabulary in its metadata.
 fn tag_field(data_type: DataType, codes: &VocabularyCodes) -> FieldRef {
     let id = codes.vocabulary.id().to_string();
     let metadata = [(VOCABULARY_METADATA.to_owned(), id)].into();

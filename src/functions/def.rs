@@ -43,7 +43,8 @@ pub(crate) struct Facts {
     /// Whether a call with one argument depends on the values of a row, but not on how inner lists divide
     /// them. `sql::pushdown::flat_filters` then filters below the call without building inner lists.
     pub(crate) whole_row: bool,
-    /// Part of the first argument that is read. `sql::pushdown::lengths` skips values that nothing reads.
+    /// Part of the first argument that the function reads. `sql::pushdown::lengths` skips values that nothing
+    /// reads.
     pub(crate) reads: Reads,
     /// Whether the function compares values. If it does, `sql::mends::times` refuses intervals as arguments,
     /// because intervals have no order.
@@ -91,7 +92,7 @@ impl Reads {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fails {
     Never,
-    /// Can fail only if an argument other than the first is computed. Planning checks literals.
+    /// Can fail only if an argument other than the first is not a literal. Planning checks literals.
     ComputedArguments,
     /// Can fail only if lists that are matched element by element differ in length.
     UnequalLengths,

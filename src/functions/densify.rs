@@ -161,7 +161,8 @@ fn plan_mask(plan: &Plan<'_>) -> Result<FieldRef> {
     Ok(Arc::new(tensor_field("", DType::Bool, &sizes)?))
 }
 
-/// Returns the sizes at planning. They must be literals, because they determine the type of the result.
+/// Returns the sizes of the tensor, from argument 1 at planning. They must be literals, because they
+/// determine the type of the result.
 fn literal_sizes(plan: &Plan<'_>) -> Result<Vec<usize>> {
     let Some(value) = plan.known_literal(1) else {
         return Err(plan.refuse(
@@ -234,7 +235,7 @@ fn parse_fill(value: Option<&ScalarValue>) -> std::result::Result<Option<Fill>, 
     }))
 }
 
-/// Returns the fill value, which may be computed but must be the same for all rows.
+/// Returns the value that fills the padding. It may be computed but must be the same for all rows.
 fn given_fill<'a>(call: &Call<'a>) -> Result<Option<&'a ScalarValue>> {
     match call.constant(2) {
         None if call.len() > 2 => Err(Error::invalid(format!(
@@ -253,7 +254,8 @@ fn parse_side(text: Option<&str>) -> Result<Side> {
     text.map_or(Ok(Side::default()), str::parse)
 }
 
-/// Returns the options for a batch. Uses one thread, because partitions already run in parallel.
+/// Returns the options with which a batch becomes a dense tensor. Uses one thread, because partitions already
+/// run in parallel.
 fn dense_options(call: &Call<'_>, i: usize) -> Result<DenseOptions> {
     Ok(DenseOptions {
         side: parse_side(call.text(i))?,
@@ -356,7 +358,7 @@ pub(super) static PAD: Def = Def {
     ..Def::DEFAULTS
 };
 
-/// Returns the sizes for [`PAD`], one [`RowArg`] per axis.
+/// Returns the sizes to which [`PAD`] pads lists, one [`RowArg`] per axis.
 fn row_sizes(call: &Call<'_>, axes: usize) -> Result<Vec<RowArg>> {
     let constant = call.constant(1).is_some();
     let sizes = match call.constant(1) {

@@ -76,7 +76,7 @@ impl Section {
         self.section().label
     }
 
-    /// Returns the file name of the page below `docs/functions/`.
+    /// Returns the file name of the page of this section in `docs/functions/`.
     pub(crate) fn file(self) -> String {
         format!("{}.md", self.label().to_lowercase().replace(' ', "-"))
     }

@@ -145,7 +145,8 @@ fn count(plan: &Plan<'_>, expected: usize, more: &str, keys: &[(&str, DataType)]
     ))
 }
 
-/// Checks the types of the keys, and returns the field of the result: `of`, or lists of `of` for list keys.
+/// Checks the types of the keys, and returns the field of the result: type `of`, or lists of `of` if keys are
+/// lists.
 fn result_field(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Result<FieldRef> {
     let mut lists: Option<Lists> = None;
     for (i, (name, key)) in (1..).zip(keys) {
@@ -266,8 +267,8 @@ impl DefaultValue {
         }
     }
 
-    /// Casts the default to the type of the values. The flag is true if the default is one value for all
-    /// rows, and false if it is an array with one value per row.
+    /// Casts the default of a look-up to the type of the values. The flag is true if the default is one value
+    /// for all rows, and false if it is an array with one value per row.
     fn cast(&self, of: &DataType) -> Result<(ArrayRef, bool)> {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let (values, one) = match self {
@@ -366,8 +367,8 @@ fn read_elements(
     }
 }
 
-/// Converts the indices to non-negative int64, and returns which rows have no NULL index. Indices outside
-/// the tensor become negative or stay too large.
+/// Converts indices to int64 and counts negative ones from the end of the axis. Also returns which rows have
+/// no NULL index. Indices outside the tensor become negative or stay too large.
 fn normalize_indices(
     keys: &[ArrayRef],
     shape: &[usize],
@@ -386,10 +387,11 @@ fn normalize_indices(
         let size = u64::try_from(*size).unwrap_or(u64::MAX);
         let from_start = |i: i64| match i {
             0.. => i,
-            // An index before the start of the axis stays negative, which means outside.
+            // An index before the start of the axis stays negative, which the look-up treats as outside the
+            // tensor.
             _ => i.checked_add_unsigned(size).unwrap_or(i64::MIN),
         };
-        // An index too large for int64 is outside, too.
+        // An index too large for int64 becomes NULL in the cast. It is outside the tensor, too.
         let each = wide.iter().map(|i| i.map_or(i64::MIN, from_start));
         out.push(each.collect::<Vec<_>>().into());
     }
@@ -422,7 +424,7 @@ pub(crate) trait TableNames: fmt::Debug + Send + Sync {
 
 /// A function whose first argument may be the name of a table of the session.
 struct NamedTableUdf {
-    /// The same function, but with a [`Spec`] or path instead of a table name.
+    /// The same function without table names: its first argument is a [`Spec`] or a path.
     inner: Arc<ScalarUDF>,
     names: Arc<dyn TableNames>,
     /// The file version that the plan uses, kept in memory for as long as the plan exists.
@@ -440,7 +442,8 @@ pub(crate) fn with_names(names: &Arc<dyn TableNames>) -> Vec<ScalarUDF> {
 }
 
 impl NamedTableUdf {
-    /// Returns the [`Spec`] for a table name or path, and its file version, or `None` to keep the text.
+    /// Returns the [`Spec`] that replaces a table name or path in the call, and the file version. Returns
+    /// `None` if the text stays unchanged.
     fn bind_name(&self, text: &str) -> DfResult<Option<(String, Arc<Version>)>> {
         if text.starts_with('{') {
             return Ok(None);

@@ -25,8 +25,8 @@ pub(crate) fn cannot_fail(e: &Expr, schema: &DFSchema) -> Result<bool> {
     Known { schema, types: HashMap::new(), shapes: HashMap::new() }.cannot_fail(e)
 }
 
-/// Memo of the type and shape of each subexpression. Without the memo, the search would take time cubic in
-/// the length of a chain. The shape is the column with the same list lengths.
+/// The type and shape of each subexpression, computed only once. Otherwise, the search would take time cubic
+/// in the number of nested operators. The shape is the column with the same list lengths.
 struct Known<'a> {
     schema: &'a DFSchema,
     types: HashMap<*const Expr, FieldRef>,
@@ -155,7 +155,8 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Whether a call never fails. Knows Serrate's functions, slices, `array_length` and `cardinality`.
+/// Whether a call of a function never fails, whatever its arguments contain. Returns `false` for functions
+/// other than Serrate's, slices, `array_length` and `cardinality`.
 pub(crate) fn never_fails(call: &ScalarFunction) -> bool {
     match our_def(call) {
         Some(def) => match def.fails {

@@ -195,7 +195,7 @@ pub(super) fn cast_cannot_fail(from: &DataType, to: &DataType) -> bool {
                 (true, false) => false,
             }
         }
-        // A value that does not fit the float type becomes infinite.
+        // The cast cannot fail, because a value that does not fit the float type becomes infinite.
         (from, to) if (from.is_integer() || from.is_floating()) && to.is_floating() => true,
         (from, to) if from.is_integer() && to.is_decimal() => {
             let digits = match from.primitive_width() {

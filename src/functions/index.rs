@@ -168,8 +168,8 @@ pub(super) static GET: Def = Def {
     ..Def::DEFAULTS
 };
 
-/// Returns an error if an index has a list beside another list or an integer, because numpy would combine
-/// these two items element by element.
+/// Returns an error if an index has a list beside another list or an integer, because numpy would combine the
+/// positions in both element by element.
 fn one_at_a_time(plan: &Plan<'_>, text: &str, index: &[Index]) -> Result<()> {
     let picks = |i: &Index| matches!(i, Index::At(_) | Index::Array(_) | Index::Mask(_));
     let mut picking = index.iter().zip(item_positions(text)).filter(|(item, _)| picks(item));
@@ -185,7 +185,7 @@ fn one_at_a_time(plan: &Plan<'_>, text: &str, index: &[Index]) -> Result<()> {
     }
 }
 
-/// Returns which list levels an index keeps, outermost first.
+/// Returns for each list level, the outermost first, whether the result of an index keeps the level.
 fn kept_levels(index: &[Index], depth: usize) -> Vec<bool> {
     let given = index.iter().filter(|i| i.takes_axis()).count();
     let mut keep = Vec::with_capacity(depth);

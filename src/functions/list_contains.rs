@@ -41,7 +41,7 @@ impl ScalarUDFImpl for ListContains {
 
     fn simplify(&self, args: Vec<Expr>, _context: &SimplifyContext) -> Result<ExprSimplifyResult> {
         let [list, value] = args.as_slice() else { return Ok(ExprSimplifyResult::Original(args)) };
-        // The rewritten expression contains the value twice.
+        // The rewritten expression evaluates the value twice, so a volatile value is not rewritten.
         if value.is_volatile() {
             return Ok(ExprSimplifyResult::Original(args));
         }
@@ -65,6 +65,7 @@ impl ScalarUDFImpl for ListContains {
 }
 
 /// Returns the elements that are not NULL of a list literal, or of a call of `make_array` with literals.
+/// Returns `None` for any other expression.
 fn constant_elements(list: &Expr) -> Result<Option<Vec<Expr>>> {
     let values = match list {
         Expr::Literal(list @ (ScalarValue::List(_) | ScalarValue::LargeList(_)), _)

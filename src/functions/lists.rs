@@ -20,7 +20,7 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    /// Splits a type. A type that is not a list has no levels.
+    /// Splits a type into its list levels and leaf type. A type that is not a list has no levels.
     pub(crate) fn of(data_type: &DataType) -> Self {
         let mut levels = Vec::new();
         let mut current = data_type;
@@ -49,7 +49,8 @@ impl Lists {
         wrap_levels(&self.levels, leaf)
     }
 
-    /// Returns the type as functions return it: without `FixedSizeList`, and with nullable elements.
+    /// Returns the list type that functions return for these levels: without `FixedSizeList`, and with
+    /// nullable elements.
     pub(crate) fn open(&self) -> DataType {
         self.with_leaf(self.leaf.clone())
     }
@@ -68,7 +69,8 @@ impl Lists {
         self.outer(self.depth(), leaf)
     }
 
-    /// Returns these levels. A level that is a LargeList in `other` becomes a LargeList.
+    /// Returns a copy of these levels, in which each level that is a LargeList in `other` is a LargeList,
+    /// too.
     pub(crate) fn widened_by(&self, other: &Self) -> Self {
         let mut out = self.clone();
         for (level, (kind, _)) in out.levels.iter_mut().zip(&other.levels) {
@@ -171,7 +173,7 @@ fn wrap_levels(levels: &[(ListKind, FieldRef)], leaf: DataType) -> DataType {
     })
 }
 
-/// Selects rows of a column by index, and copies runs of consecutive lists at once.
+/// Selects rows of a column by index, and copies consecutive lists at once.
 pub(super) fn rows_at(column: &ArrayRef, order: &UInt64Array) -> Result<ArrayRef> {
     if list_depth(column.data_type()) == 0 {
         return Ok(take(column, order, None)?);
@@ -180,7 +182,8 @@ pub(super) fn rows_at(column: &ArrayRef, order: &UInt64Array) -> Result<ArrayRef
     lists.to_arrow_as(column.data_type())
 }
 
-/// Returns for each leaf the index of the element above `axes` that contains the leaf.
+/// Returns for each leaf the index of the outermost element that contains the leaf. `axes` are the list
+/// levels between these elements and the leaves.
 pub(super) fn ancestors_of_leaves(axes: &[ListAxis], elements: usize) -> UInt64Array {
     let mut of: Vec<u64> = (0..elements as u64).collect();
     for axis in axes {

@@ -38,11 +38,11 @@ static FILES: FileCache<LookupFile> = FileCache::new();
 /// Look-up tables of running queries, found by the list of key-value pairs that the subquery returned.
 static GIVEN: Mutex<Vec<(Weak<ListArray>, Arc<LookupTable>)>> = Mutex::new(Vec::new());
 
-/// Key and value column of a table, indexed by key.
+/// The key column of a look-up table, indexed for searches, and its value column.
 struct LookupTable {
     keys: Lookup,
     values: ArrayRef,
-    /// Values as bin boundaries of `ragged_bin`, computed on first use.
+    /// The values of the table, converted to bin boundaries for `ragged_bin` on first use.
     cuts: std::sync::OnceLock<ListArray>,
 }
 
@@ -63,7 +63,8 @@ impl LookupTable {
     }
 }
 
-/// A Parquet file, and the tables read from it by the names of their key and value columns.
+/// A Parquet file, and the look-up tables read from it. The names of its key and value columns identify a
+/// table.
 struct LookupFile {
     path: PathBuf,
     made: Mutex<HashMap<[String; 2], Arc<LookupTable>>>,

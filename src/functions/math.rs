@@ -13,7 +13,8 @@ use crate::kernels::unary::{self, Unary};
 
 const X: (&str, &str) = ("x", "a list of any depth of numbers");
 
-/// Returns when a unary function fails. The smallest integer of a type has no absolute value or negation.
+/// Returns when a unary function can fail: negation and absolute value fail for the smallest integer of a
+/// type.
 const fn unary_fails(how: Unary) -> Fails {
     match how {
         Unary::Neg | Unary::Abs => Fails::Values,

@@ -249,7 +249,8 @@ pub(crate) fn reads_of_lists(function: &ScalarUDF) -> Reads {
     }
 }
 
-/// Returns the list function that corresponds to a scalar function or an aggregate.
+/// Returns the name of the list function that corresponds to the scalar function or aggregate `name`, or
+/// `None`.
 pub(crate) fn for_lists(name: &str) -> Option<&'static str> {
     let named = |def: &&&Def| def.name.strip_prefix("ragged_") == Some(name);
     let of = DEFS.iter().find(|def| def.facts.instead_of.contains(&name));

@@ -17,8 +17,7 @@ pub(crate) fn call(def: &Def, args: &[Expr]) -> Result<String> {
 }
 
 /// Writes the name of a call. Returns the precedence of the loosest operator outside parentheses, or `None`
-/// if the name has no such operator. By this value, the caller adds parentheses without writing the name
-/// twice.
+/// if the name has no such operator. The caller decides by this value whether the name needs parentheses.
 fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>> {
     match (def.infix, args) {
         (Some(op), [left, right]) => {
@@ -172,7 +171,7 @@ pub(crate) fn literal(value: &ScalarValue) -> String {
             let plain = text.chars().all(|c| c.is_ascii_digit() || c == '-');
             if plain { format!("{text}.0") } else { text }
         }
-        // `Display` prints the internal fields of intervals and durations.
+        // Intervals and durations are not written with `Display`, which prints their internal fields.
         v if matches!(v.data_type(), DataType::Interval(_) | DataType::Duration(_)) => {
             let shown = v.to_array().and_then(|a| Ok(array_value_to_string(&a, 0)?));
             shown.map_or_else(|_| v.to_string(), |text| format!("INTERVAL '{text}'"))

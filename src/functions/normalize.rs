@@ -128,7 +128,7 @@ fn plan_scaled(plan: &Plan<'_>) -> Result<FieldRef> {
     Ok(nullable(lists.plain_leaf(leaf)))
 }
 
-/// Returns the first argument. Leaves of type Null become floats.
+/// Returns the first argument as a ragged array. Leaves of type Null become floats.
 fn read_floats(call: &Call<'_>) -> Result<RaggedArray> {
     let x = call.ragged(0)?;
     match x.leaf_type() {

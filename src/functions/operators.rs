@@ -270,7 +270,8 @@ fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
         ));
     }
     let out = operand_types(plan, op, &left, &right)?.output().clone();
-    // The deeper side determines the levels. A level is a LargeList if either side has one there.
+    // The deeper operand determines the list levels of the result. A level is a LargeList if either operand
+    // has one there.
     let (deep, other) =
         if left.depth() >= right.depth() { (&left, &right) } else { (&right, &left) };
     Ok(nullable(deep.widened_by(other).plain_leaf(out)))
@@ -347,7 +348,7 @@ fn compute_operator(call: &Call<'_>, op: Op) -> Result<ArrayRef> {
         right = right.cast(types.right())?;
     }
     call.lists(&match left {
-        // The result of `v * 2` in `v * 2 + 1` is changed in place.
+        // Changes a left array in place, such as the result of `v * 2` in `v * 2 + 1`.
         BatchOperand::Each(left) if matches!(right, BatchOperand::One(_)) => {
             elementwise::binary_owned(op, left, right.operand())?
         }

@@ -105,7 +105,7 @@ fn compute_pair(call: &Call<'_>, how: Statistic) -> Result<ArrayRef> {
     let Some((shape, leaves)) = broadcast_together(&[call.ragged(0)?, call.ragged(1)?])? else {
         return Err(Error::invalid("internal error: a function of two lists has no arguments"));
     };
-    // Each list at the level `outer` gives one result. At level 0, each row gives one.
+    // The function returns one result per list at the level `outer`. At level 0, that is one result per row.
     let innermost = shape.axes().len() - 1;
     let outer = if call.integer(2).is_some() { innermost } else { 0 };
     let results = shape.axis_len(outer)?;

@@ -118,7 +118,8 @@ impl ExprPlanner for ListOperators {
     }
 
     fn plan_substring(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
-        // DataFusion plans `substring(x FROM 2)` with its own `substr` even if another is registered.
+        // Uses the `substr` that accepts unsigned integers, because DataFusion plans `substring(x FROM 2)`
+        // with its own `substr` even if another is registered.
         Ok(PlannerResult::Planned(takes_unsigned(substr()).call(args)))
     }
 
@@ -183,15 +184,16 @@ pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
 /// values of the list. The right side is ignored.
 pub(crate) const ON_LISTS: &str = "ON LISTS";
 
-/// Custom operator for a unary minus. The left side is the operand, and the right side is ignored.
+/// Custom operator that stands for a unary minus. The left side is the operand, and the right side is
+/// ignored.
 pub(crate) const SIGNED: &str = "SIGNED";
 
 /// Custom operator in `call FILTER mask`, for `ragged_mean(x) FILTER (WHERE mask)`.
 pub(crate) const FILTER: &str = "FILTER";
 
-/// Plans a reduction over the values for which a mask is true.
+/// Plans `call FILTER mask`: the reduction uses only the values for which the mask is true.
 fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
-    // If a call uses an alias of the function, DataFusion wraps the call in an alias expression.
+    // Removes the alias expression in which DataFusion wraps a call that uses an alias of a function.
     let plain = match call {
         Expr::Alias(alias) => *alias.expr,
         plain => plain,
@@ -216,13 +218,13 @@ fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(Expr::ScalarFunction(function))
 }
 
-/// Functions of DataFusion that test a string, and the functions that test each string of a list.
+/// Functions of DataFusion that test a string, each with the function that tests every string of a list.
 const TESTS: [(&str, &str); 2] =
     [("starts_with", "ragged_starts_with"), ("regexp_like", "ragged_matches")];
 
 /// Replaces a call with its counterpart for lists if an argument is a list.
 fn on_lists(call: Expr, schema: &DFSchema) -> Expr {
-    // If a call uses an alias of the function, DataFusion wraps the call in an alias expression.
+    // Removes the alias expression in which DataFusion wraps a call that uses an alias of a function.
     let plain = match &call {
         Expr::Alias(alias) => alias.expr.as_ref(),
         plain => plain,
@@ -273,7 +275,7 @@ impl Predicate {
         Some(Self { test, negated })
     }
 
-    /// Plans a test of each value if the left side is a list, else DataFusion's own expression.
+    /// Plans the predicate for each value if the left side is a list, else as DataFusion's own expression.
     fn plan(self, expr: RawBinaryExpr, schema: &DFSchema) -> Expr {
         let RawBinaryExpr { left, right, .. } = expr;
         let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
@@ -307,7 +309,8 @@ impl Predicate {
     }
 }
 
-/// Plans `IN` on a list as one membership test if all items are literals, else as one comparison per item.
+/// Plans `IN` on a list as one membership test if all values after IN are literals, else as one comparison
+/// per value.
 fn plan_in(left: &Expr, items: &[Expr], schema: &DFSchema) -> Option<Expr> {
     if items.iter().all(is_constant) {
         let list = make_array(items.to_vec());
@@ -330,7 +333,7 @@ fn negate_mask(mask: Expr) -> Expr {
     }
 }
 
-/// Returns the string test for an operator on lists, such as `~`.
+/// Returns the call of a function that tests each string of a list, for an operator such as `~`.
 fn plan_test(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     use BinaryOperator::{
         PGILikeMatch, PGLikeMatch, PGNotILikeMatch, PGNotLikeMatch, PGRegexIMatch, PGRegexMatch,
@@ -382,12 +385,14 @@ fn with_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr
     expr
 }
 
-/// Number of consecutive operators after which a cast stores the type of the chain.
+/// Number of nested operators after which a cast stores their type, so that the type is not computed from all
+/// operators again.
 const KNOWN: usize = 16;
 
-/// Shortens the computation of types in long chains, because the type of each operator depends on its whole
-/// left side. A left side of numbers becomes one call. Other arithmetic gets a cast to its own type, so that
-/// the type is known at once; the simplifier removes the cast again, and column names do not show it.
+/// Shortens the computation of types in long expressions such as `a + b + c`, because the type of each
+/// operator depends on its whole left side. A left side of numbers becomes one call. Other arithmetic on the
+/// left side gets a cast to its own type, so that the type is known at once. The simplifier removes the cast
+/// again, and column names do not show it.
 fn with_known_type(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if chain::is_long(&expr.left) {
         let left = std::mem::replace(&mut expr.left, lit(ScalarValue::Null));
@@ -431,8 +436,8 @@ fn is_chain(expr: &Expr, length: usize) -> bool {
 /// Returns the call for an operator on lists, or `None` for any other operator.
 fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let (op, name) = list_operation(&expr.op)?;
-    // An operator that DataFusion has planned returns no list. Without this shortcut, the types of a long
-    // chain take quadratic time.
+    // An operator that DataFusion has planned returns no list. Without this shortcut, the computation of
+    // types in a long expression takes quadratic time.
     let is_single = |e: &Expr| matches!(e, Expr::BinaryExpr(_));
     let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
     if op.is_arithmetic() && chain::is_list_chain(&expr.left) && is_list(&expr.right) {
@@ -494,7 +499,8 @@ fn narrow_constant(op: Op, scalar: &Expr, list: &DataType, first: bool, schema: 
         let types = Types::new(op, left, right).ok()?;
         let to = if first { types.left() } else { types.right() };
         if to.is_decimal() && !value.data_type().is_numeric() {
-            // A literal that is no number can be compared as a decimal, but not be stored as a decimal.
+            // A literal that is not a number, such as a string, stays unchanged. It can be compared as a
+            // decimal, but not be stored as a decimal.
             return None;
         }
         Some(Expr::Literal(value.cast_to(to).ok()?, metadata))

@@ -45,7 +45,7 @@ macro_rules! cumulative {
             },
             call: |call| {
                 let (x, axis) = (call.ragged(0)?, call.integer(1).unwrap_or(-1));
-                // Leaves of type Null are returned as they are.
+                // Lists whose leaves have the type Null are returned unchanged.
                 if Lists::of(call.return_type()).leaf().is_null() {
                     return call.lists(&x);
                 }

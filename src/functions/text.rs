@@ -160,8 +160,8 @@ fn nulls(x: &RaggedArray) -> ArrayRef {
     Arc::new(BooleanArray::new_null(x.leaves().len()))
 }
 
-/// Computes an array that depends on argument 1. Calls `answers` once if the argument is constant, else once
-/// for each run of consecutive rows with the same value of the argument.
+/// Computes new leaves for `x` that depend on argument 1. Calls `answers` once if the argument is constant,
+/// else once for each group of consecutive rows with the same value of the argument.
 fn by_run(
     call: &Call<'_>,
     x: &RaggedArray,

@@ -16,7 +16,7 @@ pub(crate) const AS_TIMESTAMP: &str = "AS TIMESTAMP";
 pub(crate) const TRY_AS_TIMESTAMP: &str = "TRY AS TIMESTAMP";
 pub(crate) const AT_TIME_ZONE: &str = "AT TIME ZONE";
 
-/// Plans [`AS_TIMESTAMP`], [`TRY_AS_TIMESTAMP`] and [`AT_TIME_ZONE`].
+/// Expression planner for the operators [`AS_TIMESTAMP`], [`TRY_AS_TIMESTAMP`] and [`AT_TIME_ZONE`].
 #[derive(Debug)]
 pub(crate) struct Timestamps;
 
@@ -63,7 +63,7 @@ fn as_timestamp(value: Expr, to: &DataType, safe: bool, schema: &DFSchema) -> Re
         _ => of(TimeUnit::Microsecond),
     };
     Ok(match value.get_type(schema) {
-        // Integers are seconds since 1970, as in DataFusion.
+        // An integer that is cast to a timestamp is a number of seconds since 1970, as in DataFusion.
         Ok(t) if t.is_integer() => {
             let seconds = timestamp_cast(
                 timestamp_cast(value, DataType::Int64, safe),

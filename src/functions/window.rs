@@ -280,7 +280,8 @@ fn is_time(t: &DataType) -> bool {
     matches!(t, Timestamp(..) | Date32 | Date64 | Duration(_))
 }
 
-/// Checks on empty arrays that the times, the argument `at` and the spans can be compared.
+/// Returns an error if the times, the argument `at` and the spans cannot be compared. Tries the comparison on
+/// empty arrays.
 fn check_types(plan: &Plan<'_>, given: Option<&TimeWindow>) -> Result<()> {
     let none = |i: usize| RaggedArray::try_from_arrow(&new_empty_array(plan.data_type(i)));
     let (x, time) = (none(0)?, none(1)?);
@@ -301,7 +302,8 @@ fn check_types(plan: &Plan<'_>, given: Option<&TimeWindow>) -> Result<()> {
     })
 }
 
-/// Parses `at` as times if it contains strings.
+/// Casts the strings in `at` to the time type `to`. Returns `at` unchanged if it has no strings, or if `to`
+/// is no time type.
 fn parse_times(at: RaggedArray, to: &DataType) -> Result<RaggedArray> {
     if !at.leaf_type().is_string() || !is_time(to) {
         return Ok(at);
@@ -333,7 +335,8 @@ fn closure_of(text: Option<&str>) -> Result<Closure> {
     text.map_or(Ok(Closure::Right), str::parse)
 }
 
-/// Creates a window with the defaults for ends that are not given.
+/// Creates a window. If neither end is given, the window contains all earlier times. If one end is given, the
+/// other is at the time itself.
 fn make_window(before: Option<Span>, after: Option<Span>, closure: Closure) -> TimeWindow {
     let none = Span::Exact(0);
     let past = if after.is_some() { none } else { Span::Unbounded };

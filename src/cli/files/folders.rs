@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// Parent folders of output files that were missing before the command wrote. On drop, removes the folders
-/// that exist by then and are empty.
+/// Parent folders of output files that did not exist before the command. Drop removes each folder that exists
+/// by then and is empty.
 pub(in crate::cli) struct NewFolders(Vec<PathBuf>);
 
 impl NewFolders {

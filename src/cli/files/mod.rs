@@ -90,8 +90,8 @@ impl FileFormat {
     }
 }
 
-/// Returns a usage error if the extension of an output name contradicts the format `of`. If `of` is `None`,
-/// the output is a folder.
+/// Returns a usage error if the extension of the path `output` contradicts the format `of` in which the file
+/// is written. `of` is `None` if the output is a folder.
 pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> Outcome {
     let Some(extension) = output.extension().map(|e| e.to_string_lossy().to_ascii_lowercase())
     else {
@@ -115,7 +115,8 @@ pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> O
     )))
 }
 
-/// Extensions of formats that are never written.
+/// Extensions of formats that are never written. [`check_name`] refuses an output path that ends in one of
+/// them.
 const OTHERS: [&str; 16] = [
     "npz", "npy", "pt", "pth", "bin", "pkl", "pickle", "h5", "hdf5", "zarr", "csv", "txt", "zip",
     "tar", "gz", "zst",
@@ -131,7 +132,8 @@ pub(super) fn format_of(path: &Path) -> Outcome<FileFormat> {
     })
 }
 
-/// Returns one schema for the rows of two. Numeric types are widened; lists become `List` or `LargeList`.
+/// Returns a schema that fits the rows of `a` and the rows of `b`. Numeric types are widened; lists become
+/// `List` or `LargeList`.
 pub(super) fn unify_schemas(a: &Schema, b: &Schema, b_is: &Path) -> Outcome<SchemaRef> {
     let wrong = |message: String| Failure::message(format!("{}: {message}", b_is.display()));
     if a.fields().len() != b.fields().len() {
@@ -181,7 +183,7 @@ fn unify_types(a: &DataType, b: &DataType) -> Option<DataType> {
             })
         }
         (None, None) => promote_types(a, b),
-        // A column of nulls has no lists to determine its depth.
+        // A column of type Null fits lists of any depth, so the result is the list type of the other schema.
         (Some(_), None) if b.is_null() => Some(a.clone()),
         (None, Some(_)) if a.is_null() => Some(b.clone()),
         _ => None,

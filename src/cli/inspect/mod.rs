@@ -99,8 +99,9 @@ struct ColumnGroup {
     stats: TableStats,
 }
 
-/// Reads all rows. If the lists of a column have other lengths than its group, the column moves to the next
-/// group and the read starts over. Most files are one ragged table and are read once.
+/// Reads all rows and groups the columns whose lists have the same lengths. If the lists of a column have
+/// other lengths than its group, the column moves to the next group and the read starts over. Most files are
+/// one ragged table and are read once.
 fn collect_stats(
     source: &InputSource,
     progress: &Progress,
@@ -138,7 +139,8 @@ fn collect_stats(
     }
 }
 
-/// Adds all batches to the groups. Returns the first column that does not fit its group, as (group, column).
+/// Adds all batches to the statistics of the groups. Returns the first column that does not fit its group, as
+/// the indices (group, column).
 fn count_batches(
     source: &InputSource,
     schema: &arrow::datatypes::SchemaRef,

@@ -10,7 +10,7 @@ use arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
 
 /// Display form of NULL. NaN is displayed as `NaN`.
 const NULL: &str = "NULL";
-/// Minimum width of a list inside another list.
+/// Minimum width, in characters, of a list inside another list.
 const INNER_WIDTH: usize = 14;
 
 /// Formats the values of one column. A list wider than its limit shows its first elements, then `…`, then
@@ -108,7 +108,8 @@ impl<'a> CellNode<'a> {
         Ok(Self::List { range: Box::new(range), nulls, child })
     }
 
-    /// Formats the value at index `i`. `end` is set only for the outermost list.
+    /// Formats the value at index `i`. `end` determines the text after the shown elements of an outermost
+    /// list that is too wide. It is `None` for an inner list.
     fn format_value(&self, i: usize, width: Option<usize>, end: Option<&ListEnding>) -> String {
         let null = |nulls: &Option<&NullBuffer>| nulls.is_some_and(|n| n.is_null(i));
         match self {
@@ -178,7 +179,7 @@ impl<'a> CellNode<'a> {
     }
 }
 
-/// Formats the first elements that fit in `width` characters. The flag is true if all elements fit.
+/// Formats the first elements that fit in `width` characters. The returned flag is true if all elements fit.
 fn format_fitting(
     node: &CellNode<'_>,
     range: Range<usize>,

@@ -12,7 +12,8 @@ use crate::cli::args::TableArgs;
 use crate::cli::error::Outcome;
 
 const CELL_WIDTH: usize = 48;
-/// Minimum width of a value on a narrow terminal.
+/// Minimum width, in characters, to which values are truncated on a narrow terminal. If lines are still too
+/// long, columns are omitted.
 const LEAST_WIDTH: usize = 16;
 const OMITTED: &str = "…";
 /// Maximum number of omitted columns whose names are listed.
@@ -24,7 +25,8 @@ pub(in crate::cli) struct TableStyle {
     max_rows: Option<usize>,
     /// Maximum width of a value, or `None` for no limit.
     max_width: Option<usize>,
-    /// Width of a line in characters. Values are truncated and columns omitted to fit it.
+    /// Width of a line in characters, or `None` for no limit. Values are truncated and columns omitted to fit
+    /// it.
     line: Option<usize>,
     types: bool,
     markdown: bool,

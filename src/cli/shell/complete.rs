@@ -14,7 +14,7 @@ use rustyline::{Context, Helper, Highlighter, Hinter};
 use crate::cli::run::Runner;
 use crate::cli::script;
 
-/// Keywords to complete in addition to the reserved ones.
+/// Keywords that the shell completes in addition to the keywords that SQL reserves.
 const MORE_KEYWORDS: &[&str] = &[
     "ASC", "BETWEEN", "BY", "CASE", "COPY", "CREATE", "DESC", "DESCRIBE", "DISTINCT", "DROP",
     "ELSE", "EXISTS", "EXPLAIN", "EXTERNAL", "FALSE", "INSERT", "INTO", "LOCATION", "NOT", "NULL",
@@ -165,7 +165,7 @@ impl Validator for ShellHelper {
 /// Whether Enter runs the text: a dot command, an empty line, or statements that end with `;`.
 fn is_complete(text: &str, dialect: &Dialect) -> bool {
     let start = text.trim_start();
-    // An open quote or comment continues on the next line.
+    // Text with an unclosed quote or comment is not complete. It continues on the next line.
     start.starts_with('.') || script::split_statements(text, dialect).is_ok_and(|s| s.complete)
 }
 

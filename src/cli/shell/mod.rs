@@ -43,7 +43,7 @@ pub(super) async fn run(mut runner: Runner) -> Outcome {
     editor.set_helper(Some(ShellHelper::new(runner.dialect(), SessionNames::read(&runner).await)));
     let history = history_file();
     if let Some(history) = &history {
-        // On first use there is no history yet.
+        // Ignores an error, because no history exists on first use.
         let _ = editor.load_history(history);
     }
     // Prints the banner only on a terminal, because files and pipes receive only results.

@@ -16,8 +16,8 @@ use crate::error::{Error, Result};
 /// Bit patterns of the one or two arguments of an aggregate in one row.
 type RowKey = [u64; 2];
 
-/// A fold over the distinct rows of one group. `seen` counts the occurrences of each row, so that a window
-/// can remove rows.
+/// Passes each distinct row of one group to a fold once. `seen` counts how often each row occurs, so that a
+/// window can remove rows.
 #[derive(Debug)]
 pub(super) struct Different {
     fold: Box<dyn Fold>,
@@ -105,7 +105,7 @@ impl Accumulator for Different {
     }
 }
 
-/// Returns the keys of rows without NULL. 0.0 equals -0.0, and all NaN are equal.
+/// Returns the [`RowKey`] of each row without NULL. 0.0 and -0.0 have equal keys, and so have all NaN.
 fn keys(values: &[ArrayRef]) -> Result<Vec<RowKey>> {
     let rows = values.first().map_or(0, |v| v.len());
     let mut keys = vec![Some([0; 2]); rows];

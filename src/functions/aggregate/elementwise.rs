@@ -101,12 +101,14 @@ fn leaf_type(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<Data
     })
 }
 
-/// Returns how to sum the values of `lists` exactly, in any order, or `None` if the reduction adds no values.
+/// Returns the kind of exact sum for the values of `lists`, whose result does not depend on the order of
+/// addition. Returns `None` for a reduction that adds no values.
 fn exact_sum(how: Reduction, lists: &Lists) -> Option<Exact> {
     matches!(how, Reduction::Sum | Reduction::Mean).then(|| Exact::of(lists.leaf()))
 }
 
-/// Returns the types of the state: the values and, for a mean, the number of values at each position.
+/// Returns the types of the columns of the partial state: the values and, for a mean, the number of values at
+/// each position.
 fn state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
     let Some(lists) = types.lists()? else { return Ok(vec![DataType::Null]) };
     let leaf = leaf_type(types, &lists, how)?;
@@ -118,8 +120,8 @@ fn state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
     Ok(out)
 }
 
-/// Number of buffered values above which the rows of each group are first combined to one row. Later, they
-/// are combined whenever more than twice the values of these combined rows are buffered.
+/// Number of buffered values above which the rows of each group are first combined to one row. Later, rows
+/// are combined whenever the buffered values are more than twice the values of the combined rows.
 const WAITING: usize = 1 << 18;
 
 /// One combined row of lists per group, and buffered rows that are not combined yet.
@@ -132,8 +134,8 @@ struct ElementwiseState {
     rows: CollectedRows,
     waiting: usize,
     settled: usize,
-    /// Whether each group has at most one row, which a combination has computed. Even the only row of a group
-    /// is combined once, to replace its NULL values.
+    /// Whether each group has at most one buffered row, which `combine_waiting` has computed. Even the only
+    /// row of a group passes through `combine_waiting` once, to replace its NULL values.
     laid: bool,
     groups: usize,
 }
@@ -155,13 +157,14 @@ impl ElementwiseState {
         })
     }
 
-    /// Buffers valid rows, whose columns have the types of the state.
+    /// Buffers rows that are not NULL. `columns` have the types of the partial state.
     fn push(&mut self, columns: Vec<ArrayRef>, groups: Vec<usize>, values: usize) -> Result<()> {
         self.groups = self.groups.max(groups.iter().max().map_or(0, |g| g + 1));
         self.rows.push(columns, groups);
         self.laid = false;
         self.waiting = self.waiting.saturating_add(values);
-        // Copies each value only a few times, because rows are combined only after their values have doubled.
+        // Each value is copied only a few times, because `combine_waiting` runs only after the buffered
+        // values have doubled.
         if self.waiting > WAITING.max(self.settled.saturating_mul(2)) {
             self.combine_waiting()?;
         }

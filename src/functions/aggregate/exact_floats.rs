@@ -95,7 +95,8 @@ impl ExactFloats {
         Self { stock, statistic, signature }
     }
 
-    /// Returns how to sum arguments of these types exactly, or `None` to use DataFusion's aggregate.
+    /// Returns the kind of exact sum for arguments of these types, or `None` if DataFusion's own aggregate
+    /// handles them.
     fn exact_sum(&self, fields: &[FieldRef]) -> Option<Exact> {
         let is = |wanted: &DataType| fields.iter().all(|f| f.data_type() == wanted);
         match self.statistic {
@@ -257,8 +258,9 @@ impl AggregateUDFImpl for ExactFloats {
         }
     }
 
-    // DataFusion would treat monotonic results as sorted in windows, with NULL last although NULL comes
-    // first (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
+    // Reports no monotonicity. Otherwise, DataFusion would treat the results of windows as sorted with NULL
+    // last, although NULL comes first (`stock_extremes_over_frames_still_count_as_sorted` in
+    // `tests/sql/order.rs`).
     fn set_monotonicity(&self, _data_type: &DataType) -> SetMonotonicity {
         SetMonotonicity::NotMonotonic
     }

@@ -37,7 +37,7 @@ pub(crate) fn build_udafs() -> [AggregateUDF; 2] {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct FloatExtreme {
     stock: Arc<AggregateUDF>,
-    /// `Less` for `min`, `Greater` for `max`.
+    /// How a better value compares with a worse one: `Less` for `min`, `Greater` for `max`.
     wanted: Ordering,
 }
 
@@ -93,8 +93,8 @@ impl AggregateUDFImpl for FloatExtreme {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn Accumulator>> {
-        // DataFusion's sliding aggregate compares scalars. It cannot order structs or lists of lists, and
-        // its smallest float is a NaN with a negative sign.
+        // Replaces DataFusion's sliding aggregate, which cannot order structs or lists of lists, and whose
+        // smallest float is a NaN with a negative sign.
         let data_type = args.return_field.data_type();
         if data_type.is_nested() || data_type.is_floating() {
             return Ok(Box::new(SlidingExtreme::new(data_type, self.wanted)));
@@ -122,8 +122,9 @@ impl AggregateUDFImpl for FloatExtreme {
         }
     }
 
-    // DataFusion would treat monotonic results as sorted in windows, with NULL last although NULL comes
-    // first (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
+    // Reports no monotonicity. Otherwise, DataFusion would treat the results of windows as sorted with NULL
+    // last, although NULL comes first (`stock_extremes_over_frames_still_count_as_sorted` in
+    // `tests/sql/order.rs`).
     fn set_monotonicity(&self, _data_type: &DataType) -> SetMonotonicity {
         SetMonotonicity::NotMonotonic
     }

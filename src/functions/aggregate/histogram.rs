@@ -73,7 +73,7 @@ struct Histogram {
     fields: Fields,
     top: Option<usize>,
     values: ValueNumbers,
-    /// Counts per group, or `None` for a group without a valid list.
+    /// How often each value occurs in each group, or `None` for a group without a valid list.
     groups: Vec<Option<ValueCounts>>,
     scratch: Vec<u32>,
 }
@@ -110,7 +110,8 @@ impl Histogram {
         self.groups[group].get_or_insert_default()
     }
 
-    /// Returns the values and counts of the first `groups` groups, the most frequent value first.
+    /// Returns the distinct values and their counts for each of the first `groups` groups, the most frequent
+    /// value first.
     fn collect_entries(&self, groups: usize, top: Option<usize>) -> Result<ArrayRef> {
         let mut lengths = vec![0usize; groups];
         let (mut ids, mut counts) = (Vec::new(), Vec::new());

@@ -114,7 +114,7 @@ impl AggregateUDFImpl for MaxShape {
 struct Extents {
     /// Number of axes; 0 before the first valid row.
     axes: usize,
-    /// Maximum lengths: `axes` values per group, group after group.
+    /// Lengths of the longest lists: `axes` values per group, group after group.
     longest: Vec<i64>,
     seen: Vec<bool>,
 }

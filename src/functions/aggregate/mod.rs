@@ -309,7 +309,7 @@ impl AggregateUDFImpl for RaggedUdaf {
         self: Arc<Self>,
         _: bool,
     ) -> DfResult<Option<Arc<dyn AggregateUDFImpl>>> {
-        // DataFusion's claim about the order is not used: the fold itself checks the order of rows.
+        // Ignores whether DataFusion has sorted the input, because the fold itself checks the order of rows.
         Ok(self.def.ordered.then(|| Arc::new(Self::new(self.def)) as Arc<dyn AggregateUDFImpl>))
     }
 

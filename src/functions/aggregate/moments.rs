@@ -301,7 +301,7 @@ enum MomentGroups<'a> {
 #[derive(Clone, Copy)]
 struct MomentRows<'a> {
     groups: MomentGroups<'a>,
-    /// Rows without NULL, or `None` if no row has a NULL.
+    /// Marks the rows without NULL. `None` if no row has a NULL.
     valid: Option<&'a NullBuffer>,
     len: usize,
 }

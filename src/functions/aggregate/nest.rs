@@ -59,7 +59,8 @@ pub(super) struct Nest {
     rows: CollectedRows,
     keys: Fields,
     sort: Vec<SortOptions>,
-    /// Type of the concatenated lists, or `None` if each row becomes one element.
+    /// Type of the result lists if the lists of the rows in a group are concatenated, or `None` if each row
+    /// becomes one element.
     joined: Option<DataType>,
 }
 
@@ -103,7 +104,8 @@ impl Nest {
     }
 }
 
-/// Returns one list per group over the values, with NULL for groups without rows.
+/// Returns one list per group over consecutive rows of `values`; `lengths` has the number of rows of each
+/// group. A group without rows has NULL instead of a list.
 fn nest_values(values: &ArrayRef, lengths: &[usize]) -> Result<ArrayRef> {
     let flat = RaggedArray::try_from_arrow_levels(values, 0)?;
     let lists = group_rows(flat, lengths, |g| lengths[g] == 0)?;

@@ -1,4 +1,4 @@
-//! Buffers rows, each with its group.
+//! Buffers the input rows of an aggregate, each with the number of its group.
 
 use arrow::array::{Array, ArrayRef, BooleanArray, UInt64Array, new_empty_array};
 use arrow::buffer::NullBuffer;

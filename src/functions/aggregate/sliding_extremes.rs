@@ -13,15 +13,15 @@ use datafusion::logical_expr::Accumulator;
 
 use crate::functions::nested::compare_nested;
 
-/// The minimum or maximum of a sliding frame. The accumulator keeps each value that becomes the best when
+/// The minimum or maximum of a sliding frame. The accumulator keeps each value that becomes the result when
 /// all earlier rows have left the frame. Each value enters and leaves once, so a frame of any width takes
 /// about two comparisons per row.
 pub(super) struct SlidingExtreme {
     data_type: DataType,
-    /// `Less` for `min`, `Greater` for `max`.
+    /// How a better value compares with a worse one: `Less` for `min`, `Greater` for `max`.
     wanted: Ordering,
-    /// Row index and value (an array of length 1) of each candidate. Each candidate is at most as good as the
-    /// candidate before it.
+    /// The values that become the result when all earlier rows have left the frame, each as its row index and
+    /// an array of length 1. Each is at most as good as the value before it.
     candidates: VecDeque<(usize, ArrayRef)>,
     entered: usize,
     left: usize,

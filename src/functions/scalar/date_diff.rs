@@ -18,7 +18,8 @@ const NAME: &str = "date_diff";
 const TIMES: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
 
-/// Returns `date_diff(part, start, end)`, which counts the boundaries of a part between two times.
+/// Returns `date_diff(part, start, end)`, which counts the boundaries of a calendar part, such as months,
+/// between two times.
 pub(super) fn date_diff() -> ScalarUDF {
     ScalarUDF::new_from_impl(DateDiff {
         aliases: ["datediff".to_owned()],
@@ -26,7 +27,7 @@ pub(super) fn date_diff() -> ScalarUDF {
     })
 }
 
-/// The length of a part, in months or microseconds.
+/// The length of the calendar part that a call of `date_diff` names, in months or microseconds.
 #[derive(Clone, Copy)]
 enum Part {
     Months(i64),

@@ -97,7 +97,7 @@ pub(in crate::sql) async fn infer_guarded(
     store: &Arc<dyn ObjectStore>,
     objects: &[ObjectMeta],
 ) -> Result<SchemaRef> {
-    // DataFusion's error does not name the file, so after an error each file is read alone.
+    // DataFusion's error does not name the file, so after an error each file is read alone to find the file.
     let all = AssertUnwindSafe(format.infer_schema(state, store, objects)).catch_unwind().await;
     if let Ok(Ok(schema)) = all {
         return Ok(schema);
@@ -180,7 +180,7 @@ impl GuardedSource {
         Arc::new(Self { inner })
     }
 
-    /// Adds checks of Arrow files to the object store from which the source reads.
+    /// If the source reads Arrow files, wraps its object store in [`CheckedArrow`], which checks the files.
     fn store(&self, store: Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore> {
         match self.inner.file_type().starts_with("arrow") {
             true => Arc::new(CheckedArrow::new(store)),

@@ -13,16 +13,16 @@ use futures::Stream;
 
 use crate::sql::exec::pass_through;
 
-/// Pieces of batches become smaller if the node above takes longer than this for one piece.
+/// If the node above takes longer than this for one piece of a batch, the next pieces have fewer rows.
 const LONG: Duration = Duration::from_millis(20);
-/// Pieces of batches become larger if the node above takes less than this for one piece.
+/// If the node above takes less than this for one piece of a batch, the next pieces have more rows.
 const SHORT: Duration = Duration::from_millis(2);
-/// Maximum number of rows of a piece. It bounds the cost of a piece whose rows match many more rows of
-/// the other join side than the rows of the previous piece did.
+/// Maximum number of rows in a piece of a batch. It bounds the cost of a piece whose rows match many more
+/// rows of the other join input than the rows of the previous piece did.
 const MOST: usize = 2048;
 
-/// Splits its input into pieces, each of which the node above processes within about [`LONG`]. Yields to
-/// Tokio before a piece if [`LONG`] has passed since the last yield.
+/// Splits the batches of its input into pieces, each of which the node above processes within about [`LONG`].
+/// Yields to Tokio before a piece if [`LONG`] has passed since the last yield.
 #[derive(Debug)]
 pub(in crate::sql) struct PacedExec {
     input: Arc<dyn ExecutionPlan>,
@@ -62,7 +62,7 @@ struct Paced {
     /// The rows of the last batch that are not returned yet.
     rest: Option<RecordBatch>,
     size: usize,
-    /// When the last piece was returned.
+    /// When the last piece was returned to the node above, to measure how long that node takes for the piece.
     given: Option<Instant>,
     yielded: Instant,
 }

@@ -28,7 +28,8 @@ use futures::stream::StreamExt;
 use crate::sql::exec::{pass_through, same_statistics};
 use crate::sql::statement::depth::{deep, run_deep};
 
-/// Expressions up to this depth use the current stack. A level takes kilobytes of stack in a debug build.
+/// Maximum depth of an expression that is planned and evaluated on the current stack. A level takes kilobytes
+/// of stack in a debug build.
 const SHALLOW: usize = 64;
 
 /// Creates physical plans on a stack that is large enough for deep expressions.

@@ -144,7 +144,7 @@ impl Stream for YieldingStream {
             return Poll::Pending;
         }
         let next = self.input.poll_next_unpin(cx);
-        // If the input has used up the budget, no unit can be consumed.
+        // If the input has used up the Tokio budget, no unit is left to consume for the batch.
         if next.is_ready()
             && coop::has_budget_remaining()
             && let Poll::Ready(unit) = coop::poll_proceed(cx)

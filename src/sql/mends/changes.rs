@@ -30,7 +30,7 @@ impl AnalyzerRule for PlainChanges {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         match plan {
             LogicalPlan::Dml(change) => Ok(LogicalPlan::Dml(capture_change(change)?)),
-            // EXPLAIN ANALYZE executes the statement.
+            // EXPLAIN ANALYZE executes its statement, so a DELETE or UPDATE in it is rewritten, too.
             LogicalPlan::Analyze(mut analyze) => {
                 if let LogicalPlan::Dml(change) = analyze.input.as_ref() {
                     analyze.input = Arc::new(LogicalPlan::Dml(capture_change(change.clone())?));
@@ -95,7 +95,7 @@ fn capture_change(change: DmlStatement) -> Result<DmlStatement> {
     }
     let filters = conditions.into_iter().flat_map(split_conjunction_owned).map(unqualified);
     let assignments = values.into_iter().filter_map(|value| match value {
-        // The plan assigns unchanged columns to themselves.
+        // The plan assigns unchanged columns to themselves. The table does not receive such assignments.
         Expr::Alias(alias) => match *alias.expr {
             Expr::Column(column) if column.name == alias.name => None,
             value => Some(unqualified(value).map(|value| (alias.name, value))),

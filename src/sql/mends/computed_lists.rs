@@ -32,7 +32,8 @@ impl AnalyzerRule for ComputedLists {
 }
 
 fn compared_one_by_one(e: Expr) -> Transformed<Expr> {
-    // Any expression over columns counts, because the optimizer later rewrites `coalesce` and others to CASE.
+    // Any expression over columns counts as computed, because the optimizer later rewrites `coalesce` and
+    // others to CASE.
     let is_computed = |e: &Expr| {
         !matches!(e, Expr::Column(_)) && (!e.column_refs().is_empty() || e.contains_outer())
     };

@@ -127,7 +127,7 @@ fn rewrite_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> 
 /// Casts compared expressions to doubles if some are decimals and some floats. Returns `true` if it casts
 /// them.
 fn as_doubles(parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
-    // An expression without a type in this schema is a lambda parameter.
+    // A lambda parameter has no type in this schema. If one is compared, nothing is cast.
     let types: Vec<DataType> = parts.iter().filter_map(|part| part.get_type(schema).ok()).collect();
     let numbers = types.iter().all(|t| t.is_numeric() || t.is_null());
     if types.len() != parts.len()

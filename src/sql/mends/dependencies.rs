@@ -109,7 +109,7 @@ impl RelationPlanner for UnnestDependenciesPlanner {
         }
         PLANNED_HERE.set(true);
         let plan = context.plan(relation);
-        // The flag is still set if another planner has planned the relation.
+        // Clears the flag, which is still set if another planner has planned the relation.
         PLANNED_HERE.set(false);
         let plan = drop_unnest_dependencies(plan?)?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))

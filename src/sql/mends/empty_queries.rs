@@ -48,7 +48,7 @@ impl AnalyzerRule for EmptyQueries {
     }
 }
 
-/// Whether an expression is a scalar subquery that DataFusion wrongly declares non-nullable.
+/// Whether the rule changes an expression: a scalar subquery that DataFusion wrongly declares non-nullable.
 fn is_changed(e: &Expr) -> bool {
     let Expr::ScalarSubquery(query) = e else { return false };
     query.outer_ref_columns.is_empty()

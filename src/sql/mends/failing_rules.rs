@@ -47,7 +47,7 @@ impl OptimizerRule for FailingRules {
         plan: LogicalPlan,
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
-        // The unchanged node returns the same rows.
+        // If the rule fails, the node stays unchanged, which returns the same rows.
         let unchanged = plan.clone();
         match self.stock.rewrite(plan, config) {
             Err(e) if must_be_simplified(&unchanged)? => Err(e),

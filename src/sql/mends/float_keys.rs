@@ -189,7 +189,8 @@ fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
         Expr::BinaryExpr(binary) if is_comparison_operator(binary.op) => {
             use Operator::{Eq, IsDistinctFrom, IsNotDistinctFrom, NotEq};
             let is_equality = matches!(binary.op, Eq | NotEq | IsDistinctFrom | IsNotDistinctFrom);
-            // No NaN equals a number, and DataFusion's comparison with a literal treats both zeros as equal.
+            // An equality with a literal number stays unchanged: no NaN equals the number, and DataFusion's
+            // comparison with a literal treats both zeros as equal.
             if is_equality && (is_number(&binary.left) || is_number(&binary.right)) {
                 return Ok(false);
             }
@@ -278,8 +279,8 @@ fn key_groups(mut aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Aggregate(keyed)))
 }
 
-/// Wraps a float expression in [`float_key`] unless it is already canonical. Returns `true` if it wraps the
-/// expression.
+/// Wraps a float expression in [`float_key`] unless its zeros and NaN are already canonical. Returns `true`
+/// if it wraps the expression.
 fn add_key(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let inner = match &*expr {
         Expr::Alias(alias) => &*alias.expr,
@@ -290,11 +291,11 @@ fn add_key(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
             value.is_null() || is_number(inner) && !value.to_string().starts_with("-0")
         }
         Expr::ScalarFunction(call) => call.func.inner().is::<FloatKey>(),
-        // Integers have one zero and no NaN.
+        // A cast of integers needs no key, because integers have one zero and no NaN.
         Expr::Cast(cast) => cast.expr.get_type(schema).is_ok_and(|t| t.is_integer()),
         _ => false,
     };
-    // An expression without a type in this schema is a lambda parameter or a column of an outer query.
+    // A lambda parameter or a column of an outer query has no type in this schema and is not wrapped.
     if is_key || !inner.get_type(schema).is_ok_and(|t| holds_float(&t)) {
         return Ok(false);
     }

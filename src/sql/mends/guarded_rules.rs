@@ -158,7 +158,8 @@ fn resolves_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
         return false;
     }
     if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
-        // A group key is a column of the output, but another column of the input may have its name.
+        // A filter on a group key refers to the same column of the input only if the key is that column and
+        // has its name.
         return aggregate.group_expr().expr().iter().all(|(key, name)| is_column(key, name));
     }
     if node.is::<UnionExec>() {

@@ -1,4 +1,4 @@
-//! [`JoinOrders`]: the order of rows within one row of the other side of a join.
+//! [`JoinOrders`]: hides the order of a join input if the rows of the join do not keep this order.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use datafusion::physical_plan::{
 use crate::sql::mends::moved_keys::has_order;
 use crate::sql::mends::sorts::UnorderedExec;
 
-/// Physical optimizer rule: hides the order of one join input from a join that would wrongly claim to keep
-/// the order.
+/// Physical optimizer rule: hides the order of one join input, if DataFusion would wrongly assume that the
+/// rows of the join keep this order.
 ///
-/// A join of DataFusion 55 with sides in the orders `b` and `a` claims the order `b, a`. The rows of `a`
-/// start again for each row of the other side, so two rows with one value of `b` contradict it: `SELECT
-/// .. FROM (SELECT * FROM l ORDER BY a LIMIT 9) l JOIN (SELECT * FROM r ORDER BY b LIMIT 9) r ON l.k =
-/// r.k ORDER BY b, a` is not sorted by `a`. Obsolete once the test `stock_joins_still_claim_two_orders`
-/// fails.
+/// If the inputs of a join are sorted by `b` and by `a`, DataFusion 55 assumes that its rows are sorted by
+/// `b, a`. But the values of `a` start again for each row of the other input, so the order breaks if two rows
+/// have the same `b`: `SELECT .. FROM (SELECT * FROM l ORDER BY a LIMIT 9) l JOIN (SELECT * FROM r ORDER BY b
+/// LIMIT 9) r ON l.k = r.k ORDER BY b, a` is not sorted by `a`. Obsolete once the test
+/// `stock_joins_still_claim_two_orders` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct JoinOrders;
 
@@ -40,7 +40,7 @@ impl PhysicalOptimizerRule for JoinOrders {
                 Some(join) => Some(*join.join_type()),
                 None => node.downcast_ref::<SortMergeJoinExec>().map(SortMergeJoinExec::join_type),
             };
-            // Joins of other kinds return only the columns of one input, or claim no order.
+            // Joins of other kinds return only the columns of one input, or rows without a known order.
             let (Some(JoinType::Inner | JoinType::Left | JoinType::Right), &[left, right]) =
                 (kind, node.children().as_slice())
             else {

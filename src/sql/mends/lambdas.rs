@@ -85,7 +85,7 @@ impl VisitorMut for Bodies<'_> {
 }
 
 impl Bodies<'_> {
-    /// Returns an error for an aggregate or a window function.
+    /// Returns an error if `call` is an aggregate or a window function, which a lambda body cannot contain.
     fn of_values(&self, call: &Function) -> ControlFlow<DataFusionError> {
         let name = match call.name.0.as_slice() {
             [name] => name.as_ident().map(|name| name.value.to_lowercase()),

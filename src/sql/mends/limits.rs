@@ -84,7 +84,7 @@ impl PhysicalOptimizerRule for OpaqueLimits {
     }
 }
 
-/// Splits a sort with a limit into both, if its input has sorts or window functions.
+/// Splits a sort with a limit into a sort and a limit above it, if its input has sorts or window functions.
 fn split_sort(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let Some(sort) = node.downcast_ref::<SortExec>() else { return Ok(None) };
     let (Some(fetch), false) = (sort.fetch(), sort.preserve_partitioning()) else {
@@ -97,8 +97,8 @@ fn split_sort(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionP
     Ok(Some(Arc::new(GlobalLimitExec::new(whole, 0, Some(fetch)))))
 }
 
-/// Joins a limit with the sort, merge or limit right below it. A sort with a limit keeps only so many rows in
-/// memory.
+/// Merges a limit into the sort, merge or limit right below it. A sort with a limit keeps only that number of
+/// rows in memory.
 fn join_sort(limit: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     let joined = limit.downcast_ref::<GlobalLimitExec>().filter(|l| l.skip() == 0).and_then(|l| {
         let input = l.input();
@@ -122,7 +122,8 @@ fn join_sort(limit: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     joined.unwrap_or(limit)
 }
 
-/// Returns the input of a sort that sorts it by the same keys and keeps no more rows.
+/// Returns the input of a sort, to replace the sort, if the input sorts by the same keys and keeps no more
+/// rows.
 fn repeated_sort(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
     let sort = node.downcast_ref::<SortExec>()?;
     let first = sort.input().downcast_ref::<SortExec>()?;
@@ -133,13 +134,13 @@ fn repeated_sort(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>
     same.then(|| Arc::clone(sort.input()))
 }
 
-/// Hides a limit: has no fetch, and the order of its input only if `ordered`. Exists only while
-/// [`OpaqueLimits`] runs.
+/// Hides a limit from the rule: reports no fetch, and reports the order of its input only if `ordered` is
+/// true. Exists only while [`OpaqueLimits`] runs.
 #[derive(Debug)]
 struct OpaqueLimitExec {
     limit: Arc<dyn ExecutionPlan>,
-    /// The rule gives the fetch of a parent to the sorts below a node that has the order which the parent
-    /// requires.
+    /// Whether this node reports the order of its input. If a parent requires this order, the rule then gives
+    /// the fetch of the parent to the sorts below this node.
     ordered: bool,
     properties: Arc<PlanProperties>,
 }

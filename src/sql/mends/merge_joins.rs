@@ -1,4 +1,4 @@
-//! [`MergeJoinFilters`]: sort-merge joins without conditions beside their keys.
+//! [`MergeJoinFilters`]: replaces sort-merge joins that have a condition beside their keys.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode, SortMergeJoi
 ///
 /// DataFusion 55 plans sort-merge joins if `datafusion.optimizer.prefer_hash_join` is off. With a
 /// condition, these joins fail over tables with non-nullable columns and over conditions without columns, and
-/// outer joins claim an order that their rows do not have. Obsolete once the tests
+/// outer joins report an order that their rows do not have. Obsolete once the tests
 /// `stock_merge_joins_still_fail` and `stock_merge_joins_still_claim_an_order` fail.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct MergeJoinFilters;

@@ -62,7 +62,8 @@ impl OptimizerRule for NestedConstants {
 fn call_constant(value: ScalarValue) -> Expr {
     let function = NestedConstant {
         value,
-        // The simplifier would evaluate an immutable function.
+        // The function is stable, because the simplifier would replace a call of an immutable function with a
+        // constant.
         signature: Signature::nullary(Volatility::Stable),
     };
     ScalarUDF::new_from_impl(function).call(Vec::new())

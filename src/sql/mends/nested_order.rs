@@ -52,7 +52,7 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), changed))
         }
         LogicalPlan::Distinct(Distinct::On(mut on)) => {
-            // The first sort keys repeat the ON expressions and must not change.
+            // The first sort keys repeat the expressions of DISTINCT ON and must not change.
             let kept = on.on_expr.len();
             let changed = on.sort_expr.as_mut().is_some_and(|by| split_keys(by, &schema, kept));
             Ok(Transformed::new_transformed(LogicalPlan::Distinct(Distinct::On(on)), changed))
@@ -128,7 +128,7 @@ fn split_keys(keys: &mut Vec<Sort>, schema: &DFSchema, kept: usize) -> bool {
 /// A function over lists or structs. Greatest and least ignore NULL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Nested {
-    /// Compares two values: -1, 0 or 1, or NULL if a value is NULL.
+    /// Compares two values: returns -1, 0 or 1, or NULL if a value is NULL.
     Order,
     Greatest,
     Least,
@@ -201,7 +201,8 @@ impl ScalarUDFImpl for NestedCall {
     }
 }
 
-/// Returns for each row the greatest or least value that is not NULL, as `wanted` says.
+/// Returns for each row the greatest (`wanted` is `Greater`) or least (`Less`) of the values that are not
+/// NULL.
 fn extreme_of_rows(values: &[ArrayRef], rows: usize, wanted: Ordering) -> Result<ArrayRef> {
     let Some(first) = values.first() else {
         return exec_err!("greatest and least take at least 1 argument; 0 given");

@@ -49,7 +49,7 @@ impl AnalyzerRule for QueryValues {
             return Ok(plan);
         }
         let mut names = Names::default();
-        // Inner subqueries come first, because outer ones contain copies of them.
+        // Rewrites inner subqueries before outer subqueries, which contain copies of them.
         let plan = plan.transform_up_with_subqueries(|node| {
             let done = of_node(node, &mut names)?;
             if done.transformed {
@@ -143,8 +143,8 @@ fn of_node(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPl
     }
 }
 
-/// Maximum number of nodes of a plan with correlated subqueries as values. DataFusion's rules take about
-/// ten seconds for so many.
+/// Maximum number of nodes of a plan in which correlated subqueries have become values. DataFusion's rules
+/// take about ten seconds for so many.
 const MOST_NODES: usize = 2_000;
 
 /// Returns an error for a plan that is too large to optimize in reasonable time.
@@ -327,7 +327,8 @@ pub(super) fn project_values(
     Projection::try_new(exprs, input).map(LogicalPlan::Projection)
 }
 
-/// Joins the values of correlated subqueries in expressions to the input. Returns whether it joined any.
+/// Joins `input` with the values of correlated scalar subqueries in expressions, which become columns.
+/// Returns whether it joined any.
 fn with_joined(
     exprs: &mut [Expr],
     input: &mut Arc<LogicalPlan>,
@@ -354,7 +355,8 @@ fn with_joined(
     Ok(found)
 }
 
-/// Moves the subqueries and the unordered constant keys of a node into a projection below it.
+/// Moves the subqueries of a node, and keys with constants such as lists of lists, into a projection below
+/// the node.
 fn hoist_queries(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
     let with_lambdas = matches!(node, LogicalPlan::Window(_));
     let inputs = node.inputs();
@@ -387,7 +389,7 @@ fn hoist_queries(node: LogicalPlan, names: &mut Names) -> Result<Transformed<Log
                     }
                     Ok(Transformed::new(e, changed, TreeNodeRecursion::Continue))
                 }
-                // An uncorrelated scalar subquery is computed only once in any place.
+                // An uncorrelated scalar subquery stays, because it is computed only once in any place.
                 Expr::ScalarSubquery(query) if !is_correlated(query) => Ok(Transformed::no(e)),
                 Expr::HigherOrderFunction(_) if !with_lambdas => Ok(Transformed::no(e)),
                 Expr::ScalarSubquery(_)

@@ -34,7 +34,7 @@ struct RowFilterSource {
     stock: ParquetSource,
 }
 
-/// Makes the Parquet scans of a plan reject conditions that they would omit.
+/// Makes the Parquet scans of a plan refuse conditions that they would accept but not evaluate.
 pub(in crate::sql) fn guard_row_filters(
     plan: Arc<dyn ExecutionPlan>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
@@ -112,7 +112,8 @@ impl FileSource for RowFilterSource {
     ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
         let schema = self.stock.table_schema().table_schema();
         let accepted = filters.iter().map(|e| {
-            // A condition on one column stays unchanged or becomes a constant.
+            // The reader can evaluate a condition on one column, because simplification leaves it unchanged
+            // or makes it a constant.
             collect_columns(e).len() <= 1 || stays_evaluable(e, schema)
         });
         let accepted: Vec<bool> = accepted.collect();

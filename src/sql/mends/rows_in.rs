@@ -144,12 +144,12 @@ impl Rows {
         Ok(exists(Arc::new(rows.build()?)))
     }
 
-    /// Returns a condition that is true if IN is true.
+    /// Returns a condition that is true if IN is true, and otherwise false, never NULL.
     fn is_found(&self) -> Result<Expr> {
         self.rows_where(self.equal.clone())
     }
 
-    /// Returns a condition that is true if IN is true or NULL.
+    /// Returns a condition that is true if IN is true or NULL, and otherwise false.
     fn is_open(&self) -> Result<Expr> {
         self.rows_where(Expr::IsNotFalse(Box::new(self.equal.clone())))
     }

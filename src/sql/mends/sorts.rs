@@ -233,7 +233,7 @@ pub(super) fn has_comparison(t: &DataType) -> bool {
     }
 }
 
-/// Returns the rows of its input and hides their order and constant columns.
+/// Returns the rows of its input. Its properties omit the order and the constant columns of the input.
 #[derive(Debug)]
 pub(in crate::sql) struct UnorderedExec {
     input: Arc<dyn ExecutionPlan>,

@@ -51,7 +51,7 @@ impl AnalyzerRule for ThreeValuedIn {
         if !found {
             return Ok(plan);
         }
-        // Inner subqueries come first, because outer ones contain copies of them.
+        // Rewrites inner subqueries before outer subqueries, which contain copies of them.
         let plan = plan.transform_up_with_subqueries(|node| {
             if !has_query(&node)? {
                 return Ok(Transformed::no(node));
@@ -140,16 +140,16 @@ pub(super) fn as_value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(counted.data)
 }
 
-/// Says which of TRUE, FALSE and NULL the context of a condition distinguishes.
+/// The differences between TRUE, FALSE and NULL that matter where a condition is used.
 #[derive(Clone, Copy, PartialEq)]
 enum Asked {
     /// A conjunct of WHERE, where FALSE and NULL have the same effect.
     TrueAlone,
-    /// FALSE and NULL have the same effect.
+    /// Only TRUE differs: FALSE and NULL have the same effect.
     True,
-    /// TRUE and NULL have the same effect.
+    /// Only FALSE differs: TRUE and NULL have the same effect.
     False,
-    /// All three differ.
+    /// TRUE, FALSE and NULL have three different effects.
     Value,
 }
 
@@ -198,7 +198,7 @@ fn rewrite_condition(expr: Expr, asked: Asked, schema: &DFSchema) -> Result<Expr
         }
         other => {
             let rewritten = other.transform_down(|expr| match expr {
-                // The rewritten expression contains no other IN.
+                // The traversal skips the rewritten expression, which contains no other IN.
                 Expr::InSubquery(test) => Ok(Transformed::new(
                     rewrite_in(test, Asked::Value, schema)?,
                     true,
@@ -266,15 +266,15 @@ fn rewrite_in(test: InSubquery, asked: Asked, schema: &DFSchema) -> Result<Expr>
     }
 }
 
-/// The operands of `value IN (query)`, prepared for EXISTS.
+/// The operands of `value IN (query)`, in the form in which EXISTS can replace IN.
 struct Tested {
     value: Expr,
-    /// The tested value as an expression within the query.
+    /// The tested value as an expression within the query, where its columns are outer columns.
     outer: Expr,
     /// The query, with its column renamed to [`VALUE`].
     query: LogicalPlan,
     correlated: bool,
-    /// Whether two executions of the query return the same rows.
+    /// Whether neither the value nor the query is volatile, so that each evaluation gives the same result.
     stable: bool,
     value_nullable: bool,
     query_nullable: bool,
@@ -343,7 +343,7 @@ impl Tested {
         Expr::Column(Column::new_unqualified(VALUE)).eq(self.outer.clone())
     }
 
-    /// Returns a condition that is true if IN is true.
+    /// Returns a condition that is true if IN is true, and otherwise false, never NULL.
     fn is_found(&self) -> Result<Expr> {
         Ok(exists(self.rows(Some(self.equality()))?))
     }
@@ -354,7 +354,8 @@ impl Tested {
             let not_false = Expr::IsNotFalse(Box::new(self.equality()));
             return Ok(not_exists(self.rows(Some(not_false))?));
         }
-        // Only the equality can become a hash join; IS NOT FALSE cannot.
+        // The NULL cases get subqueries of their own, because IS NOT FALSE cannot become a hash join as the
+        // equality can.
         let mut never = not_exists(self.rows(Some(self.equality()))?);
         if self.query_nullable {
             let null = Expr::Column(Column::new_unqualified(VALUE)).is_null();

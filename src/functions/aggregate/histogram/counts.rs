@@ -13,7 +13,7 @@ impl ValueCounts {
         *count = count.saturating_add(n);
     }
 
-    /// Returns ids and counts in any order.
+    /// Returns the id of each counted value with its count, in no particular order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.0.iter().map(|(id, n)| (*id, *n))
     }

@@ -35,7 +35,7 @@ enum Numbering {
     Numbered(Numbered),
 }
 
-/// Values whose id is their index in order of first appearance.
+/// Distinct values. The id of a value is its index in order of first appearance.
 #[derive(Debug)]
 struct Numbered {
     converter: RowConverter,
@@ -55,7 +55,8 @@ pub(super) enum Ids<'a> {
     U16(&'a PrimitiveArray<UInt16Type>),
     U32(&'a PrimitiveArray<UInt32Type>),
     U64(&'a PrimitiveArray<UInt64Type>),
-    /// Dictionary keys, and the id of each dictionary value.
+    /// Values of a dictionary array: `keys` has the index of each row in the dictionary, `numbers` the id of
+    /// each dictionary value.
     Keys {
         keys: Vec<usize>,
         nulls: Option<NullBuffer>,
@@ -203,7 +204,8 @@ fn plain_floats(values: &ArrayRef) -> ArrayRef {
         .unwrap_or_else(|| Arc::clone(values))
 }
 
-/// Minimum number of values for which scanning all 2^16 counts is faster than recording non-zero counts.
+/// Minimum number of values for which it is faster to scan a table of all 2^16 counts than to record which
+/// counts are not zero.
 const MANY: usize = 1 << 15;
 
 impl Ids<'_> {
@@ -271,7 +273,8 @@ impl Ids<'_> {
     }
 }
 
-/// Returns the id of the 8-bit value with index `place` in a table of counts: the sign-extended value.
+/// Returns the id of the 8-bit value whose count is at index `place` of a table of counts. The id is the
+/// sign-extended value.
 #[expect(clippy::cast_possible_truncation, reason = "the index came from 8 bits")]
 #[expect(clippy::cast_sign_loss, reason = "bits of a signed number")]
 fn byte_value(place: usize) -> u64 {
@@ -284,7 +287,7 @@ fn short_value(place: usize) -> u64 {
     i64::from((place as u16).cast_signed()) as u64
 }
 
-/// Counts values of at most 16 bits in a table that the value indexes.
+/// Counts values of at most 16 bits in a table of counts, in which a value is the index of its count.
 fn count_small<T: ArrowPrimitiveType>(
     array: &PrimitiveArray<T>,
     range: Range<usize>,

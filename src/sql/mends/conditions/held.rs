@@ -98,7 +98,8 @@ impl ScalarUDFImpl for EvaluatedLater {
     }
 }
 
-/// Wraps a constant whose evaluation fails, so that it fails only if the query evaluates it.
+/// Wraps a constant expression whose evaluation fails, so that no rule evaluates it. The query then fails
+/// only if it evaluates the constant itself.
 pub(super) fn defer_constant(constant: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LATER), vec![constant]))
 }
@@ -115,7 +116,8 @@ pub(super) struct Conditions {
 impl Conditions {
     pub(super) fn add(&mut self, predicate: Expr, schema: &DFSchema) {
         for condition in split_conjunction_owned(predicate) {
-            // A correlated condition moves into the join that replaces its subquery.
+            // A correlated condition counts as free, because it moves into the join that replaces its
+            // subquery.
             if condition.contains_outer() {
                 self.free.push(condition);
             } else if is_held(&condition) {
@@ -150,7 +152,7 @@ pub(super) fn hold_together(conditions: Vec<Expr>) -> Option<Expr> {
     Some(Expr::ScalarFunction(call))
 }
 
-/// Wraps a condition of a subquery together with the condition that correlates the subquery.
+/// Wraps a condition of a subquery together with the condition on outer columns that correlates the subquery.
 ///
 /// Both must move together, so that the first is evaluated only for rows with a match in the outer query.
 fn hold_beside(condition: Expr, outer: Expr) -> Expr {
@@ -221,7 +223,7 @@ pub(super) fn and_then(first: Expr, then: Expr) -> Expr {
     case_of(first, vec![(lit(true), then)], lit(false))
 }
 
-/// Splits the result of [`and_then`]. Returns any other expression as `Err`.
+/// Splits the result of [`and_then`] into its two conditions. Returns any other expression as `Err`.
 fn as_and_then(e: Expr) -> std::result::Result<(Expr, Expr), Expr> {
     match e {
         Expr::Case(Case { expr: Some(first), mut when_then_expr, else_expr: Some(other) })

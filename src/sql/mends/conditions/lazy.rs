@@ -50,7 +50,8 @@ impl OptimizerRule for LazyConditions {
         _config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
         if plan.inputs().is_empty() {
-            // A node without inputs, such as VALUES, has no rows that a condition could exclude.
+            // A node without inputs, such as VALUES, has no rows that a condition could exclude, so only
+            // failing constants are deferred.
             return plan.map_expressions(|e| defer_failures(e, false));
         }
         let schema = merge_schema(&plan.inputs());
@@ -68,8 +69,8 @@ impl OptimizerRule for LazyConditions {
     }
 }
 
-/// Rewrites each conjunct of a predicate to evaluate its operands on demand, and keeps the conjuncts
-/// separate.
+/// Rewrites each conjunct of a predicate so that its operands are evaluated only for rows that need them. The
+/// conjuncts stay separate.
 fn lazy_conjuncts(predicate: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let mut changed = false;
     let conjuncts = split_conjunction_owned(predicate);
@@ -131,7 +132,7 @@ fn separate_held(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(held, input)?)))
 }
 
-/// Whether a condition is an equality between the two sides of a join below.
+/// Whether a condition is an equality that can become a key of a join below.
 fn is_key(condition: &Expr, input: &LogicalPlan) -> bool {
     match input {
         LogicalPlan::Join(join) => match condition {
@@ -221,7 +222,7 @@ fn defer_cast(e: Expr) -> Transformed<Expr> {
 
 type Arms = Vec<(Box<Expr>, Box<Expr>)>;
 
-/// Whether a CASE returns booleans.
+/// Whether a CASE with the branches `arms` returns booleans.
 fn is_truth(arms: &Arms, schema: &DFSchema) -> bool {
     let boolean = |e: &Expr| e.get_type(schema).is_ok_and(|t| t == DataType::Boolean);
     arms.first().is_some_and(|(_, then)| boolean(then))

@@ -118,7 +118,8 @@ impl PushDownFree {
                 Ok(Transformed::new_transformed(pushed.data, changed || pushed.transformed))
             }
             LogicalPlan::Join(join) if join.join_type == JoinType::Inner && join.on.is_empty() => {
-                // The join evaluates its filter before it copies the columns of a pair of rows.
+                // The conditions become the filter of the join, which evaluates its filter before it copies
+                // the columns of a pair of rows.
                 let mut join = join.clone();
                 let all = join.filter.take().into_iter().chain(join_conditions(Vec::new(), held));
                 join.filter = conjunction(all);
@@ -177,7 +178,7 @@ fn filter_over(above: Option<Expr>, join: Join) -> Result<LogicalPlan> {
     }
 }
 
-/// Returns consecutive filters, the topmost first, and their input.
+/// Returns the filters at the top of a plan, the topmost first, and the node below them.
 fn stacked_filters(mut plan: &LogicalPlan) -> (Vec<&Filter>, &LogicalPlan) {
     let mut filters = Vec::new();
     while let LogicalPlan::Filter(filter) = plan {
@@ -203,13 +204,13 @@ fn lets_through(node: &LogicalPlan, conditions: &[Expr]) -> bool {
     }
 }
 
-/// Whether an aggregate may return a row for an empty input.
+/// Whether an aggregate may return a row for an empty input: it has no group keys, or only grouping sets.
 fn may_group_nothing(aggregate: &Aggregate) -> bool {
     aggregate.group_expr.iter().all(|e| matches!(e, Expr::GroupingSet(_)))
 }
 
-/// Splits a filter that a rule has merged: conditions that can fail move to a filter above the remaining
-/// conditions.
+/// Splits a filter into which another rule has merged several filters: conditions that can fail move to a
+/// filter above the remaining conditions.
 fn split_held(plan: LogicalPlan) -> Result<LogicalPlan> {
     let LogicalPlan::Filter(found) = plan else { return Ok(plan) };
     let mut conditions = Conditions::default();
@@ -224,7 +225,7 @@ fn split_held(plan: LogicalPlan) -> Result<LogicalPlan> {
     }
 }
 
-/// If a join has a key that cannot fail, removes its fallible keys and returns them as conditions.
+/// If a join has a key that cannot fail, removes its keys that can fail and returns them as conditions.
 fn take_keys(join: &mut Join) -> Vec<Expr> {
     let (l, r) = (Arc::clone(join.left.schema()), Arc::clone(join.right.schema()));
     let is_whole = |(left, right): &(Expr, Expr)| is_free(left, &l) && is_free(right, &r);
@@ -243,8 +244,8 @@ fn take_keys(join: &mut Join) -> Vec<Expr> {
     moved.into_iter().map(equal).collect()
 }
 
-/// Returns the filter of a join: first equalities that can become join keys, then other conditions that
-/// cannot fail, then conditions that can fail.
+/// Removes the filter of a join and combines it with the conditions `held`: first equalities that can become
+/// join keys, then other conditions that cannot fail, then conditions that can fail.
 fn held_together(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
     let (l, r) = (join.left.schema(), join.right.schema());
     let mut conditions = Conditions::default();

@@ -20,7 +20,8 @@ use super::{Names, keep_name};
 use crate::sql::mends::query_values::{of_filter, project_values};
 use crate::sql::mends::subqueries::has_query;
 
-/// The distinct outer rows, limited to the columns that a query names, for which the query is computed.
+/// The distinct rows of the outer query, for which a correlated query is computed. They have only the outer
+/// columns that the correlated query names.
 pub(super) struct Bound<'a> {
     /// The columns of `rows`. Every plan made here has these columns after the columns of the query.
     pub(super) keys: Vec<Column>,
@@ -161,7 +162,7 @@ impl Bound<'_> {
                 }
                 e => return Ok(Transformed::no(e)),
             };
-            // `rewrite_inner` below also rewrites the value that IN, ANY or ALL compares.
+            // The value that IN, ANY or ALL compares is rewritten by `rewrite_inner` below.
             Ok(Transformed::yes(changed))
         })?;
         self.rewrite_inner(expr.data)
@@ -278,7 +279,7 @@ impl Bound<'_> {
         self.project_with_keys(all, values.collect::<Result<Vec<_>>>()?)
     }
 
-    /// Applies OFFSET and LIMIT to the rows of each distinct outer row separately.
+    /// Applies OFFSET and LIMIT separately to the rows that a query has for each distinct outer row.
     fn limit_rows(
         &mut self,
         input: &LogicalPlan,
@@ -329,8 +330,8 @@ impl Bound<'_> {
     fn expand_join(&mut self, node: &Join) -> Result<Option<LogicalPlan>> {
         let (left, right) = (any_outer(&node.left)?, any_outer(&node.right)?);
         let columns: Vec<Expr> = node.schema.columns().into_iter().map(Expr::Column).collect();
-        // The result has the columns `keys` of one join input, of which only the other input may drop rows.
-        // If both inputs depend on outer columns, the join also requires equal `keys` in both.
+        // The result takes the columns `keys` from an input whose columns the join never fills with NULL. If
+        // both inputs depend on outer columns, the join also requires equal `keys` in both.
         let mut equal = None;
         let (l, r) = match (node.join_type, left, right) {
             (JoinType::Inner | JoinType::Left, _, false) => {
@@ -398,7 +399,7 @@ impl Bound<'_> {
         Ok(Some((rows, conjunction(equal))))
     }
 
-    /// Computes window functions within the rows of each distinct outer row.
+    /// Computes window functions separately over the rows that a query has for each distinct outer row.
     fn expand_windows(&mut self, node: &Window) -> Result<Option<LogicalPlan>> {
         let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
         let calls = node.window_expr.iter().map(|e| {

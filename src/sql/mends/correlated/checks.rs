@@ -133,7 +133,7 @@ fn has_name_clash(query: &LogicalPlan) -> Result<bool> {
     }))
 }
 
-/// Whether an aggregate has GROUPING SETS, ROLLUP or CUBE, which can have a row over no rows.
+/// Whether an aggregate has GROUPING SETS, ROLLUP or CUBE, which can return a row for an empty input.
 pub(in crate::sql) fn has_grouping_sets(node: &Aggregate) -> bool {
     node.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_)))
 }

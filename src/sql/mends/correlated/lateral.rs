@@ -109,7 +109,8 @@ fn reads_no_table(query: &LogicalPlan) -> Result<bool> {
 /// NULL, as LEFT JOIN requires. Returns `None` for any other query.
 fn keep_empty_lists(query: &LogicalPlan, outer: &DFSchema) -> Result<Option<LogicalPlan>> {
     Ok(match query {
-        // Computed columns are not allowed, because they need not be NULL in the row for an empty list.
+        // A projection that computes columns is not supported, because they need not be NULL in the row for
+        // an empty list.
         LogicalPlan::Projection(node)
             if node.expr.iter().all(|e| matches!(e.clone().unalias(), Expr::Column(_))) =>
         {

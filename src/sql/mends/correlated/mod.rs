@@ -34,12 +34,12 @@ impl Names {
     }
 }
 
-/// Keeps the name of an expression that was rewritten.
+/// Changes an expression but not its name: adds an alias if `change` returns an expression of another name.
 pub(in crate::sql) fn keep_name(
     expr: Expr,
     change: impl FnOnce(Expr) -> Result<Expr>,
 ) -> Result<Expr> {
-    // An alias keeps its name by itself.
+    // An alias keeps its name even if its expression changes.
     if matches!(expr, Expr::Alias(_)) {
         return change(expr);
     }

@@ -21,12 +21,14 @@ use super::wide::wide_part;
 use crate::array::leaf_type;
 use crate::functions::{facts_of, fold_constant, is_constant};
 
-/// Functions that return one of their arguments.
+/// Functions that return one of their arguments. If the arguments are times of several types, all are cast to
+/// one type.
 const CHOOSE: [&str; 5] = ["coalesce", "greatest", "least", "nvl", "nullif"];
 
 const EXTREMES: [&str; 2] = ["greatest", "least"];
 
-/// Functions of DataFusion that compare list elements. Serrate's functions declare this in `facts_of`.
+/// Functions of DataFusion that compare list elements. Calls with intervals are refused. Serrate's functions
+/// declare in `facts_of` that they compare values.
 const OF_LISTS: [&str; 14] = [
     "array_distinct",
     "array_except",
@@ -44,7 +46,7 @@ const OF_LISTS: [&str; 14] = [
     "array_union",
 ];
 
-/// Aggregates that compare their inputs.
+/// Aggregates that compare their inputs. Intervals among the inputs are normalized first.
 const COMPARE: [&str; 6] =
     ["min", "max", "median", "ragged_histogram_agg", "ragged_max_agg", "ragged_min_agg"];
 

@@ -56,7 +56,7 @@ impl AnalyzerRule for ExactTimes {
 /// Rewrites a plan node whose inputs are already rewritten.
 fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if let LogicalPlan::Dml(dml) = &plan {
-        // Inserted values have the types of the table, but a rewrite below may have changed these types.
+        // Casts inserted values to the types of the table, which a rewrite below may have changed.
         let target = dml.target.schema();
         let same = |t: &DFSchema| {
             let given = t.fields().iter().map(|f| f.data_type());
@@ -117,7 +117,8 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             let more = dates_as_timestamps(&mut union)? | take_branch_types(&mut union)?;
             (LogicalPlan::Union(union), more)
         }
-        // The columns of VALUES keep the types that the planner chose.
+        // The columns of VALUES keep the types that the planner chose, so rewritten values are cast to these
+        // types.
         LogicalPlan::Values(mut values) => {
             for row in &mut values.values {
                 for (value, field) in row.iter_mut().zip(values.schema.fields()) {
@@ -131,7 +132,8 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         }
         plan => (plan, false),
     };
-    // The inputs may have new types even if the expressions of this node did not change.
+    // The schema is computed again, because the inputs may have new types even if the expressions of this
+    // node did not change.
     Ok(Transformed::new_transformed(plan.recompute_schema()?, changed || more))
 }
 
@@ -234,7 +236,7 @@ fn may_have_times(plan: &LogicalPlan, schema: &DFSchema) -> bool {
         || plan.expressions().iter().any(has)
 }
 
-/// Normalizes intervals in group keys and in DISTINCT. The flag is true if there are intervals.
+/// Normalizes intervals in group keys and in DISTINCT. Returns the plan, and whether it has such intervals.
 fn with_equal_intervals(plan: LogicalPlan) -> Result<(LogicalPlan, bool)> {
     let is_interval = |e: &Expr, schema: &DFSchema| e.get_type(schema).is_ok_and(|t| t == INTERVAL);
     match plan {

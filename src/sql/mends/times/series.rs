@@ -37,7 +37,7 @@ const DAYS_PER_MONTH: i128 = 31;
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct SeriesList {
     pub(super) inner: Arc<ScalarUDF>,
-    /// Whether the stop is included.
+    /// Whether the list includes the stop, as that of `generate_series` does.
     pub(super) closed: bool,
 }
 
@@ -293,7 +293,8 @@ impl Iterator for Series {
                     self.name
                 ));
             }
-            // A time beyond the range of nanoseconds is beyond every stop in nanoseconds.
+            // The next time is beyond the range of nanoseconds and so beyond every stop in nanoseconds: the
+            // series ends.
             None if self.unit == TimeUnit::Nanosecond => None,
             None => {
                 let stop = self.bounds.stop;
@@ -384,7 +385,7 @@ impl TableFunctionImpl for SeriesTable {
 #[derive(Debug)]
 struct SeriesRows {
     schema: SchemaRef,
-    /// `None` if an argument is NULL; the table then has no rows.
+    /// The timestamps of the table, or `None` if an argument is NULL. The table then has no rows.
     series: Option<Series>,
 }
 

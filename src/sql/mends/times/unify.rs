@@ -87,7 +87,7 @@ pub(super) fn chosen_from(values: &[Expr], schema: &DFSchema) -> Result<Option<V
     Ok(changed.filter(|c| c.iter().any(Option::is_some)).map(|c| apply_changes(values, c)))
 }
 
-/// Casts a duration and an interval, or two instants, that are added or subtracted, to one type.
+/// Casts a duration and an interval, or two timestamps or dates, that are added or subtracted, to one type.
 pub(super) fn unify_operands(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
     let values = typed_values(&[(left, schema), (right, schema)])?;
     let [a, b] = &values[..] else { return None };
@@ -139,7 +139,8 @@ fn in_one_type(values: &[Value]) -> Result<Option<Vec<Changed>>> {
         true => DataType::Duration(unit),
         false => DataType::Timestamp(unit, zone.clone()),
     };
-    // The columns determine the unit. Without columns, the finest unit of the literals does.
+    // The columns among the values determine the unit of the common type. Without columns, the finest unit of
+    // the literals does.
     let units = |literals: bool| {
         let of = move |v: &Value| match (v.constant.is_some() == literals, &v.data_type) {
             (true, DataType::Timestamp(unit, _) | DataType::Duration(unit)) if !is_now(&v.expr) => {
@@ -202,7 +203,8 @@ fn in_type(value: &Value, unit: TimeUnit, to: &DataType) -> Result<Option<Change
     Ok(match t {
         t if t == to => Some(None),
         DataType::Timestamp(..) if is_now(&value.expr) => Some(cast(&value.expr)),
-        // The unit is right, and DataFusion itself adds the time zone of the other values.
+        // The value stays unchanged: its unit is right, and DataFusion itself adds the time zone of the other
+        // values.
         DataType::Timestamp(u, _) if *u == unit => Some(None),
         // Microseconds can represent every calendar date, unlike nanoseconds.
         t if is_date(t) && unit != TimeUnit::Nanosecond => Some(cast(&value.expr)),

@@ -36,7 +36,7 @@ use crate::kernels::times::per_unit;
 
 const SERIES: [&str; 2] = ["generate_series", "range"];
 
-/// Replaces the functions that DataFusion has registered.
+/// Replaces the time functions that DataFusion has registered in a session with the functions of this module.
 pub(in crate::sql) fn register_wide(ctx: &SessionContext) {
     let state = ctx.state_ref();
     let config = state.read().config_options().as_ref().clone();
@@ -44,7 +44,7 @@ pub(in crate::sql) fn register_wide(ctx: &SessionContext) {
         Wide::new(What::Trunc, datetime::date_trunc()),
         Wide::new(What::Bin, datetime::date_bin()),
         Wide::new(What::Parse, datetime::to_timestamp(&config)),
-        // In nanoseconds, `now() + INTERVAL '2000 years'` would overflow.
+        // `now()` does not return nanoseconds, because `now() + INTERVAL '2000 years'` would then overflow.
         Wide::new(What::Now, datetime::now(&config)),
     ] {
         ctx.register_udf(ScalarUDF::new_from_impl(function));
@@ -275,7 +275,8 @@ fn times_out_of_range(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit, Arr
     let times = times.to_array(if one { 1 } else { args.number_rows })?;
     let counts = cast(&times, &DataType::Int64)?;
     let per = per_unit(unit);
-    // The cycle ends before the range of nanoseconds, so bins and truncated times stay in that range.
+    // The 400-year cycle ends before the range of nanoseconds, so bins and truncated times stay in that
+    // range.
     let inside = |t: i64| {
         let days = i128::from(t) * per / NANOSECONDS_PER_DAY;
         (CYCLE_START_DAYS..CYCLE_START_DAYS + CYCLE_DAYS).contains(&days)
@@ -441,7 +442,8 @@ fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Co
             cast_with_options(&values, &DataType::Timestamp(*unit, zone.clone()), &strict)?
         }
         _ => {
-            // The remaining arguments are decimals, and strings with an explicit format.
+            // DataFusion's function computes the remaining arguments in nanoseconds: decimals, and strings
+            // with an explicit format.
             let nanos = DataType::Timestamp(TimeUnit::Nanosecond, zone.clone());
             let field = args.return_field.as_ref().clone().with_data_type(nanos);
             let rows = if one { 1 } else { args.number_rows };
