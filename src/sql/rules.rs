@@ -301,7 +301,7 @@ static RULES: &[Rule] = &[
         until: Until::Speed,
     },
     Rule {
-        // Must run before any rule reads the type of a parameter.
+        // Must run before any rule reads the type of a lambda parameter.
         step: Step::FirstPhysical(|| Arc::new(LambdaParameters)),
         without: "lambda parameters read columns instead of list elements",
         upstream: &[24372],
@@ -389,7 +389,8 @@ static RULES: &[Rule] = &[
     },
     // The next two rules run after all sorts are in place and before plans are checked.
     Rule {
-        // This rule hides known orders, so a later rule may have to add sorts.
+        // This rule hides known orders from the plan, so the next rule, `MissingSorts`, may have to add
+        // sorts.
         step: Step::BeforePhysical("SanityCheckPlan", || Arc::new(UnorderedKeys)),
         without: "grouping by constant lists of lists fails",
         upstream: &[24937],
@@ -541,7 +542,8 @@ pub(in crate::sql) fn last_logical_rules() -> impl Iterator<Item = LogicalRule> 
     })
 }
 
-/// Inserts physical rules among those of DataFusion, and wraps all of them in guards.
+/// Inserts physical rules among those of DataFusion. Wraps each rule in [`GuardedRule`], so that it does not
+/// confuse columns, and in [`OpaqueLimits`], so that it moves no sort or limit to a wrong position.
 pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
     let mut first: Vec<PhysicalRule> = Vec::new();
     for rule in RULES {

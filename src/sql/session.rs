@@ -109,7 +109,8 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
     ctx
 }
 
-/// Makes file paths in FROM tables, with Serrate's error messages.
+/// Returns the session with support for file paths in FROM: [`PathTables`] creates a table for each path and
+/// returns Serrate's error messages.
 fn with_paths(ctx: SessionContext) -> SessionContext {
     let inner = Arc::clone(ctx.state_ref().read().catalog_list());
     let factory = Arc::new(PathTables { session: DynamicListTableFactory::default() });

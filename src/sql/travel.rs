@@ -408,7 +408,7 @@ pub(crate) fn hidden_functions() -> Vec<Arc<ScalarUDF>> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Division {
     pub(crate) partitions: usize,
-    /// Bytes of the files to read, or `None` if unknown.
+    /// Total size in bytes of the files that the scan reads, or `None` if it is unknown.
     pub(crate) bytes: Option<u64>,
 }
 

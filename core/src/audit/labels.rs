@@ -214,7 +214,8 @@ const YEAR: i64 = 365 * 86_400_000_000;
 
 /// Encodes the label values of a batch as comparable rows; all files of a task get the same columns.
 fn encode_values(source: &MedsFile, batch: &RecordBatch, kinds: &[LabelKind]) -> Result<Rows> {
-    // Reading labels rounds floats to float32; float64 keeps every difference.
+    // The loading of labels rounds floats to float32. This check compares them as float64, which
+    // keeps every difference.
     let types = LabelKind::ALL.map(|kind| match kind {
         LabelKind::Float => DataType::Float64,
         other => other.data_type(),

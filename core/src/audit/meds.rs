@@ -199,7 +199,8 @@ impl ShardCheck<'_> {
         timeline.report_findings(source, log)
     }
 
-    /// Whether a subject is in train. Reports a missing split, and one that contradicts the folder.
+    /// Whether a subject is in the split `train`. Reports a subject without a split, and a subject
+    /// in a folder of another split than its own.
     fn is_train(&self, subject: i64, place: Option<&str>, log: &mut Log) -> bool {
         let Some(splits) = self.splits else { return place == Some(TRAIN) };
         let of_file = splits.of_subject(subject).map(|s| splits.names()[s].as_str());

@@ -59,7 +59,8 @@ impl OptimizerRule for LengthsBelow {
         let Some(base) = scan_below(&plan, &config.options()) else {
             return Ok(Transformed::no(plan));
         };
-        // This rule has already created the projection directly above the scan.
+        // If the plan is a projection directly above the scan, DataFusion can push its calls into the scan,
+        // and this rule changes nothing.
         let direct = matches!(plan, LogicalPlan::Projection(_))
             && plan.inputs().first().is_some_and(|input| std::ptr::eq(*input, base));
         let columns = looked_at(&plan, base)?;
@@ -138,7 +139,8 @@ fn moves_leaves(e: &Arc<dyn PhysicalExpr>) -> bool {
     e.exists(|e| Ok(reads_of(e) == Reads::Structure)).unwrap_or(false)
 }
 
-/// Rebuilds a projection over a scan that returns other column types.
+/// Rebuilds a projection for `scan`, which returns other column types than the input of `projection`. Each
+/// function call is created again, so that it accepts or rejects the new types.
 fn replan_projection(
     projection: &ProjectionExec,
     scan: Arc<DataSourceExec>,
@@ -174,7 +176,7 @@ pub(in crate::sql) fn lengths_only<'a>(
 ) -> Vec<String> {
     let mut looked_at: HashSet<String> = HashSet::new();
     for expression in expressions {
-        // The closure does not fail.
+        // The closure always returns `Ok`, so the result can be ignored.
         let _ = expression.expr.apply(|e| {
             if let Some(column) = e.downcast_ref::<PhysicalColumn>() {
                 looked_at.insert(column.name().to_owned());

@@ -32,7 +32,8 @@ use crate::kernels::between::Closure;
 
 pub(in crate::sql) const NAME: &str = "meds_features";
 
-/// Windows and aggregates that are used by default.
+/// Windows of a call of `meds_features` without the argument `windows`. [`AGGREGATES`] are the aggregates of
+/// a call without the argument `aggregates`.
 pub(crate) const WINDOWS: [&str; 3] = ["30d", "365d", "all"];
 pub(crate) const AGGREGATES: [&str; 7] = ["count", "sum", "mean", "min", "max", "last", "slope"];
 

@@ -58,7 +58,8 @@ impl UrlTableFactory for PathTables {
         let Ok(path) = ListingTableUrl::parse(url) else {
             return Ok(None);
         };
-        // The listing of an earlier statement may be out of date, for example after a COPY into the folder.
+        // The cached listing of an earlier statement may be out of date, for example after a COPY into the
+        // folder, so it is removed.
         if let Some(cache) = state.runtime_env().cache_manager.get_list_files_cache() {
             cache.remove(&TableScopedPath { table: None, path: path.prefix().clone() });
         }

@@ -33,9 +33,9 @@ const COMPARISONS: usize = 200;
 #[derive(Clone, Copy, Default)]
 struct Level {
     operators: usize,
-    /// Casts and subscripts, which bind tighter than arithmetic.
+    /// Number of casts and subscripts, which bind tighter than arithmetic.
     tight: usize,
-    /// Predicates, which bind looser than arithmetic.
+    /// Number of predicates such as IS NULL, which bind looser than arithmetic.
     loose: usize,
     comparisons: usize,
     balanced: usize,

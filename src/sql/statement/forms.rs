@@ -23,7 +23,7 @@ pub(in crate::sql) fn known_forms<'a>(
     dialect: &dyn Dialect,
 ) -> Result<Cow<'a, str>> {
     let lower = text.to_ascii_lowercase();
-    // The parser of other dialects has different rules.
+    // The rewrites apply only to the DuckDB dialect. A text in another dialect stays unchanged.
     if !dialect.is::<DuckDbDialect>()
         || (!lower.contains("materialized") && !lower.contains("from"))
     {
@@ -82,7 +82,7 @@ fn place(token: &TokenWithSpan) -> (u64, u64) {
     (token.span.start.line, token.span.start.column)
 }
 
-/// Progress of the scan within a query, on one level of parentheses.
+/// Whether the scan of the tokens has read FROM or SELECT of the current query, on one level of parentheses.
 #[derive(Clone, Copy, PartialEq)]
 enum Read {
     Nothing,

@@ -196,8 +196,9 @@ fn displayed_expr(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
             _ => e,
         };
         Ok(match e {
-            // These functions display their literal arguments themselves. A chain of arithmetic operators
-            // encodes the operators as a literal argument, which is not a literal of the statement.
+            // These functions display their literal arguments themselves. A call that stands for several
+            // arithmetic operators names these operators in a literal argument, which is not a literal of the
+            // statement.
             Expr::ScalarFunction(mut call) if is_chain(&call) || is_ours(&call) => {
                 for operand in call.args.iter_mut().filter(|e| !matches!(e, Expr::Literal(..))) {
                     if let Some(plain) = displayed_expr(operand.clone(), input) {
@@ -241,7 +242,8 @@ fn with_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let own = operator_binding(*op);
             enclose(left, own);
-            // `a AND (b AND c)` may be the result of balancing a chain, so it needs no parentheses.
+            // `a AND (b AND c)` needs no parentheses, because Serrate itself regroups a long `a AND b AND c
+            // ..` this way.
             let chains = matches!(op, Operator::And | Operator::Or | Operator::StringConcat);
             enclose(right, if chains { own } else { own.saturating_add(1) });
         }

@@ -195,7 +195,8 @@ impl VisitorMut for Merge {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        // ORDER BY is part of the query, but the tables are part of its SELECT.
+        // ORDER BY is part of the query, but its names refer to the tables of the SELECT, so both are passed
+        // on.
         let Query { body, order_by, .. } = query;
         if let SetExpr::Select(select) = body.as_mut() {
             merge(select, order_by.as_mut());
@@ -216,7 +217,8 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
     }
     let mut unnamed = 0;
     let mut tables = Vec::new();
-    // After USING, `* EXCLUDE (a)` excludes the merged column. After ON, it would exclude both columns.
+    // Whether every `*` is free of options such as EXCLUDE. After USING, `* EXCLUDE (a)` omits the merged
+    // column; after ON, it would omit the columns of both tables.
     let by_conditions = select.projection.iter().all(|item| match item {
         SelectItem::Wildcard(options) => is_bare(options),
         _ => true,
@@ -265,7 +267,8 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
                     let replaced = options
                         .opt_replace
                         .get_or_insert_with(|| ReplaceSelectItem { items: Vec::new() });
-                    // For `*`, DataFusion uses the column of the table with the smaller name.
+                    // For a merged column of `*`, DataFusion returns the column of the table with the smaller
+                    // name, so `REPLACE` sets the right value.
                     let is_merged = |name: &Ident| {
                         let mut merged = tables.iter().flat_map(|table| &table.merged);
                         merged.any(|m| last_ident(m).is_some_and(|m| same_name(&m, name)))
@@ -400,8 +403,8 @@ fn merge_tables(
                 by_position = true;
                 continue;
             }
-            // The column is in the table on the right side that already merges it, or else in the only table
-            // there.
+            // On the right side, the column is in the table that already merges it, or else in the only
+            // table. If several tables are possible, the statement stays unchanged.
             let merges = |table: &Table| table.own.iter().any(|(own, _)| same_name(own, &name));
             let right_at = match out[before..].iter().position(merges) {
                 Some(at) => before + at,
@@ -448,7 +451,8 @@ fn merge_tables(
             match known {
                 Some(at) => {
                     holder.own[at].1 = merged;
-                    // The planner resolves a USING column between two tables, but not among three.
+                    // The planner resolves a USING column of two tables, but not of three, so the join gets
+                    // an ON condition.
                     changed |= by_conditions && holder.repeated.iter().any(|n| same_name(n, &name));
                     holder.repeated.push(name.clone());
                 }

@@ -423,7 +423,8 @@ impl VisitorMut for Marker<'_> {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         enter_query(&mut self.scopes, query);
-        // ORDER BY is part of the query, but the tables are part of its SELECT.
+        // ORDER BY is part of the query, but its names refer to the tables of the SELECT, so it is kept until
+        // the SELECT is visited.
         let is_select = matches!(query.body.as_ref(), SetExpr::Select(_));
         self.orders.push(query.order_by.clone().filter(|_| is_select));
         ControlFlow::Continue(())

@@ -47,7 +47,8 @@ pub(in crate::sql) fn find_in_lists(condition: &mut Expr) {
     }
 }
 
-/// Splits `x op ANY(list)` if `wanted` accepts the operator. Returns `None` for ANY over a query.
+/// Returns `x`, the operator and the list of `x op ANY(list)` if `wanted` accepts the operator. Returns
+/// `None` for ANY over a query and for any other expression.
 fn take_any(
     expr: &mut Expr,
     wanted: impl Fn(&BinaryOperator) -> bool,

@@ -79,7 +79,7 @@ fn has_clash(projection: &[SelectItem]) -> bool {
 struct UsedColumns {
     names: Vec<Ident>,
     unnests: bool,
-    /// Nesting depth in calls of `unnest`.
+    /// Number of calls of `unnest` around the expression that is visited now.
     within: usize,
 }
 

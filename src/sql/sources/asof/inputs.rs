@@ -165,8 +165,8 @@ fn take_label(values: &ArrayRef, labels: &[usize], positions: &UInt64Array) -> R
     }
 }
 
-/// Returns the input that replaces a node of an expression, or `None` if the node needs more than a label or
-/// a list.
+/// Returns the input that replaces a node of an expression. Returns `None` unless the node is a column of the
+/// labels, a list (possibly sliced), or the lengths or counts of such lists.
 fn find_input(
     node: &Arc<dyn PhysicalExpr>,
     table: &Schema,

@@ -121,8 +121,8 @@ impl AsOfSource {
         let names = wanted.iter().map(|(_, name)| *name);
         let options = MedsReadOptions {
             columns: Some(further(&self.table, names)),
-            // A concurrent read of one shard does not see the other shards. `AsOf::try_new` reports a subject
-            // that is in two shards.
+            // Shards are read concurrently, and no read knows the subjects of the other shards, so this check
+            // is off. `AsOf::try_new` reports a subject that is in two shards.
             shared_subjects: true,
             ..MedsReadOptions::default()
         };

@@ -101,8 +101,8 @@ pub(super) fn call(name: &str, args: Vec<Expr>) -> Result<Expr> {
     }
 }
 
-/// Plans one row with many columns as several rows. Each result column has one row per expression in its
-/// list.
+/// Plans several rows from the columns of `one_row`. Each of `columns` has the name of a result column and,
+/// for every result row, the expression of its value.
 pub(super) fn unpivot_columns<'a>(
     one_row: LogicalPlanBuilder,
     columns: impl IntoIterator<Item = (&'a str, Vec<Expr>)>,

@@ -45,7 +45,8 @@ impl Headers {
     fn get(&self, store: &Arc<dyn ObjectStore>, meta: &ObjectMeta) -> Option<NrtObject> {
         let entry = self.0.get(&meta.location).filter(|e| e.is_valid_for(meta))?;
         let Header(object) = entry.file_metadata.as_any().downcast_ref::<Header>()?;
-        // Cache entries are found by path only, so the file may have changed.
+        // The cache finds an entry by path only. An entry is used only if its store and ETag are those of the
+        // file, because the file may have changed.
         object.is_of(store, meta.e_tag.as_deref()).then(|| object.fresh())
     }
 

@@ -161,7 +161,7 @@ fn remove_bounds(footer: &Arc<ParquetMetaData>) -> Arc<ParquetMetaData> {
     Arc::new(builder.set_row_groups(groups).set_column_index(index).build())
 }
 
-/// Returns a chunk whose only statistic is the number of nulls.
+/// Returns the metadata of a column chunk of floats with the number of nulls as its only statistic.
 fn remove_chunk_bounds(chunk: &ColumnChunkMetaData) -> ParquetResult<ColumnChunkMetaData> {
     let builder = chunk
         .clone()

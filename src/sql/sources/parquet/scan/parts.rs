@@ -265,7 +265,7 @@ pub(super) fn lengths_only(stock: &ParquetSource, lists: &BTreeSet<usize>) -> BT
     let mut looked_at: BTreeSet<usize> = BTreeSet::new();
     let outputs = stock.projection().into_iter().flatten().map(|e| Arc::clone(&e.expr));
     for e in outputs.chain(stock.filter()) {
-        // The closure does not fail.
+        // The closure always returns `Ok`, so the result can be ignored.
         let _ = e.apply(|e| {
             if let Some(column) = e.downcast_ref::<Column>() {
                 looked_at.insert(column.index());

@@ -28,7 +28,8 @@ const MOST: usize = 8;
 /// Unneeded rows in a gap are decoded and discarded if they have at most 1 / `GAP` of a batch's leaves.
 const GAP: usize = 4;
 
-/// Number of rows that a sequential reader covers after the first span, in multiples of the span's length.
+/// Number of rows that a sequential reader may read after the first requested range of rows, as a multiple of
+/// the length of this range.
 const AHEAD: usize = 8;
 
 /// Rows of one row group, with their columns from DataFusion's scan.
@@ -40,7 +41,8 @@ struct Piece {
     given: RecordBatch,
 }
 
-/// The reader of a column that is read sequentially, and the row group that it reads.
+/// A reader that reads one column of a row group in several steps, in the order of the rows, and the index of
+/// the row group.
 #[derive(Debug)]
 struct Going {
     reader: ColumnReader<Fetched>,
@@ -60,7 +62,7 @@ pub(super) struct Rows {
     fetched: Arc<Fetched>,
     /// The sequential readers by column.
     going: Vec<Option<Going>>,
-    /// The row group and the row at which the last read ended, by column.
+    /// For each column, the row group and the row in it at which the last read ended.
     ends: Vec<(usize, usize)>,
     pieces: VecDeque<Piece>,
     ready: VecDeque<RecordBatch>,
