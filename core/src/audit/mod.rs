@@ -262,7 +262,8 @@ impl Log {
         self.add(Severity::Warning, check, file, "", count, || (position, found, expected.into()));
     }
 
-    /// Reports like [`warn_many`](Self::warn_many), as a separate finding for each `about`.
+    /// Reports like [`warn_many`](Self::warn_many), as a separate finding for each column or field
+    /// `about`.
     fn warn_about(
         &mut self,
         about: &str,

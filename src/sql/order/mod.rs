@@ -306,8 +306,8 @@ impl PhysicalOptimizerRule for MemoryOrder {
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = plan.transform_down(|node| {
-            // `fix_memory` changes the whole input, also below further limits, so the traversal skips the
-            // input.
+            // `fix_memory` changes all tables in memory below this limit, also below further limits. So the
+            // traversal does not visit the inputs of this node.
             if node.is::<GlobalLimitExec>() && rewrite_plan(&node)?.is_ok() {
                 let fixed = fix_memory(node)?;
                 return Ok(Transformed::new(fixed, true, TreeNodeRecursion::Jump));

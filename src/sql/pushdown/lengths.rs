@@ -102,7 +102,8 @@ impl PhysicalOptimizerRule for LengthsIntoScan {
                 }
                 if projection.expr().iter().any(|e| moves_leaves(&e.expr)) {
                     let scan = DataSourceExec::from_data_source(table.of_lengths(true)?);
-                    // If a function does not accept lists without values, the scan keeps the values.
+                    // The projection is planned over lists without values. If a function does not accept such
+                    // lists, the scan keeps the values.
                     let over = replan_projection(projection, scan, config).ok();
                     if let Some(over) = over.filter(|over| over.schema() == node.schema()) {
                         return Ok(Transformed::yes(over));
@@ -273,7 +274,8 @@ fn projected_columns(plan: &LogicalPlan) -> Option<Vec<&Column>> {
     columns.collect()
 }
 
-/// Returns the scan below a plan, with the alias of the scan if there is one, or `None` if no scan gains.
+/// Returns the scan below a plan, with the alias of the scan if there is one. Returns `None` if there is no
+/// scan, or if the scan cannot return list lengths without values ([`gains_from_lengths`]).
 fn scan_below<'a>(plan: &'a LogicalPlan, options: &ConfigOptions) -> Option<&'a LogicalPlan> {
     let [input] = plan.inputs()[..] else { return None };
     match input {
@@ -328,7 +330,8 @@ fn looked_at(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> 
     Ok(lengths.into_iter().filter(|c| !values.contains(c) && is_list(c)).collect())
 }
 
-/// Replaces the calls in a plan with columns of a new projection above the scan.
+/// Replaces each call that needs only the list lengths of `columns` with a column of a new projection above
+/// the scan.
 fn replace_calls(
     plan: LogicalPlan,
     base: &LogicalPlan,

@@ -156,7 +156,8 @@ fn parse_texts(name: &str, value: &SqlExpr) -> Result<Vec<String>> {
     }
 }
 
-/// A table of features, in order of shards, subjects and times. `row` is the position of the label.
+/// A table of features, in order of shards, subjects and times. The column `row` has the position of the
+/// label to which the features belong.
 #[derive(Debug)]
 struct FeaturesTable {
     features: Arc<Features>,

@@ -31,7 +31,7 @@ impl OutputOptions {
             let name = key.strip_prefix("format.").unwrap_or(key);
             if name != "overwrite" && !known.contains(&name) {
                 if name.starts_with("execution.") {
-                    // Skips an option of the sink, such as `execution.keep_partition_by_columns`.
+                    // Ignores an option of DataFusion's sink, such as `execution.keep_partition_by_columns`.
                     continue;
                 }
                 let all: Vec<_> =

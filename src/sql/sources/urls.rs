@@ -25,7 +25,7 @@ use crate::sql::sources::listing::FilesTable;
 /// factory omits.
 #[derive(Debug)]
 pub(in crate::sql) struct PathTables {
-    /// Creates tables for paths, and holds the weak reference to the session.
+    /// DataFusion's factory, which creates tables for paths and holds a weak reference to the session.
     pub(in crate::sql) session: DynamicListTableFactory,
 }
 

@@ -8,9 +8,9 @@ use datafusion::logical_expr::sqlparser::dialect::Dialect;
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, Tokenizer};
 
-/// Maximum number of consecutive operators. The parser builds a chain without recursion, but the planner and
-/// the destructor of an expression recurse once per operator. Serrate plans a chain of arithmetic operators
-/// as one function call.
+/// Maximum number of consecutive operators. The parser reads `a + b + c + ..` without recursion, but the
+/// planner and the destructor of an expression recurse once per operator. Serrate plans such a sequence of
+/// arithmetic operators as one function call.
 const OPERATORS: usize = 2_500;
 
 /// Maximum number of consecutive casts, subscripts and predicates, each of which is an operand of the next.
@@ -50,7 +50,8 @@ pub(in crate::sql) fn check_depth(
     dialect: &dyn Dialect,
     most_nested: usize,
 ) -> Result<()> {
-    // Every level takes at least two characters, so a short text is not too deep.
+    // Every level of nesting takes at least two characters, so a text of less than `DEEP` bytes is not too
+    // deep.
     if text.len() < DEEP {
         return Ok(());
     }
@@ -122,7 +123,8 @@ pub(in crate::sql) fn check_depth(
                 Keyword::END => cases = cases.saturating_sub(1),
                 Keyword::AND | Keyword::OR => {
                     level.balanced += 1;
-                    // The operands of AND and OR are siblings, so the counts of their operators start again.
+                    // The operators in one operand of AND or OR do not add to the depth of the next operand,
+                    // so all these counts start again.
                     level.operators = 0;
                     level.comparisons = 0;
                     level.tight = 0;

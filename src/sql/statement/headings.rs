@@ -136,8 +136,7 @@ fn column_heading(plan: &LogicalPlan, at: usize) -> String {
         LogicalPlan::SubqueryAlias(alias) => Some(column_heading(&alias.input, at)),
         LogicalPlan::Distinct(Distinct::All(input)) => Some(column_heading(input, at)),
         LogicalPlan::Union(union) => union.inputs.first().and_then(|input| {
-            // The heading of the first input applies only if the union has the same column name as this
-            // input.
+            // The union gets the heading of its first input only if both have the same column name.
             let own = plan.schema().field(at).name();
             (input.schema().field(at).name() == own).then(|| column_heading(input, at))
         }),

@@ -102,7 +102,8 @@ impl VisitorMut for AnyNatural {
     }
 }
 
-/// Visitor of NATURAL joins: collects them in a first pass and rewrites them to USING in a second one.
+/// Visitor of NATURAL joins. A first pass collects the joins in `found`; a second pass rewrites them to USING
+/// with the columns in `known`.
 struct Natural {
     scopes: Scopes<Cte>,
     /// The two inputs of each join as separate queries.
@@ -205,7 +206,8 @@ impl VisitorMut for Merge {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        // This call changes nothing in the SELECT of a query, which `pre_visit_query` has already expanded.
+        // This call expands a SELECT of a set operation. It changes nothing in a SELECT that
+        // `pre_visit_query` has already expanded together with the ORDER BY of its query.
         merge(select, None);
         ControlFlow::Continue(())
     }
@@ -404,7 +406,7 @@ fn merge_tables(
                 continue;
             }
             // On the right side, the column is in the table that already merges it, or else in the only
-            // table. If several tables are possible, the statement stays unchanged.
+            // table. If several tables are possible, the SELECT stays unchanged.
             let merges = |table: &Table| table.own.iter().any(|(own, _)| same_name(own, &name));
             let right_at = match out[before..].iter().position(merges) {
                 Some(at) => before + at,

@@ -62,7 +62,7 @@ pub(in crate::sql) fn name_repeated(select: &mut Select) {
         Expr::CompoundIdentifier(parts) if one_table && parts.len() == 2 => {
             parts.last().map(plain).unwrap_or_default()
         }
-        // The planner treats both division operators as one.
+        // The planner treats `//` and `/` as the same operator, so `a // b` and `a / b` get the same name.
         other => other.to_string().replace(" // ", " / "),
     };
     let mut seen: HashSet<String> = HashSet::new();

@@ -177,7 +177,8 @@ impl Rule {
             labels = kept.map(|(label, _)| *label).collect();
         }
         let batch = self.projector.project_batch(&self.inputs.batch(rows, &labels)?)?;
-        // Restores the planned column names and nullability.
+        // The batch gets the schema of the plan, because the projector may return other column names and
+        // nullability.
         let options =
             arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         Ok(RecordBatch::try_new_with_options(
@@ -299,7 +300,8 @@ impl DataSource for AsOfSource {
         &self,
         projection: &ProjectionExprs,
     ) -> Result<Option<Arc<dyn DataSource>>> {
-        // In a merged projection, an expression would be evaluated again for each use of its result.
+        // Projections are merged only if the inner one has only columns. Otherwise an inner expression would
+        // be evaluated again for each use of its result.
         if !self.projection.iter().all(|e| e.expr.downcast_ref::<Column>().is_some()) {
             return Ok(None);
         }

@@ -173,7 +173,7 @@ struct NrtOpener {
     schema: SchemaRef,
     /// Names of the columns of `schema` that are needed only for the lengths of their lists.
     lengths: Vec<String>,
-    /// All columns of the table, on which conditions may depend.
+    /// All columns of the table. Conditions may depend on columns that are not returned.
     table: TableSchema,
     filter: RowFilter,
     limit: Option<usize>,

@@ -269,7 +269,8 @@ async fn with_leaves(
             continue;
         }
         let chunks = metadata.row_groups().iter().flat_map(|g| g.columns());
-        // Lists of structs have several value columns. The longest of these columns determines the batches.
+        // A list of structs has one value column per field. The column with the most values determines the
+        // size.
         let mut values: HashMap<&str, i64> = HashMap::new();
         for chunk in chunks {
             let path = chunk.column_path();

@@ -109,7 +109,8 @@ impl Split {
         }
         let row = Column::new(ROW, table.table_schema().fields().len());
         asked.exprs.push(ProjectionExpr::new(Arc::new(row), ROW));
-        // Functions such as `input_file_name()` have a value only inside DataFusion's scan.
+        // Functions such as `input_file_name()` have a value only inside DataFusion's scan, so a scan that
+        // uses them with decoded lists is not split.
         let only_there = outputs.iter().any(|o| matches!(o, Output::Of(e) if of_file(e)));
         if only_there || tests.iter().any(of_file) || table.table_schema().index_of(ROW).is_ok() {
             return Ok(None);
@@ -196,7 +197,8 @@ struct Asked {
 
 impl Asked {
     fn add(&mut self, expr: &Arc<dyn PhysicalExpr>, alias: &str) -> usize {
-        // Only columns are shared, because two calls of random() are different expressions.
+        // Only a column that is requested twice is returned once. Equal calls stay separate, because two
+        // calls of random() return different values.
         let column = expr.downcast_ref::<Column>();
         let same = |e: &ProjectionExpr| column.is_some() && e.expr.downcast_ref() == column;
         let known = self.exprs.iter().position(same);
