@@ -87,29 +87,29 @@ enum Step {
     BeforeCoercion(fn() -> TypeRule),
     AfterCoercion(fn() -> TypeRule),
     FirstLogical(fn() -> LogicalRule),
-    /// Removes this rule of DataFusion.
+    /// Removes the rule of DataFusion with this name.
     WithoutLogical(&'static str),
-    /// Wraps every logical rule of DataFusion.
+    /// Wraps every logical rule of DataFusion in the wrapper with this name.
     AroundLogical(&'static str),
     LastLogical(fn() -> LogicalRule),
     FirstPhysical(fn() -> PhysicalRule),
     AfterPhysical(&'static str, fn() -> PhysicalRule),
     BeforePhysical(&'static str, fn() -> PhysicalRule),
-    /// Wraps every physical rule of DataFusion.
+    /// Wraps every physical rule of DataFusion in the wrapper with this name.
     AroundPhysical(&'static str),
     LastPhysical(fn() -> PhysicalRule),
 }
 
-/// When a rule can be removed.
+/// The condition under which a rule can be removed from Serrate.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 enum Until {
-    /// When this test fails, because DataFusion has fixed the bug.
+    /// The rule can be removed when the test with this name fails, because DataFusion has then fixed the bug.
     Fails(&'static str),
-    /// When this test passes without the rule.
+    /// The rule can be removed when the test with this name passes without it.
     Passes(&'static str),
-    /// Never: it speeds up queries. The setting `serrate.rule.NAME` switches it off.
+    /// The rule is never removed: it speeds up queries. The setting `serrate.rule.NAME` switches it off.
     Speed,
-    /// Never: it is a feature that DataFusion does not have.
+    /// The rule is never removed: it is a feature that DataFusion does not have.
     Feature,
 }
 
@@ -188,7 +188,7 @@ static RULES: &[Rule] = &[
         upstream: &[17261],
         until: Until::Feature,
     },
-    // The following rules need coerced types.
+    // The following rules run after type coercion, because they need the final types of expressions.
     Rule {
         step: Step::AfterCoercion(|| Arc::new(ComputedLists)),
         without: "`x IN (1, CASE ..)` is true for values that the list does not contain",
@@ -340,7 +340,7 @@ static RULES: &[Rule] = &[
         until: Until::Fails("stock_constants_are_still_kept_where_they_are_null"),
     },
     Rule {
-        // Must run before batches of tables in memory are distributed.
+        // Must run before the batches of tables in memory are distributed among partitions.
         step: Step::FirstPhysical(|| Arc::new(MemoryOrder)),
         without: "LIMIT over tables in memory does not return the first rows",
         upstream: &[],
@@ -452,7 +452,7 @@ static RULES: &[Rule] = &[
         until: Until::Fails("stock_limits_drop_row_groups"),
     },
     Rule {
-        // Must run on the final scans. It has its own setting, `serrate.parquet_lists`.
+        // Must run after all rules that change scans. It has its own setting, `serrate.parquet_lists`.
         step: Step::LastPhysical(|| Arc::new(ParquetLists)),
         without: "lists in Parquet files are decoded three to four times as slowly",
         upstream: &[],

@@ -138,7 +138,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
         config.options_mut().extensions.insert(SerrateOptions::default());
     }
     let runtime = builder.runtime_env().get_or_insert_default();
-    // If the runtime cannot be rebuilt, it stays unchanged.
+    // If the runtime cannot be rebuilt with wrapped object stores, the session uses the original runtime.
     if let Ok(visible) = with_visible_files(runtime) {
         *runtime = visible;
     }

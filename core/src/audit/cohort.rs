@@ -310,7 +310,8 @@ fn check_times(shard: &CohortShard, events: &RaggedTable, log: &mut Log) -> Resu
             }
             let Some(delta) = deltas.map(|d| d.value(event)) else { continue };
             let expected = before.map_or(f32::NAN, |before| delta_days(before, time));
-            // NaN matches NaN; other values may differ in the last digit.
+            // The delta of the file is right if both values are NaN, or if they differ at most in
+            // the last digit.
             let same = match expected.is_nan() {
                 true => delta.is_nan(),
                 false => (delta - expected).abs() <= expected.abs() * f32::EPSILON,

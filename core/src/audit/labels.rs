@@ -38,7 +38,7 @@ pub(super) fn check_labels(folder: &Path, log: &mut Log) -> Result<u64> {
         let expected = "the labels of one task, as they cannot be distinguished when read together; give the folder of one task";
         log.add_warning("tasks", folder, String::new, found, expected);
     }
-    // The files of one task are adjacent in `names`.
+    // The files of one task are adjacent in `names`, so `task` collects one task at a time.
     let (mut current, mut task) = ("", LabelTask::default());
     for name in &names {
         let path = folder.join(format!("{name}.parquet"));

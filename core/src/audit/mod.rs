@@ -357,7 +357,8 @@ fn list_names<S: AsRef<str>>(names: impl ExactSizeIterator<Item = S>) -> String 
     }
 }
 
-/// Returns the message without the file, which a finding names separately.
+/// Returns the message of an error without the name of the file, which a finding has in a separate
+/// field.
 fn error_text(e: &Error) -> String {
     match e {
         Error::File { message, .. } => message.clone(),

@@ -152,7 +152,8 @@ fn side_of(
             Err(_) => false,
         });
         if here && lists {
-            // Below the join, the function also runs for rows without a match.
+            // Below the join, the function also runs for rows without a match. So a function that can fail
+            // stays above the join.
             if !cannot_fail(e, schema.as_ref())? {
                 return Ok(None);
             }

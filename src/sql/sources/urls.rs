@@ -93,7 +93,7 @@ async fn infer_listing(
     config.infer_partitions_from_path(state).await?.infer_schema(state).await
 }
 
-/// Data formats by the extensions of their files.
+/// File name extensions of the data formats. A folder whose files have two of these extensions is an error.
 const FORMATS: [&str; 9] =
     ["arrow", "avro", "csv", "json", "jsonl", "ndjson", "nrt", "parquet", "safetensors"];
 

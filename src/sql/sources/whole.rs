@@ -290,7 +290,8 @@ struct FormatSink {
     /// DataFusion's plan with the sink of the other format, and an empty input.
     plan: Arc<dyn ExecutionPlan>,
     schema: SchemaRef,
-    /// The schema that is written: lists as text, dictionaries as their values.
+    /// The schema of the written file: nested columns are text in CSV, dictionaries are their values in Arrow
+    /// files.
     written: SchemaRef,
     whole: Option<Whole>,
 }

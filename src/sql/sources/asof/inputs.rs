@@ -83,7 +83,7 @@ impl Inputs {
         let Some(call) = node.downcast_ref::<ScalarFunctionExpr>() else {
             return Ok(Transformed::no(node));
         };
-        // `array_element` counts from 1.
+        // The index of the first element is 0 in `ragged_at` and 1 in `array_element`.
         let from = match call.fun().name() {
             "ragged_at" => 0,
             "array_element" => 1,

@@ -81,7 +81,7 @@ impl Input {
         }
         let name = PathBuf::from(name.unwrap_or_else(|| meta.location.to_string()));
         let options = ObjectOptions::default();
-        // An empty file has no valid range to request.
+        // A file of 0 bytes has no valid byte range, so the request is for the whole file.
         let request = if meta.size == 0 { GetOptions::default() } else { first_request(&options) };
         let mut first =
             store.get_opts(&meta.location, request).await.map_err(|e| explain(&name, e))?;
@@ -143,7 +143,7 @@ impl Input {
         }
     }
 
-    /// Whether data must be fetched before it is read.
+    /// Whether the file is in a remote object store, so that its data must be fetched before it is read.
     pub(super) fn is_remote(&self) -> bool {
         matches!(self, Self::Object(_))
     }

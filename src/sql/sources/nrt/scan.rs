@@ -28,10 +28,10 @@ const LARGEST_CHOICE: usize = 1 << 17;
 /// Maximum number of rows in a gap between needed rows that is read and discarded to evaluate conditions.
 const CHOICE_GAP: usize = 1 << 10;
 
-/// Number of rows of flat columns in one fetch.
+/// Maximum number of rows of one fetch. It is also the number of rows if only flat columns are requested.
 const FLAT_ROWS: usize = 1 << 17;
 
-/// Number of parts of a remote file that are prefetched.
+/// Number of parts of a remote file that are fetched in advance. The rows of a part are fetched together.
 const READ_AHEAD: usize = 2;
 
 type Runs = Vec<Range<usize>>;

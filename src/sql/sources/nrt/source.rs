@@ -33,7 +33,7 @@ use super::scan::{Read, Scan, file_meets};
 use crate::config::{NrtNan, SerrateOptions};
 use crate::sql::pushdown::lengths::lengths_only;
 
-/// A scan of `.nrt` files: columns, rows, and the settings at planning.
+/// A scan of `.nrt` files, with its columns, its conditions, and the settings of the session at planning.
 #[derive(Clone)]
 pub(in crate::sql) struct NrtSource {
     schema: TableSchema,
@@ -181,7 +181,7 @@ struct NrtOpener {
     headers: Option<Headers>,
     batch_size: usize,
     read: Read,
-    /// Metric of files that were not opened.
+    /// Metric: number of files that the scan did not open.
     skipped: Count,
 }
 

@@ -149,7 +149,7 @@ fn remove_bounds(footer: &Arc<ParquetMetaData>) -> Arc<ParquetMetaData> {
             .set_column_metadata(chunks.collect::<ParquetResult<_>>()?)
             .build()
     });
-    // If a row group cannot be rebuilt, the footer stays unchanged.
+    // If the metadata of a row group cannot be rebuilt, the original footer is returned.
     let Ok(groups) = groups.collect::<ParquetResult<Vec<_>>>() else { return Arc::clone(footer) };
     let index = builder.take_column_index().map(|groups| {
         let without = |columns: Vec<ColumnIndexMetaData>| {

@@ -25,7 +25,7 @@ const ROW: &str = "__serrate_row";
 #[derive(Clone, Debug)]
 pub(super) struct ListColumn {
     pub(super) table: usize,
-    /// Index among the top-level columns of the file.
+    /// Index of the column among the top-level columns of the file.
     pub(super) root: usize,
     pub(super) field: FieldRef,
     /// Field in the table's schema, with the same data type as `field`.
@@ -35,9 +35,9 @@ pub(super) struct ListColumn {
 
 #[derive(Debug)]
 enum Output {
-    /// The column of DataFusion's scan with this index.
+    /// An output column that is the column of DataFusion's scan with this index.
     Given(usize),
-    /// An expression over columns of DataFusion's scan and decoded lists.
+    /// An output column that is an expression over columns of DataFusion's scan and decoded lists.
     Of(Arc<dyn PhysicalExpr>),
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Split {
     pub(super) given: ParquetSource,
     /// The columns that the list decoder reads, starting with the columns of conditions.
     pub(super) columns: Vec<ListColumn>,
-    /// Number of `columns` that the conditions need.
+    /// Number of the first `columns` that the conditions need.
     pub(super) tested: usize,
     /// Conditions on lists, over columns of DataFusion's scan followed by the lists that they need.
     condition: Option<Arc<dyn PhysicalExpr>>,

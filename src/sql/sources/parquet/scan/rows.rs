@@ -32,11 +32,11 @@ const GAP: usize = 4;
 /// the length of this range.
 const AHEAD: usize = 8;
 
-/// Rows of one row group, with their columns from DataFusion's scan.
+/// Rows of one row group for which lists must be decoded, with their columns from DataFusion's scan.
 #[derive(Debug)]
 struct Piece {
     group: usize,
-    /// Row ranges relative to the start of the row group.
+    /// Ranges of the rows in the row group; row 0 is the first row of the row group.
     runs: Vec<Range<usize>>,
     given: RecordBatch,
 }
@@ -57,10 +57,10 @@ pub(super) struct Rows {
     name: PathBuf,
     /// Index of the first row of each row group, then the total number of rows.
     starts: Vec<usize>,
-    /// The row group of the fetched data.
+    /// Index of the row group to which `fetched` belongs.
     group: usize,
     fetched: Arc<Fetched>,
-    /// The sequential readers by column.
+    /// For each column, its sequential reader, or `None` if it has none now.
     going: Vec<Option<Going>>,
     /// For each column, the row group and the row in it at which the last read ended.
     ends: Vec<(usize, usize)>,
