@@ -280,7 +280,8 @@ fn wrap_in_lists(
             }
             let child = match &nulls {
                 None => child,
-                // In an Arrow FixedSizeList, a null list has `size` children, too.
+                // In an Arrow FixedSizeList, a null list has `size` children, too, so null children
+                // are inserted.
                 Some(n) => {
                     let data = child.to_data();
                     let mut all = MutableArrayData::new(vec![&data], true, child.len());

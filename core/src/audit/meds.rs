@@ -235,7 +235,7 @@ impl ShardCheck<'_> {
                 if splits.is_given() {
                     log.add_warning("no-split", self.path, position, "without a split", "a split");
                 }
-                // If the data set has no splits, all subjects are for training.
+                // If the data set has no splits, all its subjects are in train.
                 !splits.is_given()
             }
         }

@@ -317,7 +317,8 @@ impl Log {
         self.known.get(file).is_some_and(|known| known.iter().any(|k| k.check == check))
     }
 
-    /// Registers a subject of the current shard, and reports a repeated subject.
+    /// Registers a subject of the current shard. Reports a subject that this or another shard
+    /// already has.
     fn add_subject(&mut self, file: &Path, row: usize, subject: i64) {
         let shard = self.shards.len().saturating_sub(1);
         let Some(before) = self.subjects.get(&subject).copied() else {

@@ -20,7 +20,7 @@ pub(super) struct Measured {
     pub(super) time: Option<i64>,
     /// Index of the code in the [`CodeTable`].
     pub(super) code: u32,
-    /// Bits of the numeric value.
+    /// Bits of the numeric value as an integer, so that equal values can be found; `None` for NULL.
     pub(super) value: Option<u64>,
     /// Index of the row in the file.
     pub(super) row: usize,

@@ -55,7 +55,7 @@ pub(in crate::sql) fn check_depth(
     if text.len() < DEEP {
         return Ok(());
     }
-    // The parser reports invalid SQL later.
+    // This check accepts an invalid text. The parser reports the error later.
     let Ok(tokens) = Tokenizer::new(dialect, text).tokenize() else { return Ok(()) };
     let mut levels = vec![Level::default()];
     let mut most = Level::default();

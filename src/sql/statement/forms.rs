@@ -29,7 +29,7 @@ pub(in crate::sql) fn known_forms<'a>(
     {
         return Ok(Cow::Borrowed(text));
     }
-    // The parser reports invalid SQL later.
+    // An invalid text stays unchanged. The parser reports the error later.
     let Ok(tokens) = Tokenizer::new(dialect, text).tokenize_with_location() else {
         return Ok(Cow::Borrowed(text));
     };
@@ -87,7 +87,7 @@ fn place(token: &TokenWithSpan) -> (u64, u64) {
 enum Read {
     Nothing,
     From,
-    /// The query has a SELECT, or one was inserted.
+    /// The current query has a SELECT, or `SELECT *` was inserted into it.
     Select,
 }
 
@@ -136,7 +136,7 @@ fn begins_query(tokens: &[&TokenWithSpan], at: usize) -> bool {
         return true;
     };
     match &before.token {
-        // `)` may end the CTEs of WITH, and the main query follows.
+        // A query may begin after `)`, because the main query follows the CTEs of WITH.
         Token::LParen | Token::RParen | Token::SemiColon => true,
         _ => matches!(
             keyword(before),

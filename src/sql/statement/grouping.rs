@@ -6,7 +6,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select, SelectItem, Value,
 };
 
-/// Maximum number of grouping sets that DataFusion plans.
+/// Maximum number of grouping sets in a GROUP BY that DataFusion plans.
 const MOST_SETS: usize = 4096;
 
 /// Rewrites the forms of GROUP BY that DataFusion 55 cannot plan.
@@ -85,7 +85,7 @@ fn name_positions(sets: &mut [Vec<Expr>], columns: &[SelectItem]) {
 fn sets_of(mut part: Vec<Expr>) -> Result<Vec<Vec<Expr>>> {
     let [only] = part.as_mut_slice() else { return Ok(vec![part]) };
     match only {
-        // Within GROUPING SETS, the parser reads ROLLUP and CUBE as function calls.
+        // Within GROUPING SETS, the parser returns ROLLUP and CUBE as function calls with these names.
         Expr::Function(call) => {
             let name = call.name.to_string();
             let rollup = name.eq_ignore_ascii_case("rollup");

@@ -66,7 +66,8 @@ fn add_headings(plan: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
     rename_columns(Arc::unwrap_or_clone(plan), &old, &new).map(Arc::new)
 }
 
-/// Renames the columns of a plan, without an additional node if possible.
+/// Renames the columns of a plan from `old` to `new` in its own projection, or else in an additional
+/// projection.
 fn rename_columns(plan: LogicalPlan, old: &[String], new: &[String]) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Projection(projection) => {
@@ -294,7 +295,7 @@ fn expr_precedence(expr: &Expr) -> Option<u8> {
         | Expr::IsNotFalse(_)
         | Expr::IsUnknown(_)
         | Expr::IsNotUnknown(_) => Some(COMPARISON),
-        // DataFusion displays a cast as its operand.
+        // DataFusion displays a cast like its operand, so the precedence is that of the operand.
         Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => {
             expr_precedence(expr)
         }

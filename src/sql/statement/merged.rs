@@ -40,7 +40,8 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
                 (Some(left), Some(right)) => {
                     Some(right.into_iter().filter(|name| left.contains(name)).collect())
                 }
-                // If the query cannot be planned, the statement itself fails later.
+                // An input that cannot be planned has no known columns. The planning of the statement reports
+                // the error later.
                 _ => None,
             });
         }
@@ -52,7 +53,7 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
     Ok(())
 }
 
-/// Plans a query and returns the names of its columns.
+/// Plans a query and returns the names of its columns, or `None` if it cannot be planned.
 pub(in crate::sql) async fn names(state: &SessionState, query: Query) -> Option<Vec<String>> {
     let statement = Statement::Statement(Box::new(SqlStatement::Query(Box::new(query))));
     let plan = state.statement_to_plan(statement).await.ok()?;
@@ -74,7 +75,8 @@ pub(in crate::sql) fn with_queries(mut query: Query, scopes: &Scopes<Cte>) -> Qu
     query
 }
 
-/// Whether a statement has a NATURAL join. Without one, no query is copied.
+/// Whether a statement has a NATURAL join. A statement without one skips the visitor [`Natural`], which
+/// copies queries.
 struct AnyNatural(bool);
 
 impl AnyNatural {
@@ -336,7 +338,8 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
         let names: Vec<(Ident, Expr)> = others.chain(plain).cloned().collect();
         let _ = order.visit(&mut BareNames { names: &names, queries: 0, parameters: Vec::new() });
     }
-    // Unqualified names in conditions are ambiguous to the planner, too.
+    // The unqualified names of merged columns are ambiguous in WHERE, HAVING and QUALIFY, too, so they are
+    // replaced there.
     let all: Vec<(Ident, Expr)> = others.iter().chain(&plain).cloned().collect();
     let mut bare = BareNames { names: &all, queries: 0, parameters: Vec::new() };
     let _ = select.selection.visit(&mut bare);
@@ -389,7 +392,7 @@ fn merge_tables(
         let before = out.len();
         let columns = using(&join.join_operator).to_vec();
         match &join.join_operator {
-            // These joins return only the columns of the left side.
+            // These joins return only the columns of the left side, so USING merges no columns.
             J::LeftSemi(_) | J::LeftAnti(_) | J::Semi(_) | J::Anti(_) => continue,
             J::RightSemi(_) | J::RightAnti(_) => return None,
             operator if matches!(constraint(operator), Some(JoinConstraint::Natural)) => {

@@ -377,7 +377,7 @@ fn prepare(state: &SessionState, statement: &mut Statement) -> Result<()> {
     Ok(())
 }
 
-/// Whether the writer of a format itself protects existing files.
+/// Whether the writer of a format itself returns an error for an existing file, unless `overwrite` is set.
 fn is_careful(state: &SessionState, format: &str) -> bool {
     let Some(factory) = state.get_file_format_factory(format) else { return false };
     let factory: &dyn Any = factory.as_ref();
@@ -403,7 +403,8 @@ fn keep_existing(state: &SessionState, copy: &mut CopyToStatement) -> Result<()>
     let is_ours = |key: &str| {
         key.eq_ignore_ascii_case("overwrite") || key.eq_ignore_ascii_case("format.overwrite")
     };
-    // If the statement has options of DataFusion's Parquet writer, that writer runs.
+    // Whether DataFusion's Parquet writer runs, because the statement has options for it. That writer
+    // replaces existing files.
     let stock = format == "parquet" && copy.options.iter().any(|(key, _)| !is_ours(key));
     if is_careful(state, &format) && !path.is_dir() && !stock {
         return Ok(());
@@ -441,7 +442,7 @@ fn batches_options<'a>(text: &'a str, dialect: &dyn SqlDialect) -> Cow<'a, str> 
     if !text.to_ascii_lowercase().contains(BATCHES) {
         return Cow::Borrowed(text);
     }
-    // The parser reports invalid SQL later.
+    // An invalid text stays unchanged. The parser reports the error later.
     let Ok(tokens) = Tokenizer::new(dialect, text).tokenize_with_location() else {
         return Cow::Borrowed(text);
     };

@@ -46,7 +46,7 @@ pub(in crate::sql) async fn add<S: Visit + VisitMut>(
     let mut offered: HashMap<ObjectName, Vec<&'static str>> = HashMap::new();
     for (name, positions) in found.tables {
         let Some(reference) = reference(&name) else { continue };
-        // Planning reports a missing table later.
+        // A table that does not exist is skipped here. The planning of the statement reports it.
         let Ok(provider) = ctx.table_provider(reference).await else { continue };
         let Some(files) = provider.downcast_ref::<FilesTable>() else { continue };
         let names: Vec<&'static str> = positions

@@ -102,7 +102,7 @@ impl Chain {
         }
     }
 
-    /// Combines the operands from left to right, AND before OR.
+    /// Combines the operands to one expression, from left to right, in which AND binds tighter than OR.
     fn build(self) -> Option<Expr> {
         let join = |left: Option<Expr>, op: BinaryOperator, right: Expr| match left {
             Some(left) => Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) },

@@ -20,7 +20,8 @@ use crate::sql::statement::merged::{names, with_queries};
 use crate::sql::statement::scopes::Scopes;
 use crate::sql::statement::set_names::unused_name;
 
-/// Gives columns of `*` that share a name different names.
+/// Renames columns of `*` that have the same name as another column, in SELECT and in the inputs of set
+/// operations.
 pub(in crate::sql) async fn name_apart<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
@@ -144,7 +145,8 @@ impl VisitorMut for Stars {
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        // Inner queries are already rewritten, and all CTEs of this query are visible.
+        // This runs after the visit of the query: its inner queries are already rewritten, and all its CTEs
+        // are in `scopes`.
         if matches!(*query.body, SetExpr::SetOperation { .. }) {
             self.name_inputs(&mut query.body);
         }
