@@ -80,7 +80,8 @@ struct Rule {
     until: Until,
 }
 
-/// When a rule runs, relative to DataFusion's rules of the same kind. A string is the name of such a rule.
+/// When a rule runs, relative to DataFusion's rules of the same kind. A string is the name of such a rule, or
+/// of a wrapper.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 enum Step {
     FirstOfAll(fn() -> TypeRule),

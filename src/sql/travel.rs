@@ -82,7 +82,7 @@ pub(crate) const STAYS: [(&str, &str); 12] = [
     ("TableSource", "a ragged table in memory does not run on workers; write it to a file"),
 ];
 
-/// A node or source described by plain values.
+/// A node or source of a physical plan, described by plain values that can be sent to another process.
 #[derive(Debug)]
 pub(crate) enum Portable {
     BatchSize {

@@ -16,11 +16,11 @@ use crate::error::{Error, Result};
 /// An Arrow list type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ListKind {
-    /// 32-bit offsets.
+    /// Lists of any length, with 32-bit offsets.
     List,
-    /// 64-bit offsets.
+    /// Lists of any length, with 64-bit offsets.
     LargeList,
-    /// No offsets; every list has this size.
+    /// Lists that all have this size, without offsets.
     FixedSizeList(i32),
 }
 

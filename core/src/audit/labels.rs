@@ -67,7 +67,7 @@ struct LabelTask {
 }
 
 impl LabelTask {
-    /// Checks a file; returns the number of its labels.
+    /// Checks one label file of the task; returns the number of its labels.
     fn check_file(&mut self, path: &Path, name: &str, log: &mut Log) -> Result<u64> {
         let source = MedsFile::open(path)?;
         let schema = source.schema();

@@ -76,7 +76,7 @@ pub(super) fn check_meds(root: &Path, log: &mut Log) -> Result<Audit> {
     Ok(Audit { kind: "MEDS", shards, ..Audit::default() })
 }
 
-/// Checks the columns; returns whether the rows can be checked.
+/// Checks the columns of a data file; returns whether its rows can be checked.
 fn check_columns(source: &MedsFile, types: &mut ColumnTypes, log: &mut Log) -> Result<bool> {
     let schema = source.schema();
     let mut refused = Vec::new();

@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// [`tensor`](Self::tensor), [`mask`](Self::mask) and [`sample_sizes`](Self::sample_sizes) are
-/// computed on first use and cached. Slots of the tensor after the entries of a sample are
+/// computed on first use and cached. Positions of the tensor after the entries of a sample are
 /// *filler*: zeros, or the value of [`with_padded_set_to`](Self::with_padded_set_to). The tensor
 /// may be wider than the largest sample ([`max_sample_size`](Self::max_sample_size)), if the batch
 /// was built from a wider tensor.

@@ -173,7 +173,7 @@ impl fmt::Debug for MedsSource {
     }
 }
 
-/// A scan of a MEDS folder in a form that can be sent to workers.
+/// A scan of a MEDS folder, described by plain values that can be sent to worker processes.
 #[cfg(feature = "cluster")]
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct MedsScan {

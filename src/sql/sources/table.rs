@@ -203,7 +203,7 @@ impl TableSource {
         Ok(source)
     }
 
-    /// Returns the rows of all partitions, which leave no gaps.
+    /// Returns the range of rows that all partitions cover together. There are no gaps between partitions.
     fn rows(&self) -> Range<usize> {
         let start = self.partitions.first().map_or(0, |part| part.start);
         start..self.partitions.last().map_or(start, |part| part.end)

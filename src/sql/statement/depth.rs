@@ -1,5 +1,5 @@
 //! Limits the depth of statements. Before a text is parsed, it is rejected if it would overflow the stack.
-//! Then long chains of AND, OR and `||` are balanced.
+//! After parsing, long sequences of AND, OR and `||` are converted to balanced trees.
 
 use datafusion::common::plan_err;
 use datafusion::error::Result;
@@ -231,7 +231,7 @@ pub(in crate::sql) async fn run_deep<F: Future>(work: F) -> F::Output {
 
 const SHORT: usize = 64;
 
-/// Balances a long chain of AND, OR or `||`.
+/// Converts a long sequence of operands with AND, OR or `||` between them to a balanced tree.
 ///
 /// The parser returns `((a OR b) OR c) OR d`, in which planners visit the whole left side at every
 /// operator. The operators are associative, so balancing keeps the order of the operands.

@@ -1,4 +1,4 @@
-//! Derives the keys for which a condition can be true.
+//! Derives from the conditions of a query the keys of a DOK file for which they can be true.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, SchemaRef};

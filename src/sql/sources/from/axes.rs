@@ -66,7 +66,8 @@ pub(super) fn plan_axes(input: LogicalPlan) -> Result<LogicalPlan> {
     unpivot_columns(plan, COLUMNS.into_iter().zip(cells))
 }
 
-/// Returns the aggregates over the lists of one axis. NULL lists are not counted.
+/// Returns five aggregates for one axis: its number of elements, its number of lists, the length of the
+/// shortest and of the longest list, and the number of empty lists. NULL lists are not counted.
 fn of_axis(list: &Expr, axis: usize) -> Result<[Expr; 5]> {
     let number = lit(i64::try_from(axis).unwrap_or(i64::MAX));
     let lengths = call("ragged_lengths", vec![list.clone(), number])?;

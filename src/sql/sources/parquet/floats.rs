@@ -61,7 +61,7 @@ type Known = Arc<Mutex<HashMap<String, (Weak<ParquetMetaData>, Arc<ParquetMetaDa
 
 struct Factory {
     inner: Arc<dyn ParquetFileReaderFactory>,
-    /// Shared by all readers, because a file is opened once per byte range.
+    /// All readers of a scan share this map, because a file is opened once per byte range.
     known: Known,
 }
 

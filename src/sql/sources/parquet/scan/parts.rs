@@ -161,7 +161,7 @@ impl Split {
         Ok(RecordBatch::try_new_with_options(Arc::new(schema), columns, &options)?)
     }
 
-    /// Computes the output from a batch with all lists appended.
+    /// Computes the output columns from a batch of DataFusion's scan with all decoded lists appended.
     pub(super) fn output(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let rows = batch.num_rows();
         let columns = self.outputs.iter().map(|o| match o {

@@ -185,7 +185,8 @@ impl Rows {
             while taken < rows
                 && let Some(number) = numbers.next_if(|n| {
                     let n = usize::try_from(**n).unwrap_or(usize::MAX);
-                    // Stops at another row group, or at a row before the current position.
+                    // The piece ends before a row of another row group, and before a row that precedes the
+                    // last one.
                     n < *end && n >= runs.last().map_or(*start, |run| run.end + start)
                 })
             {
