@@ -80,36 +80,37 @@ struct Rule {
     until: Until,
 }
 
-/// When a rule runs, relative to DataFusion's rules of the same kind. A string is the name of such a rule.
+/// When a rule runs, relative to DataFusion's rules of the same kind. A string is the name of such a rule, or
+/// of a wrapper.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 enum Step {
     FirstOfAll(fn() -> TypeRule),
     BeforeCoercion(fn() -> TypeRule),
     AfterCoercion(fn() -> TypeRule),
     FirstLogical(fn() -> LogicalRule),
-    /// Removes this rule of DataFusion.
+    /// Removes the rule of DataFusion with this name.
     WithoutLogical(&'static str),
-    /// Wraps every logical rule of DataFusion.
+    /// Wraps every logical rule of DataFusion in the wrapper with this name.
     AroundLogical(&'static str),
     LastLogical(fn() -> LogicalRule),
     FirstPhysical(fn() -> PhysicalRule),
     AfterPhysical(&'static str, fn() -> PhysicalRule),
     BeforePhysical(&'static str, fn() -> PhysicalRule),
-    /// Wraps every physical rule of DataFusion.
+    /// Wraps every physical rule of DataFusion in the wrapper with this name.
     AroundPhysical(&'static str),
     LastPhysical(fn() -> PhysicalRule),
 }
 
-/// When a rule can be removed.
+/// The condition under which a rule can be removed from Serrate.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 enum Until {
-    /// When this test fails, because DataFusion has fixed the bug.
+    /// The rule can be removed when the test with this name fails, because DataFusion has then fixed the bug.
     Fails(&'static str),
-    /// When this test passes without the rule.
+    /// The rule can be removed when the test with this name passes without it.
     Passes(&'static str),
-    /// Never: it speeds up queries. The setting `serrate.rule.NAME` switches it off.
+    /// The rule is never removed: it speeds up queries. The setting `serrate.rule.NAME` switches it off.
     Speed,
-    /// Never: it is a feature that DataFusion does not have.
+    /// The rule is never removed: it is a feature that DataFusion does not have.
     Feature,
 }
 
@@ -188,7 +189,7 @@ static RULES: &[Rule] = &[
         upstream: &[17261],
         until: Until::Feature,
     },
-    // The following rules need coerced types.
+    // The following rules run after type coercion, because they need the final types of expressions.
     Rule {
         step: Step::AfterCoercion(|| Arc::new(ComputedLists)),
         without: "`x IN (1, CASE ..)` is true for values that the list does not contain",
@@ -301,7 +302,7 @@ static RULES: &[Rule] = &[
         until: Until::Speed,
     },
     Rule {
-        // Must run before any rule reads the type of a parameter.
+        // Must run before any rule reads the type of a lambda parameter.
         step: Step::FirstPhysical(|| Arc::new(LambdaParameters)),
         without: "lambda parameters read columns instead of list elements",
         upstream: &[24372],
@@ -340,7 +341,7 @@ static RULES: &[Rule] = &[
         until: Until::Fails("stock_constants_are_still_kept_where_they_are_null"),
     },
     Rule {
-        // Must run before batches of tables in memory are distributed.
+        // Must run before the batches of tables in memory are distributed among partitions.
         step: Step::FirstPhysical(|| Arc::new(MemoryOrder)),
         without: "LIMIT over tables in memory does not return the first rows",
         upstream: &[],
@@ -389,7 +390,8 @@ static RULES: &[Rule] = &[
     },
     // The next two rules run after all sorts are in place and before plans are checked.
     Rule {
-        // This rule hides known orders, so a later rule may have to add sorts.
+        // This rule hides known orders from the plan, so the next rule, `MissingSorts`, may have to add
+        // sorts.
         step: Step::BeforePhysical("SanityCheckPlan", || Arc::new(UnorderedKeys)),
         without: "grouping by constant lists of lists fails",
         upstream: &[24937],
@@ -451,7 +453,7 @@ static RULES: &[Rule] = &[
         until: Until::Fails("stock_limits_drop_row_groups"),
     },
     Rule {
-        // Must run on the final scans. It has its own setting, `serrate.parquet_lists`.
+        // Must run after all rules that change scans. It has its own setting, `serrate.parquet_lists`.
         step: Step::LastPhysical(|| Arc::new(ParquetLists)),
         without: "lists in Parquet files are decoded three to four times as slowly",
         upstream: &[],
@@ -541,7 +543,8 @@ pub(in crate::sql) fn last_logical_rules() -> impl Iterator<Item = LogicalRule> 
     })
 }
 
-/// Inserts physical rules among those of DataFusion, and wraps all of them in guards.
+/// Inserts physical rules among those of DataFusion. Wraps each rule in [`GuardedRule`], so that it does not
+/// confuse columns, and in [`OpaqueLimits`], so that it moves no sort or limit to a wrong position.
 pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
     let mut first: Vec<PhysicalRule> = Vec::new();
     for rule in RULES {

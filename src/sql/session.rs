@@ -109,7 +109,8 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
     ctx
 }
 
-/// Makes file paths in FROM tables, with Serrate's error messages.
+/// Returns the session with support for file paths in FROM: [`PathTables`] creates a table for each path and
+/// returns Serrate's error messages.
 fn with_paths(ctx: SessionContext) -> SessionContext {
     let inner = Arc::clone(ctx.state_ref().read().catalog_list());
     let factory = Arc::new(PathTables { session: DynamicListTableFactory::default() });
@@ -137,7 +138,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
         config.options_mut().extensions.insert(SerrateOptions::default());
     }
     let runtime = builder.runtime_env().get_or_insert_default();
-    // If the runtime cannot be rebuilt, it stays unchanged.
+    // If the runtime cannot be rebuilt with wrapped object stores, the session uses the original runtime.
     if let Ok(visible) = with_visible_files(runtime) {
         *runtime = visible;
     }

@@ -82,7 +82,7 @@ pub(crate) const STAYS: [(&str, &str); 12] = [
     ("TableSource", "a ragged table in memory does not run on workers; write it to a file"),
 ];
 
-/// A node or source described by plain values.
+/// A node or source of a physical plan, described by plain values that can be sent to another process.
 #[derive(Debug)]
 pub(crate) enum Portable {
     BatchSize {
@@ -408,7 +408,7 @@ pub(crate) fn hidden_functions() -> Vec<Arc<ScalarUDF>> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Division {
     pub(crate) partitions: usize,
-    /// Bytes of the files to read, or `None` if unknown.
+    /// Total size in bytes of the files that the scan reads, or `None` if it is unknown.
     pub(crate) bytes: Option<u64>,
 }
 

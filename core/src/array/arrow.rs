@@ -16,11 +16,11 @@ use crate::error::{Error, Result};
 /// An Arrow list type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ListKind {
-    /// 32-bit offsets.
+    /// Lists of any length, with 32-bit offsets.
     List,
-    /// 64-bit offsets.
+    /// Lists of any length, with 64-bit offsets.
     LargeList,
-    /// No offsets; every list has this size.
+    /// Lists that all have this size, without offsets.
     FixedSizeList(i32),
 }
 
@@ -280,7 +280,8 @@ fn wrap_in_lists(
             }
             let child = match &nulls {
                 None => child,
-                // In an Arrow FixedSizeList, a null list has `size` children, too.
+                // In an Arrow FixedSizeList, a null list has `size` children, too, so null children
+                // are inserted.
                 Some(n) => {
                     let data = child.to_data();
                     let mut all = MutableArrayData::new(vec![&data], true, child.len());

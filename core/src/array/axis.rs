@@ -14,7 +14,7 @@ pub enum Layout {
     Ragged(Offsets),
     /// `lists` lists of `size` children each (an Arrow `FixedSizeList`).
     Uniform {
-        /// Children per list.
+        /// Number of children in each list.
         size: usize,
         /// Number of lists.
         lists: usize,

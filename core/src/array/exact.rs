@@ -14,9 +14,9 @@ use arrow::error::ArrowError;
 pub(crate) enum Inexact {
     /// The type of the array is not supported; the text names the supported types.
     Type(&'static str),
-    /// The value at this index does not fit, for this reason.
+    /// The value at this index does not fit the target type; the text is the reason.
     Value(usize, &'static str),
-    /// Arrow's cast reports that a value does not fit.
+    /// Arrow's cast reports this error, because a value does not fit the target type.
     Cast(ArrowError),
 }
 

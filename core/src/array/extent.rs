@@ -157,7 +157,8 @@ mod tests {
         for (whole, rows) in [(plain, 10), (large, 10), (bytes, 10), (lists, 1)] {
             for start in [0, 40, 90] {
                 let slice = whole.slice(start, rows);
-                // `own_extent` does not trim the child of a list, so trim it here.
+                // `own_extent` does not shorten the child of a sliced list, so the test slices the
+                // child itself.
                 let slice = match slice.as_list_opt::<i32>() {
                     None => slice,
                     Some(list) => list.values().slice(list.value_offsets()[0].as_usize(), 10),

@@ -152,13 +152,13 @@ impl Offsets {
         with_offsets!(self, o => o.len() - 1)
     }
 
-    /// Returns the first offset, from which children are counted.
+    /// Returns the first offset. Child 0 is the child at this offset.
     #[inline]
     pub fn base(&self) -> usize {
         self.at(0)
     }
 
-    /// Returns the total number of children.
+    /// Returns the number of children of all lists.
     #[inline]
     pub fn children(&self) -> usize {
         self.at(self.lists()) - self.base()

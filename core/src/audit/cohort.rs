@@ -115,7 +115,8 @@ fn open_shard(shard: &CohortShard, log: &mut Log) -> Option<CohortTables> {
     match shard.read_noting(&mut mismatch) {
         Ok(tables) => Some(tables),
         Err(e) => {
-            // A wrong number of rows or a missing column, which causes this error too, is already reported.
+            // If a wrong number of rows or a missing column is the cause of this error, it is
+            // already reported.
             let reported = log.has_finding("rows", path) || log.has_finding("columns", path);
             if !reported {
                 let check = match mismatch {
@@ -199,7 +200,8 @@ fn check_contents(
         seen.entry(token).or_default()[elsewhere] += 1;
     };
     if let Some(codes) = events.column("code")?.values().as_primitive_opt::<Int64Type>() {
-        // A `Vec` counts the valid codes; `token` checks and counts every other code.
+        // A `Vec` indexed by code counts the codes of the vocabulary; the closure `token` checks
+        // and counts every other code.
         let mut counts: Vec<u64> =
             vec![0; vocabulary.and_then(Vocabulary::dense_size).unwrap_or(0)];
         for (i, code) in codes.values().iter().enumerate() {
@@ -308,7 +310,8 @@ fn check_times(shard: &CohortShard, events: &RaggedTable, log: &mut Log) -> Resu
             }
             let Some(delta) = deltas.map(|d| d.value(event)) else { continue };
             let expected = before.map_or(f32::NAN, |before| delta_days(before, time));
-            // NaN matches NaN; other values may differ in the last digit.
+            // The delta of the file is right if both values are NaN, or if they differ at most in
+            // the last digit.
             let same = match expected.is_nan() {
                 true => delta.is_nan(),
                 false => (delta - expected).abs() <= expected.abs() * f32::EPSILON,

@@ -38,7 +38,7 @@ pub(super) fn check_labels(folder: &Path, log: &mut Log) -> Result<u64> {
         let expected = "the labels of one task, as they cannot be distinguished when read together; give the folder of one task";
         log.add_warning("tasks", folder, String::new, found, expected);
     }
-    // The files of one task are adjacent in `names`.
+    // The files of one task are adjacent in `names`, so `task` collects one task at a time.
     let (mut current, mut task) = ("", LabelTask::default());
     for name in &names {
         let path = folder.join(format!("{name}.parquet"));
@@ -67,7 +67,7 @@ struct LabelTask {
 }
 
 impl LabelTask {
-    /// Checks a file; returns the number of its labels.
+    /// Checks one label file of the task; returns the number of its labels.
     fn check_file(&mut self, path: &Path, name: &str, log: &mut Log) -> Result<u64> {
         let source = MedsFile::open(path)?;
         let schema = source.schema();
@@ -214,7 +214,8 @@ const YEAR: i64 = 365 * 86_400_000_000;
 
 /// Encodes the label values of a batch as comparable rows; all files of a task get the same columns.
 fn encode_values(source: &MedsFile, batch: &RecordBatch, kinds: &[LabelKind]) -> Result<Rows> {
-    // Reading labels rounds floats to float32; float64 keeps every difference.
+    // The loading of labels rounds floats to float32. This check compares them as float64, which
+    // keeps every difference.
     let types = LabelKind::ALL.map(|kind| match kind {
         LabelKind::Float => DataType::Float64,
         other => other.data_type(),

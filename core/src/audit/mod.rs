@@ -262,7 +262,8 @@ impl Log {
         self.add(Severity::Warning, check, file, "", count, || (position, found, expected.into()));
     }
 
-    /// Reports like [`warn_many`](Self::warn_many), as a separate finding for each `about`.
+    /// Reports like [`warn_many`](Self::warn_many), as a separate finding for each column or field
+    /// `about`.
     fn warn_about(
         &mut self,
         about: &str,
@@ -316,7 +317,8 @@ impl Log {
         self.known.get(file).is_some_and(|known| known.iter().any(|k| k.check == check))
     }
 
-    /// Registers a subject of the current shard, and reports a repeated subject.
+    /// Registers a subject of the current shard. Reports a subject that this or another shard
+    /// already has.
     fn add_subject(&mut self, file: &Path, row: usize, subject: i64) {
         let shard = self.shards.len().saturating_sub(1);
         let Some(before) = self.subjects.get(&subject).copied() else {
@@ -356,7 +358,8 @@ fn list_names<S: AsRef<str>>(names: impl ExactSizeIterator<Item = S>) -> String 
     }
 }
 
-/// Returns the message without the file, which a finding names separately.
+/// Returns the message of an error without the name of the file, which a finding has in a separate
+/// field.
 fn error_text(e: &Error) -> String {
     match e {
         Error::File { message, .. } => message.clone(),

@@ -20,7 +20,7 @@ pub(super) struct Measured {
     pub(super) time: Option<i64>,
     /// Index of the code in the [`CodeTable`].
     pub(super) code: u32,
-    /// Bits of the numeric value.
+    /// Bits of the numeric value as an integer, so that equal values can be found; `None` for NULL.
     pub(super) value: Option<u64>,
     /// Index of the row in the file.
     pub(super) row: usize,
@@ -34,8 +34,9 @@ pub(super) struct SubjectTimeline {
     before_birth: Tally,
     after_death: Tally,
     doubled: Tally,
-    /// Possible duplicates, each with the number of its group of equal measurements and its row. Only a file
-    /// with text values has candidates, because texts may distinguish them.
+    /// Measurements that may be duplicates. The first number identifies a group of measurements
+    /// with equal time, code and value; the second is the row. Filled only for a file with text
+    /// values, because different texts distinguish the measurements of a group.
     candidates: Vec<(u32, usize)>,
     groups: u32,
     texts: bool,

@@ -70,7 +70,8 @@ impl ColumnTypes {
             let model = variants.iter().find(|v| v.stored == *right).unwrap_or(first);
             let example = model.files.first().map(|f| f.display().to_string()).unwrap_or_default();
             for variant in variants.iter().filter(|v| !std::ptr::eq(*v, model)) {
-                // Variants with the same stored type differ in their Arrow types.
+                // Two variants with the same type in Parquet differ in their Arrow types, so the
+                // finding names the Arrow types.
                 let (found, expected) = match variant.stored == model.stored {
                     true => (&variant.read, &model.read),
                     false => (&variant.stored, &model.stored),

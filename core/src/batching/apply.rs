@@ -6,7 +6,7 @@ use crate::error::Result;
 
 /// Result of the function given to [`RaggedBatch::apply`]: one or several tensors.
 pub trait ApplyOutput {
-    /// The batches built from the tensors.
+    /// The batches that are built from the tensors: one batch, or a tuple or `Vec` of batches.
     type Batches;
 
     /// Converts each tensor to a batch with `make`.
@@ -51,8 +51,8 @@ impl ApplyOutput for (DenseTensor, DenseTensor, DenseTensor) {
 impl RaggedBatch {
     /// Applies a function to the padded [`tensor`](Self::tensor) and converts each returned tensor
     /// to a batch. The function returns one or several tensors (a tuple or a `Vec`). Their type and
-    /// data axes may change; the batch axes, the non-uniform axis, its size and the places of the
-    /// entries must not.
+    /// data axes may change; the batch axes, the non-uniform axis, its size and the positions of
+    /// the entries must not.
     ///
     /// For functions of single entries, [`apply_to_values`](Self::apply_to_values) avoids padding.
     ///

@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// [`tensor`](Self::tensor), [`mask`](Self::mask) and [`sample_sizes`](Self::sample_sizes) are
-/// computed on first use and cached. Slots of the tensor after the entries of a sample are
+/// computed on first use and cached. Positions of the tensor after the entries of a sample are
 /// *filler*: zeros, or the value of [`with_padded_set_to`](Self::with_padded_set_to). The tensor
 /// may be wider than the largest sample ([`max_sample_size`](Self::max_sample_size)), if the batch
 /// was built from a wider tensor.
@@ -81,8 +81,8 @@ impl RaggedBatch {
         self
     }
 
-    /// Returns a batch with other values and the same sample sizes. Keeps the filler if the type is
-    /// unchanged.
+    /// Returns a batch with other values and the same sample sizes. Keeps the padding value if the
+    /// type is unchanged.
     pub(super) fn with_values(&self, values: DenseTensor, non_uniform_dim: usize) -> Result<Self> {
         let filler = self.filler.clone().filter(|f| f.dtype() == values.dtype());
         let structure = Arc::clone(&self.structure);
@@ -120,8 +120,8 @@ impl RaggedBatch {
     }
 
     /// Returns the padded tensor: `[batch axes.., data axes..]`, with
-    /// [`max_sample_size`](Self::max_sample_size) slots along the non-uniform axis. Computed in one
-    /// pass on first use and cached.
+    /// [`max_sample_size`](Self::max_sample_size) positions along the non-uniform axis. Computed in
+    /// one pass on first use and cached.
     ///
     /// # Errors
     /// If the tensor needs more than [`DenseOptions::DEFAULT_LIMIT`] bytes;
@@ -130,18 +130,18 @@ impl RaggedBatch {
         get_or_compute(&self.tensor, || self.padded(&DenseOptions::default()))
     }
 
-    /// Computes the padded tensor like [`tensor`](Self::tensor), with the limit, threads and filler
-    /// of `options`. The result is not cached.
+    /// Computes the padded tensor like [`tensor`](Self::tensor), with the limit, threads and
+    /// padding value of `options`. The result is not cached.
     ///
     /// # Errors
-    /// If the tensor exceeds the limit, the element type cannot represent the filler, or `options`
-    /// request padding on the left or another type, which is not supported.
+    /// If the tensor exceeds the limit, the element type cannot represent the padding value, or
+    /// `options` request padding on the left or another type, which is not supported.
     pub fn padded(&self, options: &DenseOptions) -> Result<DenseTensor> {
         pad_batch(self, options)
     }
 
     /// Returns a `Bool` tensor of shape `[batch axes.., max_sample_size]`: true for entries, false
-    /// for filler. Computed on first use and shared by derived batches with the same sample sizes.
+    /// for padding. Computed on first use and shared by derived batches with the same sample sizes.
     ///
     /// # Errors
     /// Same as [`tensor`](Self::tensor).
@@ -252,7 +252,8 @@ impl RaggedBatch {
 }
 
 /// Two batches are equal if their batch axes, sizes, width, non-uniform axis, type and values are
-/// equal; NaN equals NaN of the same bits. Filler and the type of the sample sizes are ignored.
+/// equal; NaN equals NaN of the same bits. The padding value and the type of the sample sizes are
+/// ignored.
 impl PartialEq for RaggedBatch {
     fn eq(&self, other: &Self) -> bool {
         self.batch_shape() == other.batch_shape()

@@ -109,7 +109,7 @@ fn to_texts(values: &ArrayRef) -> Result<ArrayRef> {
             let bytes = row.as_ref();
             let mut text = String::with_capacity(bytes.len().saturating_mul(2));
             for byte in bytes {
-                // Writing to a String cannot fail.
+                // Writing to a String cannot fail, so the result can be ignored.
                 let _ = write!(text, "{byte:02x}");
             }
             text

@@ -112,7 +112,8 @@ impl ExecutionPlan for SourceOrderExec {
                     builder.spawn(async move {
                         let mut batches = input.execute(p, context)?;
                         while let Some(batch) = batches.next().await {
-                            // The receiver is closed once no more batches are needed.
+                            // This task ends after an error, or when the receiver is closed because the query
+                            // needs no more batches.
                             let failed = batch.is_err();
                             if sender.send(batch).await.is_err() || failed {
                                 break;

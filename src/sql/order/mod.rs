@@ -91,8 +91,8 @@ fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
         return Ok(Ok(Arc::clone(plan)));
     }
     if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
-        // Without group keys the aggregate returns one row. Before optimization, the input may have several
-        // partitions although the aggregate requires one.
+        // An aggregate without group keys over one partition returns one row, which has no order to lose.
+        // Before optimization, the input may have several partitions although the aggregate requires one.
         let one = one || single_input(plan);
         return Ok(if aggregate.group_expr().is_empty() && one {
             Ok(Arc::clone(plan))
@@ -106,7 +106,8 @@ fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
     }
     let children = plan.children();
     let through: Vec<bool> = if children.is_empty() {
-        // Sources other than file scans are assumed to have their partitions in order.
+        // A source that is not a scan of files is assumed to have its partitions in order, and stays
+        // unchanged.
         return Ok(Ok(Arc::clone(plan)));
     } else if plan.is::<UnionExec>() || plan.is::<UnnestExec>() || plan.is::<ExplodeExec>() {
         vec![true; children.len()]
@@ -237,7 +238,8 @@ impl PhysicalOptimizerRule for SourceOrder {
         plan: Arc<dyn ExecutionPlan>,
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        // Nodes above a limit may repartition rows to evaluate a projection in parallel, and lose the order.
+        // A repartition above the limit, which evaluates a projection in parallel, loses the order. In this
+        // case the nodes above the limit are rewritten to source order, too.
         let plan = match limit_reaches_output(&plan) {
             true => rewrite_plan(&plan)?.unwrap_or(plan),
             false => plan,
@@ -273,7 +275,8 @@ impl PhysicalOptimizerRule for SourceOrder {
     }
 }
 
-/// Whether a chain of single inputs leads from the output to a limit through a round-robin repartition.
+/// Whether a plan has a limit with a round-robin repartition above it, and all nodes above the limit have one
+/// input.
 fn limit_reaches_output(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let mut node = plan;
     let mut dealt_out = false;
@@ -303,8 +306,8 @@ impl PhysicalOptimizerRule for MemoryOrder {
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = plan.transform_down(|node| {
-            // `fix_memory` changes the whole input, also below further limits, so the traversal skips the
-            // input.
+            // `fix_memory` changes all tables in memory below this limit, also below further limits. So the
+            // traversal does not visit the inputs of this node.
             if node.is::<GlobalLimitExec>() && rewrite_plan(&node)?.is_ok() {
                 let fixed = fix_memory(node)?;
                 return Ok(Transformed::new(fixed, true, TreeNodeRecursion::Jump));

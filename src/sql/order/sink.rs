@@ -35,9 +35,11 @@ pub(crate) struct OrderedSinkExec {
     sink: Arc<dyn DataSink>,
     order: Option<LexRequirement>,
     format: &'static str,
-    /// Id columns, of which one identifies rows in any order. `None` if the format needs no order.
+    /// Names of id columns. If the input has one of them, the format accepts rows in any order, because the
+    /// ids identify the rows. `None` if the format needs no order at all.
     ids: Option<&'static [&'static str]>,
-    /// Whether the input already has one partition in the right order, so that no rule changes it again.
+    /// Whether the input already has one partition in the right order. If true, `to_ordered` does not rewrite
+    /// the input again.
     settled: bool,
     properties: Arc<PlanProperties>,
 }
@@ -59,7 +61,8 @@ pub(in crate::sql) fn ordered_sink(
     // keep the sorts.
     let input = if order.is_none() { pin_sorts(fix_memory(input)?)? } else { input };
     let sink = OrderedSinkExec::new(input, sink, order, format, ids);
-    // An error of an optimizer rule would start with the name of the rule, so the check is here.
+    // The order is checked here and not in an optimizer rule, because DataFusion would put the name of the
+    // rule in front of the error message.
     sink.check_order()?;
     Ok(Arc::new(sink))
 }

@@ -58,7 +58,8 @@ impl PhysicalOptimizerRule for LeafBatches {
         if rows >= batch_size {
             return Ok(plan);
         }
-        // Nodes without lists keep the usual batch size. Unnested or grouped rows would come in tiny batches.
+        // Only subplans that return lists get smaller batches. Otherwise `unnest` and GROUP BY, whose rows
+        // have no lists, would return tiny batches.
         raise_batch_size(plan, rows, batch_size)
     }
 
@@ -109,7 +110,8 @@ fn lower_batch_size(
             let sized: Arc<dyn ExecutionPlan> = Arc::new(BatchSizeExec { input, rows: batch_size });
             return Ok(Transformed::new(sized, true, TreeNodeRecursion::Jump));
         }
-        // Filters keep the batch size with which they were planned.
+        // A `FilterExec` keeps the batch size with which it was planned, so it gets the lower batch size
+        // here.
         let lowered = match node.downcast_ref::<FilterExec>() {
             Some(filter) if filter.batch_size() > rows => Some(filter.with_batch_size(rows)?),
             _ => None,
@@ -185,7 +187,9 @@ pub(in crate::sql) fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64
         let statistics = config.statistics();
         let estimate = largest_column(schema, &read, &statistics)
             .or_else(|| on_disk(schema, &read, config, *statistics.num_rows.get_value()?));
-        // The byte size of compressed Parquet values says little about the number of values.
+        // Whether the statistics have the size of the values of column `i`. If a list column of a Parquet
+        // file has none, the estimate is at least `PACKED_PER_ROW`, because the size of the compressed file
+        // says little about the number of values.
         let known = |i: &usize| {
             let column = statistics.column_statistics.get(*i);
             column.is_some_and(|c| c.byte_size.get_value().is_some())

@@ -46,7 +46,8 @@ impl OptimizerRule for BelowJoins {
         else {
             return Ok(Transformed::no(plan));
         };
-        // The projection between the plan and the join only selects columns.
+        // `join_below` accepts only a projection that selects columns, so its expressions give the column of
+        // the join for each column that the plan uses.
         let between = between.map(|projection| projection.expr.clone());
         let sides = [
             keeps_all_rows(join.join_type, true).then(|| Arc::clone(join.left.schema())),
@@ -151,7 +152,8 @@ fn side_of(
             Err(_) => false,
         });
         if here && lists {
-            // Below the join, the function also runs for rows without a match.
+            // Below the join, the function also runs for rows without a match. So a function that can fail
+            // stays above the join.
             if !cannot_fail(e, schema.as_ref())? {
                 return Ok(None);
             }

@@ -118,7 +118,8 @@ fn as_known(
     Ok(Some(Arc::new(known)))
 }
 
-/// Returns the element type of a one-level list column if both functions compare such elements equally.
+/// Returns the element type of a one-level list column if `ragged_any(x == v)` and `array_has(x, v)` give the
+/// same result for such elements. Returns `None` for any other expression.
 fn comparable_leaf(list: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<DataType> {
     let column = list.downcast_ref::<Column>()?;
     let data_type = schema.fields().get(column.index())?.data_type();
@@ -132,6 +133,7 @@ fn comparable_leaf(list: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Data
 /// Casts a literal to a type, or returns `None` if the result is NULL or differs from the literal.
 fn cast_literal(value: &ScalarValue, to: &DataType) -> Option<ScalarValue> {
     // An integer and a float are compared as floats, and several integers from 2^53 on equal the same float.
+    // So a float from 2^53 on has no equivalent integer literal.
     if to.is_integer() && value.data_type().is_floating() {
         let wide = value.cast_to(&DataType::Float64).ok()?;
         if !matches!(wide, ScalarValue::Float64(Some(x)) if x.abs() < 2f64.powi(53)) {

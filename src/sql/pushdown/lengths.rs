@@ -59,7 +59,8 @@ impl OptimizerRule for LengthsBelow {
         let Some(base) = scan_below(&plan, &config.options()) else {
             return Ok(Transformed::no(plan));
         };
-        // This rule has already created the projection directly above the scan.
+        // If the plan is a projection directly above the scan, DataFusion can push its calls into the scan,
+        // and this rule changes nothing.
         let direct = matches!(plan, LogicalPlan::Projection(_))
             && plan.inputs().first().is_some_and(|input| std::ptr::eq(*input, base));
         let columns = looked_at(&plan, base)?;
@@ -101,7 +102,8 @@ impl PhysicalOptimizerRule for LengthsIntoScan {
                 }
                 if projection.expr().iter().any(|e| moves_leaves(&e.expr)) {
                     let scan = DataSourceExec::from_data_source(table.of_lengths(true)?);
-                    // If a function does not accept lists without values, the scan keeps the values.
+                    // The projection is planned over lists without values. If a function does not accept such
+                    // lists, the scan keeps the values.
                     let over = replan_projection(projection, scan, config).ok();
                     if let Some(over) = over.filter(|over| over.schema() == node.schema()) {
                         return Ok(Transformed::yes(over));
@@ -138,7 +140,8 @@ fn moves_leaves(e: &Arc<dyn PhysicalExpr>) -> bool {
     e.exists(|e| Ok(reads_of(e) == Reads::Structure)).unwrap_or(false)
 }
 
-/// Rebuilds a projection over a scan that returns other column types.
+/// Rebuilds a projection for `scan`, which returns other column types than the input of `projection`. Each
+/// function call is created again, so that it accepts or rejects the new types.
 fn replan_projection(
     projection: &ProjectionExec,
     scan: Arc<DataSourceExec>,
@@ -174,7 +177,7 @@ pub(in crate::sql) fn lengths_only<'a>(
 ) -> Vec<String> {
     let mut looked_at: HashSet<String> = HashSet::new();
     for expression in expressions {
-        // The closure does not fail.
+        // The closure always returns `Ok`, so the result can be ignored.
         let _ = expression.expr.apply(|e| {
             if let Some(column) = e.downcast_ref::<PhysicalColumn>() {
                 looked_at.insert(column.name().to_owned());
@@ -271,7 +274,8 @@ fn projected_columns(plan: &LogicalPlan) -> Option<Vec<&Column>> {
     columns.collect()
 }
 
-/// Returns the scan below a plan, with the alias of the scan if there is one, or `None` if no scan gains.
+/// Returns the scan below a plan, with the alias of the scan if there is one. Returns `None` if there is no
+/// scan, or if the scan cannot return list lengths without values ([`gains_from_lengths`]).
 fn scan_below<'a>(plan: &'a LogicalPlan, options: &ConfigOptions) -> Option<&'a LogicalPlan> {
     let [input] = plan.inputs()[..] else { return None };
     match input {
@@ -326,7 +330,8 @@ fn looked_at(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> 
     Ok(lengths.into_iter().filter(|c| !values.contains(c) && is_list(c)).collect())
 }
 
-/// Replaces the calls in a plan with columns of a new projection above the scan.
+/// Replaces each call that needs only the list lengths of `columns` with a column of a new projection above
+/// the scan.
 fn replace_calls(
     plan: LogicalPlan,
     base: &LogicalPlan,

@@ -83,7 +83,8 @@ impl ObjectStore for CheckedArrow {
             ));
         }
         let blocks = self.inner.get_ranges(location, ranges).await?;
-        // DataFusion's reader requests one message per range.
+        // DataFusion's reader requests one message per range, so each returned block is checked as one
+        // message.
         for block in &blocks {
             let checked = Checker::of_bytes(block).check_stream();
             checked.map_err(|message| damaged_error(location, message))?;

@@ -289,7 +289,7 @@ pub(in crate::sql) mod tests {
         assert_ne!(at(&cuts.get(&few, &way(2, 10)).unwrap().unwrap()), at(&first));
         let many = Arc::new(table(&vec![0; KEPT_BYTES / size_of::<i64>() + 1]));
         assert!(cuts.get(&many, &way(many.num_rows(), 10)).unwrap().is_none());
-        // The oldest cuts are dropped if the cache is full.
+        // If the cache is full, the batches of the oldest scan are removed from it.
         let half = Arc::new(table(&vec![0; KEPT_BYTES / size_of::<i64>() - 4]));
         let way = |axis| Way { rows: 0..half.num_rows(), axis, size: (1 << 30, 1 << 30) };
         let second = cuts.get(&half, &way(1)).unwrap().unwrap();

@@ -32,7 +32,8 @@ use crate::kernels::between::Closure;
 
 pub(in crate::sql) const NAME: &str = "meds_features";
 
-/// Windows and aggregates that are used by default.
+/// Windows of a call of `meds_features` without the argument `windows`. [`AGGREGATES`] are the aggregates of
+/// a call without the argument `aggregates`.
 pub(crate) const WINDOWS: [&str; 3] = ["30d", "365d", "all"];
 pub(crate) const AGGREGATES: [&str; 7] = ["count", "sum", "mean", "min", "max", "last", "slope"];
 
@@ -155,7 +156,8 @@ fn parse_texts(name: &str, value: &SqlExpr) -> Result<Vec<String>> {
     }
 }
 
-/// A table of features, in order of shards, subjects and times. `row` is the position of the label.
+/// A table of features, in order of shards, subjects and times. The column `row` has the position of the
+/// label to which the features belong.
 #[derive(Debug)]
 struct FeaturesTable {
     features: Arc<Features>,

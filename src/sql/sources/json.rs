@@ -85,7 +85,8 @@ pub(in crate::sql) async fn scan(
         return Ok(conf);
     }
     let source: Arc<dyn FileSource> = Arc::new(source.clone().with_newline_delimited(false));
-    // Lists cannot be divided into byte ranges. DataFusion does not divide declared partitions.
+    // A JSON file with a list of records cannot be read in byte ranges. The scan declares its partitioning,
+    // because DataFusion then does not divide the files.
     let partitions = Partitioning::UnknownPartitioning(conf.file_groups.len());
     Ok(FileScanConfigBuilder::from(conf)
         .with_source(source)

@@ -108,7 +108,8 @@ impl TableProvider for FilesTable {
         filters: &[Expr],
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        // The physical plan passes the limit to the scan later.
+        // The listing gets no limit, so that it finds all files. The physical plan passes the limit to the
+        // scan later.
         self.inner.scan(state, projection, filters, None).await
     }
 

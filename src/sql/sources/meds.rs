@@ -173,14 +173,15 @@ impl fmt::Debug for MedsSource {
     }
 }
 
-/// A scan of a MEDS folder in a form that can be sent to workers.
+/// A scan of a MEDS folder, described by plain values that can be sent to worker processes.
 #[cfg(feature = "cluster")]
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct MedsScan {
     pub(crate) root: std::path::PathBuf,
     /// Names of all shards. `partitions` contains ranges of indices into these names.
     pub(crate) shards: Vec<String>,
-    /// Whether reading detects subjects that are in several shards.
+    /// Whether the folder is a MEDS data set, whose reads detect subjects that are in several shards. The
+    /// reads of a tensorized cohort have no such check.
     pub(crate) has_checks: bool,
     pub(crate) columns: Option<Vec<String>>,
     pub(crate) shared_subjects: bool,

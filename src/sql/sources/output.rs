@@ -31,7 +31,7 @@ impl OutputOptions {
             let name = key.strip_prefix("format.").unwrap_or(key);
             if name != "overwrite" && !known.contains(&name) {
                 if name.starts_with("execution.") {
-                    // Skips an option of the sink, such as `execution.keep_partition_by_columns`.
+                    // Ignores an option of DataFusion's sink, such as `execution.keep_partition_by_columns`.
                     continue;
                 }
                 let all: Vec<_> =
@@ -124,7 +124,7 @@ pub(in crate::sql) fn local_target(conf: &FileSinkConfig, format: &str) -> Resul
     let Ok(path) = parsed else {
         return plan_err!("{} is not the path of a file; name a local file", conf.original_url);
     };
-    // Only an INSERT lists the files of its table.
+    // Only an INSERT has a list of the files of its table, so this is not a COPY.
     if !conf.file_group.is_empty() {
         return plan_err!("an {format} file cannot be appended to; write a new file with COPY");
     }
@@ -140,7 +140,8 @@ pub(in crate::sql) fn local_target(conf: &FileSinkConfig, format: &str) -> Resul
 /// Returns the one local file that a COPY writes, or `None` for any other target.
 pub(in crate::sql) fn single_file(conf: &FileSinkConfig) -> Option<PathBuf> {
     let [url] = conf.table_paths.as_slice() else { return None };
-    // Only a COPY has the URL as the user wrote it.
+    // Whether the plan is a COPY. Only a COPY has the URL as the user wrote it, and no list of files of a
+    // table.
     let copy = conf.insert_op == InsertOp::Append
         && !conf.original_url.is_empty()
         && conf.file_group.is_empty();
@@ -163,8 +164,8 @@ pub(in crate::sql) fn make_folder(target: &Path) -> Result<()> {
 }
 
 /// Passes a stream to `write`, which runs on a thread for blocking work, and returns its result. If the
-/// stream fails or the query is dropped, the last item is an error, so that a cancelled query writes no
-/// file.
+/// stream fails or the query is dropped, the last item that `write` receives is an error, so that a cancelled
+/// query writes no file.
 pub(in crate::sql) async fn write_blocking<T: Send + 'static>(
     data: SendableRecordBatchStream,
     write: impl FnOnce(&mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<T> + Send + 'static,
@@ -180,7 +181,8 @@ pub(in crate::sql) async fn write_unless_cancelled<T: Send + 'static>(
     + 'static,
 ) -> Result<T> {
     let (sender, mut receiver) = tokio::sync::mpsc::channel::<Option<Result<RecordBatch>>>(2);
-    // The value `running` is dropped with this future. Then the writer knows that the query was cancelled.
+    // If the query is cancelled, this future and its value `running` are dropped. The writer watches
+    // `running` to notice this.
     let running = Arc::new(());
     let watched = Arc::downgrade(&running);
     let writer = tokio::task::spawn_blocking(move || {

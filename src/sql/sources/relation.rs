@@ -22,7 +22,8 @@ impl RelationPlanner for UnnestPlanner {
         _context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
         let mut relation = relation;
-        // Statements that are run with `ctx.sql` are not checked yet.
+        // A statement that is run with `ctx.sql` has not been checked for clauses that the planner ignores,
+        // so it is checked here.
         check_factor(&relation)?;
         if let TableFactor::Derived { subquery, .. } = &mut relation {
             rewrite_query(subquery)?;
@@ -35,7 +36,8 @@ impl RelationPlanner for UnnestPlanner {
 /// Converts a table function `unnest(..)` to an UNNEST relation.
 pub(in crate::sql) fn as_unnest(relation: &TableFactor) -> Option<TableFactor> {
     let (name, args, alias, with_ordinality) = match relation {
-        // A table with other clauses does not match, so that an error can name the clause.
+        // A call with another clause, such as TABLESAMPLE, does not match this pattern, so that an error can
+        // name the clause.
         TableFactor::Table {
             name,
             alias,

@@ -203,7 +203,7 @@ impl TableSource {
         Ok(source)
     }
 
-    /// Returns the rows of all partitions, which leave no gaps.
+    /// Returns the range of rows that all partitions cover together. There are no gaps between partitions.
     fn rows(&self) -> Range<usize> {
         let start = self.partitions.first().map_or(0, |part| part.start);
         start..self.partitions.last().map_or(start, |part| part.end)
@@ -251,7 +251,7 @@ impl DataSource for TableSource {
         let size = (leaves, batch_size);
         let axis = if self.of_lengths { 0 } else { depth(&self.table, &columns) };
         let way = Way { rows: rows.clone(), axis, size };
-        // Batches of a few rows are not cached.
+        // The batches of a scan with a limit, or of a scan of only some rows of the table, are not cached.
         let few = self.limit.is_some() || self.rows().len() < self.table.num_rows();
         let kept = if few { None } else { self.cuts.get(&self.table, &way)? };
         Ok(match kept {

@@ -124,7 +124,8 @@ impl Options {
             if NAMES.contains(&name) {
                 texts.insert(name, value.as_str());
             } else if !name.starts_with("execution.") {
-                // Every COPY has options `execution.*`; all other options are unknown.
+                // Every COPY has options `execution.*`, which are ignored. Any other option that is not in
+                // `NAMES` is an error.
                 return plan_err!(
                     "the format BATCHES has no option '{name}'; the options of this format are {}",
                     NAMES.join(", ")
@@ -271,7 +272,8 @@ fn write_batches(
         spool.push(batch?)?;
     }
     let kept = spool.finish()?;
-    // The loader treats each original batch as a shard, so the rows need not be copied.
+    // Each batch of the query becomes one shard of the loader. The batches are not concatenated, so no rows
+    // are copied.
     let mut shards =
         kept.batches.iter().map(RaggedTable::try_from_batch).collect::<crate::Result<Vec<_>>>()?;
     if shards.is_empty() {

@@ -25,7 +25,7 @@ use crate::sql::sources::listing::FilesTable;
 /// factory omits.
 #[derive(Debug)]
 pub(in crate::sql) struct PathTables {
-    /// Creates tables for paths, and holds the weak reference to the session.
+    /// DataFusion's factory, which creates tables for paths and holds a weak reference to the session.
     pub(in crate::sql) session: DynamicListTableFactory,
 }
 
@@ -58,7 +58,8 @@ impl UrlTableFactory for PathTables {
         let Ok(path) = ListingTableUrl::parse(url) else {
             return Ok(None);
         };
-        // The listing of an earlier statement may be out of date, for example after a COPY into the folder.
+        // The cached listing of an earlier statement may be out of date, for example after a COPY into the
+        // folder, so it is removed.
         if let Some(cache) = state.runtime_env().cache_manager.get_list_files_cache() {
             cache.remove(&TableScopedPath { table: None, path: path.prefix().clone() });
         }
@@ -92,7 +93,7 @@ async fn infer_listing(
     config.infer_partitions_from_path(state).await?.infer_schema(state).await
 }
 
-/// Data formats by the extensions of their files.
+/// File name extensions of the data formats. A folder whose files have two of these extensions is an error.
 const FORMATS: [&str; 9] =
     ["arrow", "avro", "csv", "json", "jsonl", "ndjson", "nrt", "parquet", "safetensors"];
 

@@ -71,7 +71,7 @@ struct VisibleFiles {
     inner: Arc<dyn ObjectStore>,
 }
 
-/// Whether an object appears in the listing of a prefix.
+/// Whether an object is not hidden and so appears in the listing of the folder `prefix`.
 fn is_listed(location: &Path, prefix: Option<&Path>) -> bool {
     let above = prefix.map_or(0, |p| p.parts().count());
     !location.parts().skip(above).any(|part| is_hidden_name(part.as_ref()))

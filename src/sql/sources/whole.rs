@@ -76,7 +76,7 @@ impl FileFormatFactory for WholeFileFormatFactory {
         options: &HashMap<String, String>,
     ) -> Result<Arc<dyn FileFormat>> {
         let (ours, theirs) = OutputOptions::take(&self.extension.to_uppercase(), options)?;
-        // DataFusion's factory for Arrow ignores options.
+        // DataFusion's factory for Arrow ignores options, so an unknown option is rejected here.
         if self.extension == "arrow"
             && let Some(key) = theirs.keys().filter_map(|key| key.strip_prefix("format.")).min()
         {
@@ -266,8 +266,8 @@ impl WholeFileFormat {
     }
 }
 
-/// Returns the stem of a temporary folder beside the target, and the URL of a file in this folder with the
-/// name of the target.
+/// Draws a random name for a temporary folder beside the target. Returns this name without its extension, and
+/// the URL of a file in the folder with the name of the target.
 fn temporary_target(conf: &FileSinkConfig, target: &Path) -> Result<(String, ListingTableUrl)> {
     let stem = Lease::draw_stem();
     let ([url], Some(file)) = (conf.table_paths.as_slice(), target.file_name()) else {
@@ -290,7 +290,8 @@ struct FormatSink {
     /// DataFusion's plan with the sink of the other format, and an empty input.
     plan: Arc<dyn ExecutionPlan>,
     schema: SchemaRef,
-    /// The schema that is written: lists as text, dictionaries as their values.
+    /// The schema of the written file: nested columns are text in CSV, dictionaries are their values in Arrow
+    /// files.
     written: SchemaRef,
     whole: Option<Whole>,
 }
@@ -299,7 +300,8 @@ struct FormatSink {
 #[derive(Clone, Debug)]
 struct Whole {
     target: PathBuf,
-    /// Stem of the temporary names, which stay locked while the file is written.
+    /// Name, without extension, of the temporary folder and of its lock file. The lock file stays locked
+    /// while the target is written.
     stem: String,
     overwrite: bool,
 }
@@ -347,7 +349,8 @@ impl DisplayAs for FormatSink {
     }
 }
 
-/// Returns the stream, and a flag that is set if the stream itself fails.
+/// Returns the stream of query results, and a flag that is set if the query fails. Without the flag, such an
+/// error could not be distinguished from a failure to write the file.
 fn watch_errors(data: SendableRecordBatchStream) -> (SendableRecordBatchStream, Arc<AtomicBool>) {
     let failed = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&failed);
@@ -358,7 +361,7 @@ fn watch_errors(data: SendableRecordBatchStream) -> (SendableRecordBatchStream, 
 
 fn name_target(target: &Path, e: &DataFusionError) -> DataFusionError {
     let said = match e.find_root() {
-        // DataFusion drops the error of the file system here.
+        // DataFusion reports a failed write as this internal error and drops the error of the file system.
         DataFusionError::Internal(text) if text.contains("finalizing writes") => {
             "the file could not be written to the end; the disk may be full".to_owned()
         }
@@ -395,7 +398,8 @@ impl DataSink for FormatSink {
         make_folder(&target)?;
         let beside = target.parent().unwrap_or(Path::new("."));
         let io = |e| crate::Error::io(&target, e);
-        // Removes the folder with its contents if the query fails or is dropped.
+        // When `lease` is dropped because the query fails or is cancelled, the temporary folder is removed
+        // with its contents.
         let lease = Lease::acquire_named(beside, &stem).map_err(io)?;
         let folder = lease.data();
         std::fs::create_dir(&folder).map_err(io)?;

@@ -145,7 +145,7 @@ type WriteRows = dyn Fn(&mut dyn Iterator<Item = Result<RecordBatch>>, &Path, &S
     + Send
     + Sync;
 
-/// A sink of rows that writes one target.
+/// A sink that writes the rows of a COPY to one file or folder, its target.
 #[derive(Clone)]
 pub(in crate::sql) struct TargetSink {
     /// Start of the line in EXPLAIN: `NrtSink(file=`.

@@ -121,7 +121,7 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
         }
         SqlStatement::Drop { object_type, cascade, restrict, purge, temporary, table, .. } => {
             let other = [
-                // The planner supports CASCADE only for schemas.
+                // The planner supports CASCADE only in DROP SCHEMA and ignores it in other statements.
                 ("CASCADE", *cascade && *object_type != ObjectType::Schema),
                 ("RESTRICT", *restrict),
                 ("PURGE", *purge),

@@ -16,7 +16,7 @@ pub(in crate::sql) fn check_columns(
         for option in &column.options {
             match &option.option {
                 ColumnOption::Null | ColumnOption::NotNull | ColumnOption::Default(_) => {}
-                // The planner itself rejects these two.
+                // The planner itself rejects FOREIGN KEY and CHECK.
                 ColumnOption::ForeignKey(_) | ColumnOption::Check(_) => {}
                 ColumnOption::PrimaryKey(key) => check_promise("PRIMARY KEY", key.characteristics)?,
                 ColumnOption::Unique(key) => check_promise("UNIQUE", key.characteristics)?,
@@ -33,7 +33,7 @@ pub(in crate::sql) fn check_columns(
         match constraint {
             TableConstraint::PrimaryKey(key) => check_promise("PRIMARY KEY", key.characteristics)?,
             TableConstraint::Unique(key) => check_promise("UNIQUE", key.characteristics)?,
-            // The planner itself rejects other constraints.
+            // The planner itself rejects all other constraints of a table.
             _ => {}
         }
     }

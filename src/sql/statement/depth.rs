@@ -1,5 +1,5 @@
 //! Limits the depth of statements. Before a text is parsed, it is rejected if it would overflow the stack.
-//! Then long chains of AND, OR and `||` are balanced.
+//! After parsing, long sequences of AND, OR and `||` are converted to balanced trees.
 
 use datafusion::common::plan_err;
 use datafusion::error::Result;
@@ -8,9 +8,9 @@ use datafusion::logical_expr::sqlparser::dialect::Dialect;
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, Tokenizer};
 
-/// Maximum number of consecutive operators. The parser builds a chain without recursion, but the planner and
-/// the destructor of an expression recurse once per operator. Serrate plans a chain of arithmetic operators
-/// as one function call.
+/// Maximum number of consecutive operators. The parser reads `a + b + c + ..` without recursion, but the
+/// planner and the destructor of an expression recurse once per operator. Serrate plans such a sequence of
+/// arithmetic operators as one function call.
 const OPERATORS: usize = 2_500;
 
 /// Maximum number of consecutive casts, subscripts and predicates, each of which is an operand of the next.
@@ -33,9 +33,9 @@ const COMPARISONS: usize = 200;
 #[derive(Clone, Copy, Default)]
 struct Level {
     operators: usize,
-    /// Casts and subscripts, which bind tighter than arithmetic.
+    /// Number of casts and subscripts, which bind tighter than arithmetic.
     tight: usize,
-    /// Predicates, which bind looser than arithmetic.
+    /// Number of predicates such as IS NULL, which bind looser than arithmetic.
     loose: usize,
     comparisons: usize,
     balanced: usize,
@@ -50,11 +50,12 @@ pub(in crate::sql) fn check_depth(
     dialect: &dyn Dialect,
     most_nested: usize,
 ) -> Result<()> {
-    // Every level takes at least two characters, so a short text is not too deep.
+    // Every level of nesting takes at least two characters, so a text of less than `DEEP` bytes is not too
+    // deep.
     if text.len() < DEEP {
         return Ok(());
     }
-    // The parser reports invalid SQL later.
+    // This check accepts an invalid text. The parser reports the error later.
     let Ok(tokens) = Tokenizer::new(dialect, text).tokenize() else { return Ok(()) };
     let mut levels = vec![Level::default()];
     let mut most = Level::default();
@@ -122,7 +123,8 @@ pub(in crate::sql) fn check_depth(
                 Keyword::END => cases = cases.saturating_sub(1),
                 Keyword::AND | Keyword::OR => {
                     level.balanced += 1;
-                    // The operands of AND and OR are siblings, so the counts of their operators start again.
+                    // The operators in one operand of AND or OR do not add to the depth of the next operand,
+                    // so all these counts start again.
                     level.operators = 0;
                     level.comparisons = 0;
                     level.tight = 0;
@@ -229,7 +231,7 @@ pub(in crate::sql) async fn run_deep<F: Future>(work: F) -> F::Output {
 
 const SHORT: usize = 64;
 
-/// Balances a long chain of AND, OR or `||`.
+/// Converts a long sequence of operands with AND, OR or `||` between them to a balanced tree.
 ///
 /// The parser returns `((a OR b) OR c) OR d`, in which planners visit the whole left side at every
 /// operator. The operators are associative, so balancing keeps the order of the operands.

@@ -53,7 +53,7 @@ impl Dialect for SqlDialect {
         self.0.is_identifier_part(ch)
     }
 
-    // All methods that `DuckDbDialect` of sqlparser 0.62 overrides.
+    // These are the methods without arguments that `DuckDbDialect` of sqlparser 0.62 overrides.
     as_duckdb!(
         supports_trailing_commas,
         supports_filter_during_aggregation,

@@ -23,13 +23,13 @@ pub(in crate::sql) fn known_forms<'a>(
     dialect: &dyn Dialect,
 ) -> Result<Cow<'a, str>> {
     let lower = text.to_ascii_lowercase();
-    // The parser of other dialects has different rules.
+    // The rewrites apply only to the DuckDB dialect. A text in another dialect stays unchanged.
     if !dialect.is::<DuckDbDialect>()
         || (!lower.contains("materialized") && !lower.contains("from"))
     {
         return Ok(Cow::Borrowed(text));
     }
-    // The parser reports invalid SQL later.
+    // An invalid text stays unchanged. The parser reports the error later.
     let Ok(tokens) = Tokenizer::new(dialect, text).tokenize_with_location() else {
         return Ok(Cow::Borrowed(text));
     };
@@ -82,12 +82,12 @@ fn place(token: &TokenWithSpan) -> (u64, u64) {
     (token.span.start.line, token.span.start.column)
 }
 
-/// Progress of the scan within a query, on one level of parentheses.
+/// Whether the scan of the tokens has read FROM or SELECT of the current query, on one level of parentheses.
 #[derive(Clone, Copy, PartialEq)]
 enum Read {
     Nothing,
     From,
-    /// The query has a SELECT, or one was inserted.
+    /// The current query has a SELECT, or `SELECT *` was inserted into it.
     Select,
 }
 
@@ -136,7 +136,7 @@ fn begins_query(tokens: &[&TokenWithSpan], at: usize) -> bool {
         return true;
     };
     match &before.token {
-        // `)` may end the CTEs of WITH, and the main query follows.
+        // A query may begin after `)`, because the main query follows the CTEs of WITH.
         Token::LParen | Token::RParen | Token::SemiColon => true,
         _ => matches!(
             keyword(before),

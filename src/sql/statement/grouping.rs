@@ -6,7 +6,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select, SelectItem, Value,
 };
 
-/// Maximum number of grouping sets that DataFusion plans.
+/// Maximum number of grouping sets in a GROUP BY that DataFusion plans.
 const MOST_SETS: usize = 4096;
 
 /// Rewrites the forms of GROUP BY that DataFusion 55 cannot plan.
@@ -58,7 +58,7 @@ pub(in crate::sql) fn write_out_sets(select: &mut Select) -> Result<()> {
             other => written.push(other),
         }
     }
-    // `GROUP BY ()` returns one group even for no rows.
+    // `GROUP BY ()` returns one group even for no rows, so it becomes `GROUPING SETS (())`.
     if written.is_empty() {
         written.push(Expr::GroupingSets(vec![Vec::new()]));
     }
@@ -85,7 +85,7 @@ fn name_positions(sets: &mut [Vec<Expr>], columns: &[SelectItem]) {
 fn sets_of(mut part: Vec<Expr>) -> Result<Vec<Vec<Expr>>> {
     let [only] = part.as_mut_slice() else { return Ok(vec![part]) };
     match only {
-        // Within GROUPING SETS, the parser reads ROLLUP and CUBE as function calls.
+        // Within GROUPING SETS, the parser returns ROLLUP and CUBE as function calls with these names.
         Expr::Function(call) => {
             let name = call.name.to_string();
             let rollup = name.eq_ignore_ascii_case("rollup");
@@ -113,12 +113,13 @@ fn sets_of(mut part: Vec<Expr>) -> Result<Vec<Vec<Expr>>> {
     }
 }
 
-/// Returns the grouping sets of ROLLUP: all parts, all but the last, and so on to the empty set.
+/// Returns the grouping sets of `ROLLUP (parts)`: the expressions of all parts, of all parts but the last,
+/// and so on to the empty set.
 fn rollup_sets(parts: &[Vec<Expr>]) -> Vec<Vec<Expr>> {
     (0..=parts.len()).rev().map(|count| merge(parts.iter().take(count))).collect()
 }
 
-/// Returns the grouping sets of CUBE: the union of every subset of the parts.
+/// Returns the grouping sets of `CUBE (parts)`: for every subset of the parts, the expressions of its parts.
 fn cube_sets(parts: &[Vec<Expr>]) -> Result<Vec<Vec<Expr>>> {
     let sets = u32::try_from(parts.len()).ok().and_then(|count| 1usize.checked_shl(count));
     let Some(sets) = sets.filter(|sets| *sets <= MOST_SETS) else {

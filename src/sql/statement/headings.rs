@@ -66,7 +66,8 @@ fn add_headings(plan: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
     rename_columns(Arc::unwrap_or_clone(plan), &old, &new).map(Arc::new)
 }
 
-/// Renames the columns of a plan, without an additional node if possible.
+/// Renames the columns of a plan from `old` to `new` in its own projection, or else in an additional
+/// projection.
 fn rename_columns(plan: LogicalPlan, old: &[String], new: &[String]) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Projection(projection) => {
@@ -136,8 +137,7 @@ fn column_heading(plan: &LogicalPlan, at: usize) -> String {
         LogicalPlan::SubqueryAlias(alias) => Some(column_heading(&alias.input, at)),
         LogicalPlan::Distinct(Distinct::All(input)) => Some(column_heading(input, at)),
         LogicalPlan::Union(union) => union.inputs.first().and_then(|input| {
-            // The heading of the first input applies only if the union has the same column name as this
-            // input.
+            // The union gets the heading of its first input only if both have the same column name.
             let own = plan.schema().field(at).name();
             (input.schema().field(at).name() == own).then(|| column_heading(input, at))
         }),
@@ -196,8 +196,9 @@ fn displayed_expr(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
             _ => e,
         };
         Ok(match e {
-            // These functions display their literal arguments themselves. A chain of arithmetic operators
-            // encodes the operators as a literal argument, which is not a literal of the statement.
+            // These functions display their literal arguments themselves. A call that stands for several
+            // arithmetic operators names these operators in a literal argument, which is not a literal of the
+            // statement.
             Expr::ScalarFunction(mut call) if is_chain(&call) || is_ours(&call) => {
                 for operand in call.args.iter_mut().filter(|e| !matches!(e, Expr::Literal(..))) {
                     if let Some(plain) = displayed_expr(operand.clone(), input) {
@@ -241,7 +242,8 @@ fn with_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let own = operator_binding(*op);
             enclose(left, own);
-            // `a AND (b AND c)` may be the result of balancing a chain, so it needs no parentheses.
+            // `a AND (b AND c)` needs no parentheses, because Serrate itself regroups a long `a AND b AND c
+            // ..` this way.
             let chains = matches!(op, Operator::And | Operator::Or | Operator::StringConcat);
             enclose(right, if chains { own } else { own.saturating_add(1) });
         }
@@ -293,7 +295,7 @@ fn expr_precedence(expr: &Expr) -> Option<u8> {
         | Expr::IsNotFalse(_)
         | Expr::IsUnknown(_)
         | Expr::IsNotUnknown(_) => Some(COMPARISON),
-        // DataFusion displays a cast as its operand.
+        // DataFusion displays a cast like its operand, so the precedence is that of the operand.
         Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => {
             expr_precedence(expr)
         }

@@ -90,7 +90,7 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
             cast_of_list("TRY_CAST", &cast.expr, cast.field.data_type(), schema)?;
         }
         Expr::ScalarFunction(call) => {
-            // Type coercion would report only the types, without a suggestion.
+            // Without this check, type coercion would report only the types, without a suggestion.
             if let ("array_has", [list, value]) = (call.name(), call.args.as_slice())
                 && let (Ok(list), Ok(value)) = (list.get_type(schema), value.get_type(schema))
                 && !value.is_null()

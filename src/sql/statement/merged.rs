@@ -40,7 +40,8 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
                 (Some(left), Some(right)) => {
                     Some(right.into_iter().filter(|name| left.contains(name)).collect())
                 }
-                // If the query cannot be planned, the statement itself fails later.
+                // An input that cannot be planned has no known columns. The planning of the statement reports
+                // the error later.
                 _ => None,
             });
         }
@@ -52,7 +53,7 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
     Ok(())
 }
 
-/// Plans a query and returns the names of its columns.
+/// Plans a query and returns the names of its columns, or `None` if it cannot be planned.
 pub(in crate::sql) async fn names(state: &SessionState, query: Query) -> Option<Vec<String>> {
     let statement = Statement::Statement(Box::new(SqlStatement::Query(Box::new(query))));
     let plan = state.statement_to_plan(statement).await.ok()?;
@@ -74,7 +75,8 @@ pub(in crate::sql) fn with_queries(mut query: Query, scopes: &Scopes<Cte>) -> Qu
     query
 }
 
-/// Whether a statement has a NATURAL join. Without one, no query is copied.
+/// Whether a statement has a NATURAL join. A statement without one skips the visitor [`Natural`], which
+/// copies queries.
 struct AnyNatural(bool);
 
 impl AnyNatural {
@@ -102,7 +104,8 @@ impl VisitorMut for AnyNatural {
     }
 }
 
-/// Visitor of NATURAL joins: collects them in a first pass and rewrites them to USING in a second one.
+/// Visitor of NATURAL joins. A first pass collects the joins in `found`; a second pass rewrites them to USING
+/// with the columns in `known`.
 struct Natural {
     scopes: Scopes<Cte>,
     /// The two inputs of each join as separate queries.
@@ -195,7 +198,8 @@ impl VisitorMut for Merge {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        // ORDER BY is part of the query, but the tables are part of its SELECT.
+        // ORDER BY is part of the query, but its names refer to the tables of the SELECT, so both are passed
+        // on.
         let Query { body, order_by, .. } = query;
         if let SetExpr::Select(select) = body.as_mut() {
             merge(select, order_by.as_mut());
@@ -204,7 +208,8 @@ impl VisitorMut for Merge {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        // This call changes nothing in the SELECT of a query, which `pre_visit_query` has already expanded.
+        // This call expands a SELECT of a set operation. It changes nothing in a SELECT that
+        // `pre_visit_query` has already expanded together with the ORDER BY of its query.
         merge(select, None);
         ControlFlow::Continue(())
     }
@@ -216,7 +221,8 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
     }
     let mut unnamed = 0;
     let mut tables = Vec::new();
-    // After USING, `* EXCLUDE (a)` excludes the merged column. After ON, it would exclude both columns.
+    // Whether every `*` is free of options such as EXCLUDE. After USING, `* EXCLUDE (a)` omits the merged
+    // column; after ON, it would omit the columns of both tables.
     let by_conditions = select.projection.iter().all(|item| match item {
         SelectItem::Wildcard(options) => is_bare(options),
         _ => true,
@@ -265,7 +271,8 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
                     let replaced = options
                         .opt_replace
                         .get_or_insert_with(|| ReplaceSelectItem { items: Vec::new() });
-                    // For `*`, DataFusion uses the column of the table with the smaller name.
+                    // For a merged column of `*`, DataFusion returns the column of the table with the smaller
+                    // name, so `REPLACE` sets the right value.
                     let is_merged = |name: &Ident| {
                         let mut merged = tables.iter().flat_map(|table| &table.merged);
                         merged.any(|m| last_ident(m).is_some_and(|m| same_name(&m, name)))
@@ -331,7 +338,8 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
         let names: Vec<(Ident, Expr)> = others.chain(plain).cloned().collect();
         let _ = order.visit(&mut BareNames { names: &names, queries: 0, parameters: Vec::new() });
     }
-    // Unqualified names in conditions are ambiguous to the planner, too.
+    // The unqualified names of merged columns are ambiguous in WHERE, HAVING and QUALIFY, too, so they are
+    // replaced there.
     let all: Vec<(Ident, Expr)> = others.iter().chain(&plain).cloned().collect();
     let mut bare = BareNames { names: &all, queries: 0, parameters: Vec::new() };
     let _ = select.selection.visit(&mut bare);
@@ -384,7 +392,7 @@ fn merge_tables(
         let before = out.len();
         let columns = using(&join.join_operator).to_vec();
         match &join.join_operator {
-            // These joins return only the columns of the left side.
+            // These joins return only the columns of the left side, so USING merges no columns.
             J::LeftSemi(_) | J::LeftAnti(_) | J::Semi(_) | J::Anti(_) => continue,
             J::RightSemi(_) | J::RightAnti(_) => return None,
             operator if matches!(constraint(operator), Some(JoinConstraint::Natural)) => {
@@ -400,8 +408,8 @@ fn merge_tables(
                 by_position = true;
                 continue;
             }
-            // The column is in the table on the right side that already merges it, or else in the only table
-            // there.
+            // On the right side, the column is in the table that already merges it, or else in the only
+            // table. If several tables are possible, the SELECT stays unchanged.
             let merges = |table: &Table| table.own.iter().any(|(own, _)| same_name(own, &name));
             let right_at = match out[before..].iter().position(merges) {
                 Some(at) => before + at,
@@ -448,7 +456,8 @@ fn merge_tables(
             match known {
                 Some(at) => {
                     holder.own[at].1 = merged;
-                    // The planner resolves a USING column between two tables, but not among three.
+                    // The planner resolves a USING column of two tables, but not of three, so the join gets
+                    // an ON condition.
                     changed |= by_conditions && holder.repeated.iter().any(|n| same_name(n, &name));
                     holder.repeated.push(name.clone());
                 }

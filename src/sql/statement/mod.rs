@@ -134,7 +134,7 @@ pub async fn sql(ctx: &SessionContext, text: &str) -> Result<DataFrame> {
 /// # Errors
 /// If the text is not valid SQL, or names an unknown format.
 pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
-    // A copy of the state would copy the names of all functions.
+    // Borrows the state, because a copy would include the names of all functions.
     let state = ctx.state_ref();
     let state = state.read();
     let options = &state.config_options().sql_parser;
@@ -152,7 +152,8 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
     let parse = || {
         let parsed = DFParserBuilder::new(text.as_ref())
             .with_dialect(dialect.as_ref())
-            // The parser counts several levels where `check_depth` counts one.
+            // The parser counts several levels where `check_depth` counts one, so its limit is four times the
+            // setting.
             .with_recursion_limit(options.recursion_limit.get().saturating_mul(4))
             .build()?
             .parse_statements();
@@ -174,7 +175,7 @@ fn copy_options(text: &str, e: DataFusionError) -> DataFusionError {
         _ => return e,
     };
     let copies = text.split_whitespace().any(|word| word.eq_ignore_ascii_case("COPY"));
-    // The parser fails like this for `(FORMAT csv, HEADER)` and `WITH (HEADER)`.
+    // The parser reports `found: (` for options written as `(FORMAT csv, HEADER)` or `WITH (HEADER)`.
     if !copies || !message.contains("found: (") {
         return e;
     }
@@ -217,7 +218,8 @@ async fn plan_here(
     ctx: &SessionContext,
     mut statement: Statement,
 ) -> Result<(LogicalPlan, SessionState)> {
-    // A view stores the text as the user wrote it.
+    // A view stores its definition as the user wrote it, so the text is kept before the statement is
+    // rewritten.
     let written = match &statement {
         Statement::Statement(inner) if matches!(**inner, SqlStatement::CreateView(_)) => {
             Some(inner.to_string())
@@ -375,7 +377,7 @@ fn prepare(state: &SessionState, statement: &mut Statement) -> Result<()> {
     Ok(())
 }
 
-/// Whether the writer of a format itself protects existing files.
+/// Whether the writer of a format itself returns an error for an existing file, unless `overwrite` is set.
 fn is_careful(state: &SessionState, format: &str) -> bool {
     let Some(factory) = state.get_file_format_factory(format) else { return false };
     let factory: &dyn Any = factory.as_ref();
@@ -393,14 +395,16 @@ fn keep_existing(state: &SessionState, copy: &mut CopyToStatement) -> Result<()>
     let path = std::path::Path::new(path);
     let extension = path.extension().map(|e| e.to_string_lossy().into_owned());
     if copy.stored_as.as_ref().is_some_and(|f| f.eq_ignore_ascii_case(BATCHES)) {
-        // The target is a folder, even without a trailing slash.
+        // This format writes a folder, even if the target has no trailing slash, and checks existing files
+        // itself.
         return Ok(());
     }
     let format = copy.stored_as.clone().or(extension).unwrap_or_default().to_ascii_lowercase();
     let is_ours = |key: &str| {
         key.eq_ignore_ascii_case("overwrite") || key.eq_ignore_ascii_case("format.overwrite")
     };
-    // If the statement has options of DataFusion's Parquet writer, that writer runs.
+    // Whether DataFusion's Parquet writer runs, because the statement has options for it. That writer
+    // replaces existing files.
     let stock = format == "parquet" && copy.options.iter().any(|(key, _)| !is_ours(key));
     if is_careful(state, &format) && !path.is_dir() && !stock {
         return Ok(());
@@ -438,7 +442,7 @@ fn batches_options<'a>(text: &'a str, dialect: &dyn SqlDialect) -> Cow<'a, str> 
     if !text.to_ascii_lowercase().contains(BATCHES) {
         return Cow::Borrowed(text);
     }
-    // The parser reports invalid SQL later.
+    // An invalid text stays unchanged. The parser reports the error later.
     let Ok(tokens) = Tokenizer::new(dialect, text).tokenize_with_location() else {
         return Cow::Borrowed(text);
     };

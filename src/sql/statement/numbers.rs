@@ -1,4 +1,4 @@
-//! Returns an error for names that begin right after a number.
+//! Returns an error for an SQL text in which a name begins right after a number, such as `12abc`.
 
 use datafusion::common::plan_err;
 use datafusion::error::Result;
@@ -11,7 +11,7 @@ pub(in crate::sql) fn check_numbers(text: &str, dialect: &dyn Dialect) -> Result
     if !has_joined_number(text) {
         return Ok(());
     }
-    // The parser reports invalid SQL later.
+    // This check accepts an invalid text. The parser reports the error later.
     let Ok(tokens) = Tokenizer::new(dialect, text).tokenize() else { return Ok(()) };
     for pair in tokens.windows(2) {
         if let [Token::Number(digits, _), Token::Word(word)] = pair

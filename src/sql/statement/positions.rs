@@ -46,7 +46,7 @@ pub(in crate::sql) async fn add<S: Visit + VisitMut>(
     let mut offered: HashMap<ObjectName, Vec<&'static str>> = HashMap::new();
     for (name, positions) in found.tables {
         let Some(reference) = reference(&name) else { continue };
-        // Planning reports a missing table later.
+        // A table that does not exist is skipped here. The planning of the statement reports it.
         let Ok(provider) = ctx.table_provider(reference).await else { continue };
         let Some(files) = provider.downcast_ref::<FilesTable>() else { continue };
         let names: Vec<&'static str> = positions
@@ -423,7 +423,8 @@ impl VisitorMut for Marker<'_> {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         enter_query(&mut self.scopes, query);
-        // ORDER BY is part of the query, but the tables are part of its SELECT.
+        // ORDER BY is part of the query, but its names refer to the tables of the SELECT, so it is kept until
+        // the SELECT is visited.
         let is_select = matches!(query.body.as_ref(), SetExpr::Select(_));
         self.orders.push(query.order_by.clone().filter(|_| is_select));
         ControlFlow::Continue(())

@@ -51,7 +51,8 @@ struct Chain {
 
 impl Chain {
     fn flatten(&mut self, mut expr: Expr) {
-        // The left operand is as deep as the chain is long, so it is flattened in a loop.
+        // The parser nests a long sequence of AND and OR in the left operand, so a loop without recursion
+        // visits it.
         let mut rest = Vec::new();
         loop {
             match expr {
@@ -90,7 +91,8 @@ impl Chain {
         }
     }
 
-    /// Adds the operands of an expression, and wraps the first one with `within`.
+    /// Appends the operands of an expression, and replaces the first of them with the result of `within` for
+    /// it.
     fn flatten_first(&mut self, expr: Expr, within: impl FnOnce(Box<Expr>) -> Expr) {
         let first = self.operands.len();
         self.flatten(expr);
@@ -100,7 +102,7 @@ impl Chain {
         }
     }
 
-    /// Combines the operands from left to right, AND before OR.
+    /// Combines the operands to one expression, from left to right, in which AND binds tighter than OR.
     fn build(self) -> Option<Expr> {
         let join = |left: Option<Expr>, op: BinaryOperator, right: Expr| match left {
             Some(left) => Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) },

@@ -76,7 +76,8 @@ impl VisitorMut for Predicates<'_> {
             | Expr::Floor { .. } => (ON_LISTS, false),
             _ => return ControlFlow::Continue(()),
         };
-        // The placeholder allows the expression to be moved out.
+        // An empty identifier replaces the expression for now, so that its parts can be moved into the
+        // operator.
         let taken = std::mem::replace(expr, Expr::Identifier(Ident::new("")));
         let (left, right) = match taken {
             Expr::Like { expr, pattern, .. } | Expr::ILike { expr, pattern, .. } => (expr, pattern),

@@ -20,7 +20,8 @@ pub(in crate::sql) fn negate_all(expr: &mut Expr) {
     *expr = Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(all))) };
 }
 
-/// Names a result column `x op ANY(list)` as in the statement, before the expression is rewritten.
+/// Gives a result column `x op ANY(list)` an alias with its text in the statement, before the expression is
+/// rewritten.
 pub(in crate::sql) fn name_any(item: &mut SelectItem) {
     if let SelectItem::UnnamedExpr(expr @ Expr::AnyOp { .. }) = item {
         let alias = Ident::with_quote('"', expr.to_string());
@@ -47,7 +48,8 @@ pub(in crate::sql) fn find_in_lists(condition: &mut Expr) {
     }
 }
 
-/// Splits `x op ANY(list)` if `wanted` accepts the operator. Returns `None` for ANY over a query.
+/// Returns `x`, the operator and the list of `x op ANY(list)` if `wanted` accepts the operator. Returns
+/// `None` for ANY over a query and for any other expression.
 fn take_any(
     expr: &mut Expr,
     wanted: impl Fn(&BinaryOperator) -> bool,

@@ -22,7 +22,7 @@ fn name_input(input: &mut SetExpr) {
     match input {
         SetExpr::Select(select) => name_columns(select),
         SetExpr::Query(query) => name_input(query.body.as_mut()),
-        // The visitor handles the inputs of nested set operations when it reaches them.
+        // A nested set operation stays unchanged here. The visitor renames its inputs when it reaches them.
         _ => {}
     }
 }
@@ -51,7 +51,7 @@ pub(in crate::sql) fn unused_name(name: &str, used: &mut HashSet<String>) -> Str
 pub(in crate::sql) fn name_repeated(select: &mut Select) {
     let is_query = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(e) if has_query(e));
     let several_queries = select.projection.iter().filter(|item| is_query(item)).count() > 1;
-    // Over one table, `x` and `t.x` are the same column.
+    // If FROM has only one table, `x` and `t.x` are the same column and get the same name.
     let one_table = matches!(select.from.as_slice(), [from] if from.joins.is_empty());
     let plain = |name: &Ident| match name.quote_style {
         Some(_) => name.value.clone(),
@@ -62,7 +62,7 @@ pub(in crate::sql) fn name_repeated(select: &mut Select) {
         Expr::CompoundIdentifier(parts) if one_table && parts.len() == 2 => {
             parts.last().map(plain).unwrap_or_default()
         }
-        // The planner treats both division operators as one.
+        // The planner treats `//` and `/` as the same operator, so `a // b` and `a / b` get the same name.
         other => other.to_string().replace(" // ", " / "),
     };
     let mut seen: HashSet<String> = HashSet::new();

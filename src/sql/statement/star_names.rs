@@ -20,7 +20,8 @@ use crate::sql::statement::merged::{names, with_queries};
 use crate::sql::statement::scopes::Scopes;
 use crate::sql::statement::set_names::unused_name;
 
-/// Gives columns of `*` that share a name different names.
+/// Renames columns of `*` that have the same name as another column, in SELECT and in the inputs of set
+/// operations.
 pub(in crate::sql) async fn name_apart<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
@@ -36,7 +37,7 @@ pub(in crate::sql) async fn name_apart<S: VisitMut>(
             Place::Input(query) => Known::Input(repeated_names(state, *query).await),
             Place::Columns(both) => {
                 let (query, renamed) = *both;
-                // A statement that DataFusion can plan stays unchanged.
+                // A SELECT that DataFusion can plan keeps its column names.
                 let fails = names(state, query).await.is_none();
                 Known::Columns(fails && names(state, renamed).await.is_some())
             }
@@ -56,7 +57,7 @@ async fn repeated_names(state: &SessionState, query: Query) -> Option<Vec<String
     (apart != names).then_some(apart)
 }
 
-/// A query that must be planned to find its column names.
+/// A part of a statement whose columns may need new names. Its queries must be planned to decide this.
 enum Place {
     Input(Box<Query>),
     /// A SELECT with a star and other columns, as two queries: one unchanged, and one with new names for the
@@ -66,7 +67,7 @@ enum Place {
 
 enum Known {
     Input(Option<Vec<String>>),
-    /// Whether the columns beside a star need new names.
+    /// Whether the columns beside a star get new names, because the SELECT can be planned only with them.
     Columns(bool),
 }
 
@@ -144,7 +145,8 @@ impl VisitorMut for Stars {
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        // Inner queries are already rewritten, and all CTEs of this query are visible.
+        // This runs after the visit of the query: its inner queries are already rewritten, and all its CTEs
+        // are in `scopes`.
         if matches!(*query.body, SetExpr::SetOperation { .. }) {
             self.name_inputs(&mut query.body);
         }

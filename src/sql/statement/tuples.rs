@@ -91,7 +91,7 @@ fn compare_structs(values: &[Expr], tuple: &mut Expr, query: &mut Query) -> bool
     true
 }
 
-/// Returns `named_struct('__serrate_row_0', value, ..)`.
+/// Returns the struct for a tuple of values: `named_struct('__serrate_row_0', value, ..)`.
 fn row_of(values: Vec<Expr>) -> Expr {
     let args = values.into_iter().enumerate().flat_map(|(at, value)| {
         [Expr::value(Value::SingleQuotedString(format!("{ROW_FIELD}{at}"))), value]

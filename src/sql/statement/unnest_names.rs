@@ -41,7 +41,7 @@ pub(in crate::sql) fn separate_names(select: &mut Select) -> Result<()> {
                 let written = Ident::with_quote('"', expr.to_string());
                 (expr.clone(), name.unwrap_or(written))
             }
-            // Items without an alias, such as `*`, cannot be renamed.
+            // A SELECT with `*` stays unchanged, because the columns of `*` cannot be renamed here.
             _ => return Ok(()),
         };
         let name = Ident::new(format!("__serrate_column_{number}"));
@@ -79,7 +79,7 @@ fn has_clash(projection: &[SelectItem]) -> bool {
 struct UsedColumns {
     names: Vec<Ident>,
     unnests: bool,
-    /// Nesting depth in calls of `unnest`.
+    /// Number of calls of `unnest` around the expression that is visited now.
     within: usize,
 }
 

@@ -58,7 +58,7 @@ fn find_window<'a>(windows: &'a Windows, name: &str) -> Result<&'a WindowSpec> {
     })
 }
 
-/// Combines a window with the named window that it extends.
+/// Combines a window definition such as `(w ROWS ..)` with the named window `w` that it extends.
 fn extend_window(mut spec: WindowSpec, windows: &Windows) -> Result<WindowSpec> {
     let Some(name) = spec.window_name.take() else { return Ok(spec) };
     let base = find_window(windows, &name.value)?;

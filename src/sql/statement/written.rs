@@ -235,7 +235,7 @@ fn with_table(call: &mut Function) -> Result<()> {
             _ => None,
         })
         .collect();
-    // The function itself reports other invalid arguments.
+    // If an argument is not a string, the call stays unchanged, and the function itself reports the error.
     let all_texts = texts.len() == args.len().saturating_sub(before);
     let [from, columns @ ..] = texts.as_slice() else { return Ok(()) };
     let own = Path::new(from);

@@ -89,7 +89,8 @@ impl VisitorMut for Timestamps {
             }
             _ => return ControlFlow::Continue(()),
         };
-        // The placeholder allows the expression to be moved out.
+        // An empty identifier replaces the expression for now, so that its parts can be moved into the
+        // operator.
         let taken = std::mem::replace(expr, Expr::Identifier(Ident::new("")));
         let (left, right) = match taken {
             Expr::Cast { expr, data_type, .. } => (expr, null_of(data_type)),

@@ -83,7 +83,7 @@ impl Inputs {
         let Some(call) = node.downcast_ref::<ScalarFunctionExpr>() else {
             return Ok(Transformed::no(node));
         };
-        // `array_element` counts from 1.
+        // The index of the first element is 0 in `ragged_at` and 1 in `array_element`.
         let from = match call.fun().name() {
             "ragged_at" => 0,
             "array_element" => 1,
@@ -165,8 +165,8 @@ fn take_label(values: &ArrayRef, labels: &[usize], positions: &UInt64Array) -> R
     }
 }
 
-/// Returns the input that replaces a node of an expression, or `None` if the node needs more than a label or
-/// a list.
+/// Returns the input that replaces a node of an expression. Returns `None` unless the node is a column of the
+/// labels, a list (possibly sliced), or the lengths or counts of such lists.
 fn find_input(
     node: &Arc<dyn PhysicalExpr>,
     table: &Schema,

@@ -118,7 +118,8 @@ impl TableProvider for MedsAsOfTable {
         TableType::Base
     }
 
-    /// The scan evaluates conditions before it copies values for the output.
+    /// Accepts all conditions that depend only on the row. The scan evaluates them before it copies values
+    /// for the output.
     fn supports_filters_pushdown(
         &self,
         filters: &[&Expr],

@@ -121,8 +121,8 @@ impl AsOfSource {
         let names = wanted.iter().map(|(_, name)| *name);
         let options = MedsReadOptions {
             columns: Some(further(&self.table, names)),
-            // A concurrent read of one shard does not see the other shards. `AsOf::try_new` reports a subject
-            // that is in two shards.
+            // Shards are read concurrently, and no read knows the subjects of the other shards, so this check
+            // is off. `AsOf::try_new` reports a subject that is in two shards.
             shared_subjects: true,
             ..MedsReadOptions::default()
         };
@@ -177,7 +177,8 @@ impl Rule {
             labels = kept.map(|(label, _)| *label).collect();
         }
         let batch = self.projector.project_batch(&self.inputs.batch(rows, &labels)?)?;
-        // Restores the planned column names and nullability.
+        // The batch gets the schema of the plan, because the projector may return other column names and
+        // nullability.
         let options =
             arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         Ok(RecordBatch::try_new_with_options(
@@ -299,7 +300,8 @@ impl DataSource for AsOfSource {
         &self,
         projection: &ProjectionExprs,
     ) -> Result<Option<Arc<dyn DataSource>>> {
-        // In a merged projection, an expression would be evaluated again for each use of its result.
+        // Projections are merged only if the inner one has only columns. Otherwise an inner expression would
+        // be evaluated again for each use of its result.
         if !self.projection.iter().all(|e| e.expr.downcast_ref::<Column>().is_some()) {
             return Ok(None);
         }

@@ -30,7 +30,8 @@ pub(super) enum Change {
     Delete {
         filters: Vec<Arc<dyn PhysicalExpr>>,
     },
-    /// Indices of the changed columns, with their new values.
+    /// UPDATE: `set` has the index of each changed column and its new value, `filters` the conditions of
+    /// WHERE.
     Update {
         set: Vec<(usize, Arc<dyn PhysicalExpr>)>,
         filters: Vec<Arc<dyn PhysicalExpr>>,

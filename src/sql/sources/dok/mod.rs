@@ -176,7 +176,8 @@ impl TableProvider for DokTable {
         &self,
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
-        // Filters with subqueries stay in a `FilterExec` above the scan.
+        // Whether an expression is a subquery or a column of an outer query. A condition with such an
+        // expression stays in a `FilterExec` above the scan.
         let elsewhere = |e: &Expr| {
             Ok(matches!(
                 e,

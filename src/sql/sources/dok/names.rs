@@ -54,7 +54,7 @@ impl TableNames for Tables {
         if !schema.table_names().iter().any(|n| **n == *named.table) {
             return Ok(None);
         }
-        // The look-up of a registered table does not wait.
+        // The look-up of a registered table does not wait for I/O, so `now_or_never` returns its result.
         let Some(table) = schema.table(&named.table).now_or_never() else { return Ok(None) };
         let Some(table) = table? else { return Ok(None) };
         let table: &dyn TableProvider = table.as_ref();

@@ -12,8 +12,8 @@ use serrate_core::internal::keyed::first_double;
 pub(super) struct DokOptions {
     pub(super) shape: Option<Vec<usize>>,
     pub(super) keys: Option<Vec<String>>,
-    /// How rows with the same keys are treated: `None` if not specified, `Some(None)` if such rows are an
-    /// error.
+    /// How rows with the same keys are treated. `None` means that the option is missing, `Some(None)` that
+    /// such rows are an error.
     pub(super) duplicates: Option<Option<DuplicateEntries>>,
     pub(super) overwrite: bool,
 }
@@ -69,7 +69,7 @@ impl DokOptions {
     }
 }
 
-/// Parses `1000, 50` or `[1000, 50]`.
+/// Parses the option `shape`: one size per axis, written as `1000, 50` or `[1000, 50]`.
 fn shape(text: &str) -> Result<Vec<usize>> {
     let inner = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
     let sizes: std::result::Result<Vec<usize>, _> =
@@ -82,7 +82,7 @@ fn shape(text: &str) -> Result<Vec<usize>> {
     }
 }
 
-/// Parses `subject_id, code`.
+/// Parses the option `keys`: names of columns, written as `subject_id, code`.
 fn names(text: &str) -> Result<Vec<String>> {
     let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
     if names.iter().any(String::is_empty) {

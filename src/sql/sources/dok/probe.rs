@@ -1,4 +1,4 @@
-//! Derives the keys for which a condition can be true.
+//! Derives from the conditions of a query the keys of a DOK file for which they can be true.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, SchemaRef};
@@ -233,7 +233,7 @@ mod tests {
         in_list(col(name), (0..count).map(lit).collect(), false)
     }
 
-    /// Combines expressions with OR into a balanced tree, as planning does for long chains.
+    /// Combines expressions with OR into a balanced tree, like the planning of a condition with many OR.
     fn either(all: &[Expr]) -> Expr {
         match all {
             [one] => one.clone(),
@@ -263,7 +263,8 @@ mod tests {
 
     #[test]
     fn alternatives_share_no_more_values_than_keys() {
-        // Columns alternate, so that no two conditions become one alternative.
+        // The conditions are on `i` and `j` in turn. Two adjacent conditions on one column would become one
+        // alternative.
         let by_turns = |n: i64| {
             let each = (0..n).map(|k| col(if k % 2 == 0 { "i" } else { "j" }).eq(lit(k)));
             either(&each.collect::<Vec<_>>())
@@ -277,7 +278,7 @@ mod tests {
             let both = values(&wide.clone().and(by_turns(n)));
             assert!(both <= MOST, "{n}: {both}");
         }
-        // Few enough to list every key.
+        // These alternatives allow so few keys that `find_keys` returns all of them.
         let few = by_turns(10).and(among("i", 20)).and(among("j", 20));
         assert_eq!(count(&[few], 0), Some(10 * 20 - 5 * 5));
     }

@@ -66,7 +66,8 @@ pub(super) fn plan_axes(input: LogicalPlan) -> Result<LogicalPlan> {
     unpivot_columns(plan, COLUMNS.into_iter().zip(cells))
 }
 
-/// Returns the aggregates over the lists of one axis. NULL lists are not counted.
+/// Returns five aggregates for one axis: its number of elements, its number of lists, the length of the
+/// shortest and of the longest list, and the number of empty lists. NULL lists are not counted.
 fn of_axis(list: &Expr, axis: usize) -> Result<[Expr; 5]> {
     let number = lit(i64::try_from(axis).unwrap_or(i64::MAX));
     let lengths = call("ragged_lengths", vec![list.clone(), number])?;
@@ -101,8 +102,8 @@ pub(super) fn call(name: &str, args: Vec<Expr>) -> Result<Expr> {
     }
 }
 
-/// Plans one row with many columns as several rows. Each result column has one row per expression in its
-/// list.
+/// Plans several rows from the columns of `one_row`. Each of `columns` has the name of a result column and,
+/// for every result row, the expression of its value.
 pub(super) fn unpivot_columns<'a>(
     one_row: LogicalPlanBuilder,
     columns: impl IntoIterator<Item = (&'a str, Vec<Expr>)>,

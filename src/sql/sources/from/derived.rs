@@ -24,9 +24,9 @@ use crate::sql::rules::with_coerced_types;
 
 #[derive(Clone, Debug)]
 pub(super) enum Derived {
-    /// Groups rows into ragged rows by keys.
+    /// `ragged_nest`: groups rows that are equal in the columns with these names into one ragged row.
     Nest(Vec<String>),
-    /// Returns one row per innermost element.
+    /// `ragged_explode`: returns one row per innermost element of the lists in each row.
     Explode(ExplodeOptions),
 }
 
@@ -71,7 +71,8 @@ impl DerivedTable {
             }
             Derived::Explode(options) => explode_batch(&none, *options)?.schema(),
         };
-        // The schema comes from an empty batch, which has no NULL. The rows of the query may have NULL.
+        // The schema comes from an empty batch, so it does not show whether rows of the query have NULL. All
+        // columns of exploded rows are therefore nullable.
         let fields = schema.fields().iter().map(|f| match &how {
             Derived::Nest(_) => Arc::clone(f),
             Derived::Explode(_) => Arc::new(f.as_ref().clone().with_nullable(true)),

@@ -50,7 +50,8 @@ impl RelationPlanner for TableFunctionsPlanner {
         context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
         let mut relation = relation;
-        // Statements that are run with `ctx.sql` are not rewritten yet.
+        // A statement that is run with `ctx.sql` still has the original form of the call, so the call is
+        // rewritten here.
         rewrite_factor(&mut relation)?;
         let TableFactor::Table { name, alias, args: Some(args), .. } = &relation else {
             return Ok(RelationPlanning::Original(Box::new(relation)));

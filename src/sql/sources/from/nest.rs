@@ -185,7 +185,7 @@ struct Rows {
     key: usize,
     pending: Vec<RecordBatch>,
     held: MemoryReservation,
-    /// Whether complete rows are returned before the end of the input.
+    /// Whether each nested row is returned as soon as it is complete, before the end of the input.
     streams: bool,
     size: (usize, usize),
 }

@@ -137,7 +137,8 @@ impl Call {
             let after = &from[end + 1..];
             rest = after.strip_prefix(", ").unwrap_or(after);
             if let Some(value) = rest.strip_prefix(" => ") {
-                // The name of an option precedes its value.
+                // The string before ` => ` is the name of an option. It is marked with a NUL character, and
+                // its value follows.
                 let name = texts.pop()?;
                 texts.push(format!("\0{name}"));
                 rest = value;

@@ -19,7 +19,8 @@ pub(crate) fn one_name(name: &ObjectName) -> Option<String> {
     }
 }
 
-/// Rewrites a table function of this module, if `relation` is one. An invalid query string is an error.
+/// If `relation` is a call of a function over a query, rewrites its first argument to a query. If it is a
+/// call such as `read_parquet('file')`, rewrites it to a table name. An invalid query string is an error.
 pub(crate) fn rewrite_factor(relation: &mut TableFactor) -> Result<()> {
     let TableFactor::Table { name, args: Some(args), alias, .. } = relation else {
         return Ok(());

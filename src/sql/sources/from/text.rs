@@ -106,7 +106,8 @@ fn stands_for_value(tokens: &[TokenWithSpan], at: usize) -> bool {
         .any(|w| word.value.eq_ignore_ascii_case(w)),
         _ => false,
     };
-    // `(FROM t SELECT a)` has its own SELECT.
+    // A query such as `(FROM t SELECT a)` has its own SELECT and needs no other. This code searches for it on
+    // the same level of parentheses.
     let mut depth = 0usize;
     let own = tokens[at..].iter().find_map(|token| match &token.token {
         Token::LParen => {

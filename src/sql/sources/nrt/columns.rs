@@ -28,15 +28,15 @@ const GAP_BYTES: usize = 4096;
 /// The origin of a table column in one file.
 #[derive(Debug)]
 enum Origin {
-    /// A tensor of the same name.
+    /// The column is a tensor of the same name in the file.
     Tensor,
     /// Lists of zeros with the lengths of the tensor on this axis, if only lengths are needed.
     Lengths(usize),
-    /// The index of the row.
+    /// The column has the index of the row in the file.
     Row,
-    /// One value for all rows.
+    /// The column has one value for all rows of the file.
     Constant(ScalarValue),
-    /// NULL, because the file lacks the column.
+    /// The file lacks the column, so all its values are NULL.
     Absent,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Columns {
     origins: Vec<Origin>,
     /// Names of the tensors to read.
     tensors: Vec<String>,
-    /// Deepest axis to read.
+    /// The deepest axis of the tensors to read.
     depth: usize,
     /// Maximum number of rows in a gap between needed rows that is read and discarded.
     gap: usize,

@@ -45,7 +45,8 @@ impl Headers {
     fn get(&self, store: &Arc<dyn ObjectStore>, meta: &ObjectMeta) -> Option<NrtObject> {
         let entry = self.0.get(&meta.location).filter(|e| e.is_valid_for(meta))?;
         let Header(object) = entry.file_metadata.as_any().downcast_ref::<Header>()?;
-        // Cache entries are found by path only, so the file may have changed.
+        // The cache finds an entry by path only. An entry is used only if its store and ETag are those of the
+        // file, because the file may have changed.
         object.is_of(store, meta.e_tag.as_deref()).then(|| object.fresh())
     }
 
@@ -80,7 +81,7 @@ impl Input {
         }
         let name = PathBuf::from(name.unwrap_or_else(|| meta.location.to_string()));
         let options = ObjectOptions::default();
-        // An empty file has no valid range to request.
+        // A file of 0 bytes has no valid byte range, so the request is for the whole file.
         let request = if meta.size == 0 { GetOptions::default() } else { first_request(&options) };
         let mut first =
             store.get_opts(&meta.location, request).await.map_err(|e| explain(&name, e))?;
@@ -142,7 +143,7 @@ impl Input {
         }
     }
 
-    /// Whether data must be fetched before it is read.
+    /// Whether the file is in a remote object store, so that its data must be fetched before it is read.
     pub(super) fn is_remote(&self) -> bool {
         matches!(self, Self::Object(_))
     }

@@ -17,7 +17,7 @@ pub(in crate::sql) fn intersect(a: &[Range<usize>], b: &[Range<usize>]) -> Vec<R
     out
 }
 
-/// Returns the runs with all gaps of at most `gap` rows filled.
+/// Returns the row ranges `runs` with all gaps of at most `gap` rows filled.
 pub(in crate::sql) fn bridged(runs: &[Range<usize>], gap: usize) -> Vec<Range<usize>> {
     let mut out: Vec<Range<usize>> = Vec::with_capacity(runs.len());
     for run in runs {
@@ -47,7 +47,8 @@ pub(in crate::sql) fn first(runs: Vec<Range<usize>>, rows: usize) -> Vec<Range<u
     out
 }
 
-/// Returns the rows of the concatenated `spans` whose bit is set. NULL counts as not set.
+/// Returns the rows of the row ranges `spans` whose bit in `bits` is set; bit 0 is the first row of the first
+/// range. NULL counts as not set.
 pub(in crate::sql) fn chosen(spans: &[Range<usize>], bits: &BooleanArray) -> Vec<Range<usize>> {
     let set = match bits.nulls() {
         None => bits.values().clone(),
@@ -64,7 +65,8 @@ pub(in crate::sql) fn chosen(spans: &[Range<usize>], bits: &BooleanArray) -> Vec
     out
 }
 
-/// Returns a mask of the rows in `spans` that are also in `runs`. Each run lies within a span.
+/// Returns a mask with one bit per row of the row ranges `spans`, which is set if the row is also in `runs`.
+/// Each range of `runs` lies within one of `spans`.
 pub(in crate::sql) fn mask(spans: &[Range<usize>], runs: &[Range<usize>]) -> BooleanArray {
     let mut bits = BooleanBufferBuilder::new(count(spans));
     let mut runs = runs.iter().peekable();

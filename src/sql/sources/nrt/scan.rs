@@ -28,10 +28,10 @@ const LARGEST_CHOICE: usize = 1 << 17;
 /// Maximum number of rows in a gap between needed rows that is read and discarded to evaluate conditions.
 const CHOICE_GAP: usize = 1 << 10;
 
-/// Number of rows of flat columns in one fetch.
+/// Maximum number of rows of one fetch. It is also the number of rows if only flat columns are requested.
 const FLAT_ROWS: usize = 1 << 17;
 
-/// Number of parts of a remote file that are prefetched.
+/// Number of parts of a remote file that are fetched in advance. The rows of a part are fetched together.
 const READ_AHEAD: usize = 2;
 
 type Runs = Vec<Range<usize>>;
@@ -118,8 +118,8 @@ impl Scan {
             .boxed()
     }
 
-    /// Divides rows into steps, and conditions are evaluated step by step. Without conditions, returns one
-    /// step.
+    /// Divides rows into ranges. The conditions are evaluated for one range after the other. Without
+    /// conditions, returns all rows as one range.
     fn choice_steps(
         &self,
         rows: Range<usize>,
@@ -246,7 +246,8 @@ impl Scan {
         .boxed()
     }
 
-    /// Removes the next batch from the queue: one row, or more within the maximum rows and leaves.
+    /// Removes the row ranges of the next batch from `queue`. The batch has one row, or more rows if they do
+    /// not exceed the maximum numbers of rows and leaves.
     fn group(&self, file: &NrtFile, queue: &mut VecDeque<Range<usize>>) -> Result<Runs> {
         let depth = self.output.depth();
         let mut group = Vec::new();

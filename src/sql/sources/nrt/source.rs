@@ -33,7 +33,7 @@ use super::scan::{Read, Scan, file_meets};
 use crate::config::{NrtNan, SerrateOptions};
 use crate::sql::pushdown::lengths::lengths_only;
 
-/// A scan of `.nrt` files: columns, rows, and the settings at planning.
+/// A scan of `.nrt` files, with its columns, its conditions, and the settings of the session at planning.
 #[derive(Clone)]
 pub(in crate::sql) struct NrtSource {
     schema: TableSchema,
@@ -173,7 +173,7 @@ struct NrtOpener {
     schema: SchemaRef,
     /// Names of the columns of `schema` that are needed only for the lengths of their lists.
     lengths: Vec<String>,
-    /// All columns of the table, on which conditions may depend.
+    /// All columns of the table. Conditions may depend on columns that are not returned.
     table: TableSchema,
     filter: RowFilter,
     limit: Option<usize>,
@@ -181,7 +181,7 @@ struct NrtOpener {
     headers: Option<Headers>,
     batch_size: usize,
     read: Read,
-    /// Metric of files that were not opened.
+    /// Metric: number of files that the scan did not open.
     skipped: Count,
 }
 

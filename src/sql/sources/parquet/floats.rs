@@ -61,7 +61,7 @@ type Known = Arc<Mutex<HashMap<String, (Weak<ParquetMetaData>, Arc<ParquetMetaDa
 
 struct Factory {
     inner: Arc<dyn ParquetFileReaderFactory>,
-    /// Shared by all readers, because a file is opened once per byte range.
+    /// All readers of a scan share this map, because a file is opened once per byte range.
     known: Known,
 }
 
@@ -149,7 +149,7 @@ fn remove_bounds(footer: &Arc<ParquetMetaData>) -> Arc<ParquetMetaData> {
             .set_column_metadata(chunks.collect::<ParquetResult<_>>()?)
             .build()
     });
-    // If a row group cannot be rebuilt, the footer stays unchanged.
+    // If the metadata of a row group cannot be rebuilt, the original footer is returned.
     let Ok(groups) = groups.collect::<ParquetResult<Vec<_>>>() else { return Arc::clone(footer) };
     let index = builder.take_column_index().map(|groups| {
         let without = |columns: Vec<ColumnIndexMetaData>| {
@@ -161,7 +161,7 @@ fn remove_bounds(footer: &Arc<ParquetMetaData>) -> Arc<ParquetMetaData> {
     Arc::new(builder.set_row_groups(groups).set_column_index(index).build())
 }
 
-/// Returns a chunk whose only statistic is the number of nulls.
+/// Returns the metadata of a column chunk of floats with the number of nulls as its only statistic.
 fn remove_chunk_bounds(chunk: &ColumnChunkMetaData) -> ParquetResult<ColumnChunkMetaData> {
     let builder = chunk
         .clone()

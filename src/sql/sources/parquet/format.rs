@@ -217,7 +217,8 @@ impl FileFormat for ParquetFileFormat {
                 let schema = Arc::clone(conf.output_schema());
                 let options =
                     ParquetWriteOptions { overwrite: self.overwrite, ..Default::default() };
-                // The sink writes batches in order of arrival.
+                // This sink writes batches in the order in which they arrive. `ordered_sink` below ensures
+                // the right order.
                 let name = "ParquetFileSink(file=";
                 let sink =
                     TargetSink::new(name, target, schema, move |batches, target, schema, _| {
@@ -236,7 +237,7 @@ impl FileFormat for ParquetFileFormat {
                 "the option 'overwrite' of PARQUET applies only to COPY to one local file named \
                  '*.parquet'; name such a file or remove the option"
             ),
-            // DataFusion's sink always replaces files.
+            // DataFusion's own sink writes in all other cases. It always replaces an existing file.
             _ => self.inner.create_writer_physical_plan(input, state, conf, order).await,
         }
     }
@@ -268,7 +269,8 @@ async fn with_leaves(
             continue;
         }
         let chunks = metadata.row_groups().iter().flat_map(|g| g.columns());
-        // Lists of structs have several value columns. The longest of these columns determines the batches.
+        // A list of structs has one value column per field. The column with the most values determines the
+        // size.
         let mut values: HashMap<&str, i64> = HashMap::new();
         for chunk in chunks {
             let path = chunk.column_path();

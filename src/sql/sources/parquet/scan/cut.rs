@@ -158,7 +158,7 @@ pub(in crate::sql) fn windowed(
         .with_limit(None)
         .with_file_groups(vec![FileGroup::new(chosen)])
         .with_output_partitioning(None)
-        // The statistics describe all rows, so they are only estimates now.
+        // The statistics describe all rows of the files, so they are only estimates for a part of the rows.
         .with_statistics(config.statistics().to_inexact());
     Some(builder.build())
 }

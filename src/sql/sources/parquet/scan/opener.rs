@@ -90,7 +90,7 @@ impl ListsOpener {
             stock.metrics(),
         )?;
         let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
-        // DataFusion reports invalid footers.
+        // If the footer is invalid, DataFusion reads the file alone and reports the error.
         let Ok(metadata) = reader.get_metadata(Some(&options)).await else { return Ok(None) };
         let columns = self.columns(&metadata);
         if columns.is_empty() || !in_order(&metadata) {

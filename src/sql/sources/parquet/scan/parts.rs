@@ -25,7 +25,7 @@ const ROW: &str = "__serrate_row";
 #[derive(Clone, Debug)]
 pub(super) struct ListColumn {
     pub(super) table: usize,
-    /// Index among the top-level columns of the file.
+    /// Index of the column among the top-level columns of the file.
     pub(super) root: usize,
     pub(super) field: FieldRef,
     /// Field in the table's schema, with the same data type as `field`.
@@ -35,9 +35,9 @@ pub(super) struct ListColumn {
 
 #[derive(Debug)]
 enum Output {
-    /// The column of DataFusion's scan with this index.
+    /// An output column that is the column of DataFusion's scan with this index.
     Given(usize),
-    /// An expression over columns of DataFusion's scan and decoded lists.
+    /// An output column that is an expression over columns of DataFusion's scan and decoded lists.
     Of(Arc<dyn PhysicalExpr>),
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Split {
     pub(super) given: ParquetSource,
     /// The columns that the list decoder reads, starting with the columns of conditions.
     pub(super) columns: Vec<ListColumn>,
-    /// Number of `columns` that the conditions need.
+    /// Number of the first `columns` that the conditions need.
     pub(super) tested: usize,
     /// Conditions on lists, over columns of DataFusion's scan followed by the lists that they need.
     condition: Option<Arc<dyn PhysicalExpr>>,
@@ -109,7 +109,8 @@ impl Split {
         }
         let row = Column::new(ROW, table.table_schema().fields().len());
         asked.exprs.push(ProjectionExpr::new(Arc::new(row), ROW));
-        // Functions such as `input_file_name()` have a value only inside DataFusion's scan.
+        // Functions such as `input_file_name()` have a value only inside DataFusion's scan, so a scan that
+        // uses them with decoded lists is not split.
         let only_there = outputs.iter().any(|o| matches!(o, Output::Of(e) if of_file(e)));
         if only_there || tests.iter().any(of_file) || table.table_schema().index_of(ROW).is_ok() {
             return Ok(None);
@@ -160,7 +161,7 @@ impl Split {
         Ok(RecordBatch::try_new_with_options(Arc::new(schema), columns, &options)?)
     }
 
-    /// Computes the output from a batch with all lists appended.
+    /// Computes the output columns from a batch of DataFusion's scan with all decoded lists appended.
     pub(super) fn output(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let rows = batch.num_rows();
         let columns = self.outputs.iter().map(|o| match o {
@@ -196,7 +197,8 @@ struct Asked {
 
 impl Asked {
     fn add(&mut self, expr: &Arc<dyn PhysicalExpr>, alias: &str) -> usize {
-        // Only columns are shared, because two calls of random() are different expressions.
+        // Only a column that is requested twice is returned once. Equal calls stay separate, because two
+        // calls of random() return different values.
         let column = expr.downcast_ref::<Column>();
         let same = |e: &ProjectionExpr| column.is_some() && e.expr.downcast_ref() == column;
         let known = self.exprs.iter().position(same);
@@ -265,7 +267,7 @@ pub(super) fn lengths_only(stock: &ParquetSource, lists: &BTreeSet<usize>) -> BT
     let mut looked_at: BTreeSet<usize> = BTreeSet::new();
     let outputs = stock.projection().into_iter().flatten().map(|e| Arc::clone(&e.expr));
     for e in outputs.chain(stock.filter()) {
-        // The closure does not fail.
+        // The closure always returns `Ok`, so the result can be ignored.
         let _ = e.apply(|e| {
             if let Some(column) = e.downcast_ref::<Column>() {
                 looked_at.insert(column.index());

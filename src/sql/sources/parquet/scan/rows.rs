@@ -28,19 +28,21 @@ const MOST: usize = 8;
 /// Unneeded rows in a gap are decoded and discarded if they have at most 1 / `GAP` of a batch's leaves.
 const GAP: usize = 4;
 
-/// Number of rows that a sequential reader covers after the first span, in multiples of the span's length.
+/// Number of rows that a sequential reader may read after the first requested range of rows, as a multiple of
+/// the length of this range.
 const AHEAD: usize = 8;
 
-/// Rows of one row group, with their columns from DataFusion's scan.
+/// Rows of one row group for which lists must be decoded, with their columns from DataFusion's scan.
 #[derive(Debug)]
 struct Piece {
     group: usize,
-    /// Row ranges relative to the start of the row group.
+    /// Ranges of the rows in the row group; row 0 is the first row of the row group.
     runs: Vec<Range<usize>>,
     given: RecordBatch,
 }
 
-/// The reader of a column that is read sequentially, and the row group that it reads.
+/// A reader that reads one column of a row group in several steps, in the order of the rows, and the index of
+/// the row group.
 #[derive(Debug)]
 struct Going {
     reader: ColumnReader<Fetched>,
@@ -55,12 +57,12 @@ pub(super) struct Rows {
     name: PathBuf,
     /// Index of the first row of each row group, then the total number of rows.
     starts: Vec<usize>,
-    /// The row group of the fetched data.
+    /// Index of the row group to which `fetched` belongs.
     group: usize,
     fetched: Arc<Fetched>,
-    /// The sequential readers by column.
+    /// For each column, its sequential reader, or `None` if it has none now.
     going: Vec<Option<Going>>,
-    /// The row group and the row at which the last read ended, by column.
+    /// For each column, the row group and the row in it at which the last read ended.
     ends: Vec<(usize, usize)>,
     pieces: VecDeque<Piece>,
     ready: VecDeque<RecordBatch>,
@@ -183,7 +185,8 @@ impl Rows {
             while taken < rows
                 && let Some(number) = numbers.next_if(|n| {
                     let n = usize::try_from(**n).unwrap_or(usize::MAX);
-                    // Stops at another row group, or at a row before the current position.
+                    // The piece ends before a row of another row group, and before a row that precedes the
+                    // last one.
                     n < *end && n >= runs.last().map_or(*start, |run| run.end + start)
                 })
             {
