@@ -79,10 +79,9 @@ pub(super) fn mask_to_bool(mask: &DenseTensor) -> Result<Cow<'_, DenseTensor>> {
 
 /// Returns, for each sample, the indices at which the mask is true, as ascending int64.
 ///
-/// The mask has one batch axis: a tensor `[samples, entries]`, or a batch without data axes, whose
-/// filler is ignored. Nonzero numbers are true. Selecting entries by these indices gives the same
-/// result as filtering by the mask, and is faster if the filter is repeated.
-///
+/// The mask has one batch axis: a tensor `[samples, entries]`, or a batch without data axes, whose padding is
+/// ignored. Nonzero numbers are true. Selecting entries by these indices gives the same result as filtering
+/// by the mask, and is faster if the filter is repeated.
 /// ```
 /// # use serrate_core as serrate;
 /// use serrate::batching::get_indices_from_mask;

@@ -10,13 +10,13 @@ use super::structure::saturating_product;
 use crate::dense::{DType, DenseTensor, Element};
 use crate::error::{Error, Result};
 
-/// Minimum number of results per thread.
+/// Minimum number of elements of the result per thread.
 const AT_LEAST: usize = 1024;
 
 trait Sum: Element {
     type Total: AddAssign + Copy + Default + Send;
     fn to_total(self) -> Self::Total;
-    /// Converts the total to the element type; `None` if it does not fit.
+    /// Converts a sum to the element type; `None` if the sum does not fit this type.
     fn from_total(total: Self::Total) -> Option<Self>;
     fn total_to_f64(total: Self::Total) -> f64;
 }
