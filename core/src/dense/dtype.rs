@@ -58,7 +58,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// All types.
+    /// All element types of dense tensors.
     pub const ALL: [Self; 13] = [
         Self::Bool,
         Self::U8,

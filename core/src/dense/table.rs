@@ -43,7 +43,7 @@ pub struct TableDenseOptions {
     pub rows: Option<Range<usize>>,
     /// Columns to convert, in this order; `None` for all.
     pub columns: Option<Vec<String>>,
-    /// Size of each axis after the rows; axes without an item have [`Size::Longest`].
+    /// Size of each axis after the rows, in order; the axes after the last given size have [`Size::Longest`].
     pub sizes: Vec<Size>,
     /// Whether integer columns become int64, the type of token ids that embedding layers take. A
     /// value of 2^63 or more is an error.
@@ -252,9 +252,9 @@ impl RaggedTable {
 enum TensorSource {
     /// Values of a column or scalar; `what` names the column or scalar in error messages.
     Values { array: RaggedArray, dense: DenseOptions, what: String },
-    /// Mask of the slots that hold an element of this axis.
+    /// Mask of this axis: true for elements, false for padding.
     Axis(usize),
-    /// Mask of the slots that hold a valid value.
+    /// Validity mask of the leaves of this array: true for values, false for nulls and padding.
     Valid(RaggedArray),
 }
 
@@ -373,7 +373,7 @@ impl TablePlan {
                 mask_axes(rows, self.collect_layouts(*axis), sizes, &self.dense)
             }
         }?
-        // A scalar was converted as an array of one row, so drop the row axis.
+        // A scalar was converted as an array of one row; the reshape drops the row axis.
         .reshape(part.spec.shape.clone())
     }
 

@@ -97,7 +97,7 @@ impl Probe for Avx2Probe {
             return ScalarProbe.probe_line(buckets, tag, home);
         };
         let (same, empty) = compare_lanes(self.0, line, tag);
-        // Keep only the matches before the first empty bucket.
+        // Keep only the matches before the first empty bucket, because a search ends there.
         let same = same & (empty & empty.wrapping_neg()).wrapping_sub(1);
         let lane = same.trailing_zeros() as usize % LINE;
         // The row of the match plus 1; 0 if no bucket matches. The code has no branch, because the CPU would
