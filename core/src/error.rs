@@ -173,7 +173,7 @@ pub enum Error {
         bytes: u128,
         /// The limit in bytes.
         limit: u128,
-        /// A remedy.
+        /// Advice on how to stay below the limit.
         hint: String,
     },
     /// A file whose content violates its format.

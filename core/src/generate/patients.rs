@@ -36,7 +36,7 @@ const DAY: i64 = 86_400;
 /// | `code` | 2 | UInt16 | tokens from 1 (0 is reserved for padding), a few of them very frequent |
 /// | `numeric_value` | 2 | Float32 | NULL if the measurement has no value |
 ///
-/// The slot of a NULL float holds NaN.
+/// A NULL in a float column stores NaN.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -101,8 +101,8 @@ impl Patients {
         &self.source
     }
 
-    /// Returns the source, the range of patients, and the patients per chunk. Fails if patients were
-    /// already drawn as chunks.
+    /// Returns the source, the range of patients, and the patients per chunk. Returns an error if chunks were
+    /// already drawn.
     #[cfg(feature = "parquet")]
     pub(super) fn into_parts(self) -> Result<(PatientSource, Range<u64>, usize)> {
         if !self.ready.is_empty() {
@@ -169,7 +169,7 @@ fn patient_rng(seed: u64, number: u64) -> ChaCha8Rng {
 }
 
 fn draw_below(rng: &mut ChaCha8Rng, n: u32) -> i64 {
-    // The result is below `n` and so fits.
+    // The result is less than the u32 `n`, so it fits an i64.
     i64::try_from((u64::from(rng.next_u32()) * u64::from(n)) >> 32).unwrap_or(0)
 }
 
@@ -180,7 +180,7 @@ pub(super) struct PatientChunk {
     pub(super) facts: Vec<(bool, i32)>,
     pub(super) events: Vec<u32>,
     pub(super) measurements: Vec<u32>,
-    /// Time in microseconds since 1970.
+    /// Time of each event in microseconds since 1970.
     pub(super) time: Vec<i64>,
     pub(super) time_delta_days: Vec<f32>,
     pub(super) code: Vec<u16>,
@@ -234,7 +234,7 @@ impl PatientChunk {
         self.numeric_value.append(&mut other.numeric_value);
     }
 
-    /// Builds a table in which NaN becomes NULL.
+    /// Builds a table with NULL for every NaN in a float column.
     pub(super) fn into_table(self) -> Result<RaggedTable> {
         self.build(|values| {
             let valid = BooleanBuffer::collect_bool(values.len(), |i| !values[i].is_nan());

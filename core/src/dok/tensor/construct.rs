@@ -11,7 +11,7 @@ use crate::dense::{DType, DenseTensor};
 use crate::dok::MapOptions;
 use crate::error::{Error, Result};
 
-/// Treatment of entries with equal coordinates.
+/// Tells [`DokTensor::from_coo`] how to treat entries with equal coordinates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DuplicateEntries {
     /// Keep only the last entry.
@@ -136,7 +136,7 @@ impl DokTensor {
         Self::from_places(shape, places, values, duplicates)
     }
 
-    /// Creates a tensor from coordinates; returns an error if coordinates repeat.
+    /// Creates a tensor from coordinates and values; returns an error if two entries have equal coordinates.
     pub(crate) fn from_unique(
         shape: Vec<usize>,
         indices: &DenseTensor,
@@ -163,7 +163,8 @@ impl DokTensor {
         Ok(Self::with_storage(storage))
     }
 
-    /// Creates a tensor from values and their row-major indices, which must be within the shape.
+    /// Creates a tensor from values and the row-major index of each value, which must be within the shape.
+    /// `duplicates` tells how to treat equal indices.
     pub(super) fn from_places(
         shape: Vec<usize>,
         places: Vec<i64>,
@@ -302,7 +303,8 @@ impl DokTensor {
         count_elements(&shape)?;
         let values = DenseTensor::from_flat(array.leaves(), "a sparse tensor")?;
         let strides = compute_strides(&shape);
-        // Row-major index of the first child of each list, level by level.
+        // Row-major index of the first element of each list, at first of each row. Each iteration goes one
+        // level of lists deeper.
         let rows = array.len() as u64;
         let mut places: Vec<u64> = (0..rows).map(|r| r * strides[0]).collect();
         for (axis, stride) in array.axes().iter().zip(&strides[1..]) {
@@ -353,7 +355,7 @@ impl DokTensor {
         self.with_values(Entries { values, ..entries })
     }
 
-    /// Creates an independent tensor from entries, with the limit of this tensor.
+    /// Creates an independent tensor with these entries and with the dense limit of this tensor.
     pub(super) fn with_values(&self, entries: Entries) -> Result<Self> {
         let mut made = Self::from_entries(entries)?;
         made.limit = self.limit;

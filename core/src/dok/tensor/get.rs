@@ -14,7 +14,8 @@ use crate::index::{Index, resolve_position};
 /// Number of elements per lookup in the hash map.
 const BLOCK: usize = 1 << 18;
 
-/// Selected elements per entry above which scanning all entries is faster than looking up elements.
+/// If a part has more than this number of elements per stored entry, scanning all entries is faster than
+/// looking up each element of the part.
 const PER_ENTRY: u64 = 4;
 
 impl DokTensor {
@@ -36,9 +37,9 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for an index outside its axis; [`Error::Invalid`] for too many items,
-    /// masks of another shape, and arrays that do not broadcast; [`Error::TooLarge`] for a result
-    /// larger than [`dense_limit`](Self::dense_limit).
+    /// [`Error::OutOfRange`] for an index outside its axis; [`Error::Invalid`] for an index of more axes than
+    /// the tensor has, masks of another shape, and arrays that do not broadcast; [`Error::TooLarge`] for a
+    /// result larger than [`dense_limit`](Self::dense_limit).
     pub fn get(&self, index: &[Index]) -> Result<DenseTensor> {
         let storage = self.storage.read();
         let selection = PlaceSelection::for_numpy_index(&self.view, &storage, index)?;
@@ -165,8 +166,8 @@ impl DokTensor {
         self.lookup_with(count, |axis, row| columns[axis][row], fallback)
     }
 
-    /// Looks up `count` elements; `at(axis, row)` returns their coordinates. An element outside the
-    /// tensor has the key -1, which no entry has.
+    /// Looks up `count` elements; `at(axis, row)` returns the coordinate of element `row` on `axis`. An
+    /// element outside the tensor is looked up as -1, which no entry has, and so counts as not found.
     fn lookup_with(
         &self,
         count: usize,

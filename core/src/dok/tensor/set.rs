@@ -170,7 +170,7 @@ impl DokTensor {
         let given = match value {
             DokValue::Scalar(fill) => scalar_tensor(fill)?.cast(dtype)?,
             DokValue::Dense(dense) => {
-                // Ignore leading axes of size 1 that the part does not have, as NumPy does.
+                // Ignore leading axes of size 1 that the selected part does not have, as NumPy does.
                 let extra = dense.ndim().saturating_sub(selection.shape().len());
                 let (leading, rest) = dense.shape().split_at(extra);
                 let fits = broadcast_shapes(rest, selection.shape())
