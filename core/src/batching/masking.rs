@@ -347,7 +347,7 @@ impl CompactFields for DenseTensor {
     }
 }
 
-/// A field of a collection: a tensor or a value of another type.
+/// A field of a [`CompactFields`] collection: a tensor or a value of another type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Field<T> {
     /// A tensor, which becomes a batch.

@@ -36,7 +36,7 @@ pub enum Size {
 /// ```
 #[derive(Clone, Debug)]
 pub struct TableDenseOptions {
-    /// Side, fill, threads, pool, limit and type. The limit applies to all tensors and masks
+    /// Side, fill, threads, pool, limit and type of the tensors. The limit applies to all tensors and masks
     /// together, and the type to every column.
     pub dense: DenseOptions,
     /// Rows to convert; `None` for all.

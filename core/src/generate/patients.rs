@@ -16,7 +16,7 @@ use crate::table::RaggedTable;
 /// Default number of patients per chunk: about 2^18 measurements of the built-in shape.
 pub const DEFAULT_CHUNK_ROWS: usize = 32;
 
-/// Random stream that draws the properties of codes; patient `i` uses stream `i`.
+/// Number of the random stream from which the properties of codes are drawn; patient `i` uses stream `i`.
 const CODES_STREAM: u64 = u64::MAX;
 
 const DAY: i64 = 86_400;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::error::{Error, Result};
 
-/// The distributions of generated patients.
+/// Distributions from which generated patients are drawn: numbers of events and measurements, and values.
 ///
 /// The built-in shape, [`Shape::mimic`], holds the frequencies in an extract of MIMIC: 897 distinct numbers
 /// of events per patient (mean 228) and 511 distinct numbers of measurements per event (mean 36.7).

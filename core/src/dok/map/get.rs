@@ -35,7 +35,8 @@ use crate::kernels::bits::for_avx2;
 /// Keys per pipeline stage, enough to hide the memory latency.
 const BLOCK: usize = 16;
 
-/// Capacity of a queue: fewer than two blocks remain after a step, and a step adds at most two.
+/// Capacity of a queue in keys: a step of the pipeline leaves fewer than two blocks in it and adds at most
+/// two blocks.
 const QUEUE: usize = 4 * BLOCK;
 
 /// Minimum number of keys per parallel task.

@@ -62,7 +62,8 @@ impl BinaryOp {
     }
 }
 
-/// Returns the promoted type of two types, with int64 for two booleans.
+/// Returns the type in which values of two types are added or multiplied: the promoted type of the two, but
+/// int64 for two booleans.
 pub(super) fn common_type(a: DType, b: DType) -> DType {
     match promote_types(a, b) {
         DType::Bool => DType::I64,

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::index::broadcast::{broadcast_shapes, for_each_broadcast};
 
-/// A value to write.
+/// A value to write to a part of a sparse tensor.
 #[derive(Clone, Debug)]
 pub enum DokValue<'a> {
     /// One number for all elements, converted like [`DenseTensor::cast`]: 1.5 becomes the integer
