@@ -90,7 +90,7 @@ fn resolve_axis(indices: &RaggedBatch, dim_to_index_in: Option<usize>) -> Result
 /// # Errors
 /// If an index is out of range (the message names sample, position, index and size), the batch axes
 /// differ, the axis is a batch axis or does not exist, the indices are not integers or have data
-/// axes, or the type cannot represent the filler.
+/// axes, or the type cannot represent `filler_value`.
 pub fn batched_indexing_access(
     input_data: impl Into<AnyBatch>,
     input_indices: &RaggedBatch,
@@ -249,9 +249,9 @@ pub(super) fn check_same_entries(from: &EntryView, into: &EntryView) -> Result<(
     Ok(())
 }
 
-/// Returns a copy of the target with entries of the source: `out[b, to[b, j]] = source[b, from[b,
-/// j]]`. The result is a tensor if the target is a tensor, else a batch with the sample sizes of
-/// the target.
+/// Returns a copy of `target_data` in which the entries of `source_data` at `source_indices` replace the
+/// entries at `target_indices`: `out[b, to[b, j]] = source[b, from[b, j]]`. The result is a tensor if
+/// `target_data` is a tensor, else a batch with the sample sizes of `target_data`.
 ///
 /// The entries are along the non-uniform axis of a ragged batch, or the axis after the batch axes
 /// of a tensor. Source and target have the same type, and the same shape except along this axis.

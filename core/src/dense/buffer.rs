@@ -1,4 +1,4 @@
-//! Memory of dense results: new zeroed blocks, and a pool that reuses blocks.
+//! Memory of dense tensors: new blocks of zeros, and a pool that reuses blocks.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 

@@ -7,7 +7,7 @@
 //! ```text
 //! blocks[0] = 4 leaves   |      row 0      |      row 1      |
 //! blocks[1] = 2 leaves   | list 0 | list 1 | padding padding |
-//! blocks[2] = 1 leaf     | 1 | 2  | 4 | .  | . | .  | . | .  |    (the leaf 3 is cut)
+//! blocks[2] = 1 leaf     | 1 | 2  | 4 | .  | . | .  | . | .  |    (the leaf 3 is dropped)
 //! ```
 
 use std::ops::Range;

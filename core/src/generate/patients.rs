@@ -189,7 +189,7 @@ pub(super) struct PatientChunk {
 
 impl PatientChunk {
     fn push(&mut self, patient: u64, sampler: &Sampler, rng: &mut ChaCha8Rng) {
-        // There are fewer than 2^63 patients, so the id fits.
+        // There are fewer than 2^63 patients, so the id fits an i64.
         self.subject_id.push(i64::try_from(patient).unwrap_or(i64::MAX - 1) + 1);
         let female = rng.next_u32() & 1 == 0;
         let born = 1930 + draw_below(rng, 70);

@@ -35,8 +35,8 @@ use crate::kernels::bits::for_avx2;
 /// Keys per pipeline stage, enough to hide the memory latency.
 const BLOCK: usize = 16;
 
-/// Capacity of a queue in keys: a step of the pipeline leaves fewer than two blocks in it and adds at most
-/// two blocks.
+/// Capacity of a queue in keys: a step of the pipeline leaves fewer than 2 * [`BLOCK`] keys in it, and adds
+/// at most 2 * [`BLOCK`] keys.
 const QUEUE: usize = 4 * BLOCK;
 
 /// Minimum number of keys per parallel task.
@@ -295,8 +295,8 @@ impl<K: Width> KeyReader<'_, K> {
             if let Some(block) = step.checked_sub(1) {
                 search.probe_homes(block_range(block, count), &ring[block % 2]);
             }
-            // Leave the newest block in the queue, because its prefetch has just started. A
-            // single loop over both queues takes 7 % longer.
+            // Leave the newest block of keys in the queue, because its prefetch has just started. A single
+            // loop over both queues takes 7 % longer.
             while search.open.len() >= 2 * BLOCK {
                 search.probe_next_lines(BLOCK);
                 while search.placed.len() >= 2 * BLOCK {

@@ -78,7 +78,8 @@ fn hash_rows<W: Width>(hashing: Hashing, width: W, keys: &[u8], count: usize) ->
 /// Divides the buckets of the table into one part per thread. Returns, for each part, the index of its first
 /// bucket, and its buckets.
 fn split_table(buckets: &mut [u64]) -> Vec<(usize, &mut [u64])> {
-    // A part consists of whole cache lines, because searches start at the first bucket of a line.
+    // A part of the table consists of whole cache lines, because searches start at the first bucket of a
+    // line.
     let size =
         buckets.len().div_ceil(rayon::current_num_threads()).next_multiple_of(LINE).max(LINE);
     buckets.chunks_mut(size).enumerate().map(|(i, part)| (i * size, part)).collect()

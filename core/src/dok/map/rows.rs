@@ -28,7 +28,7 @@ pub struct RowType {
 }
 
 impl RowType {
-    /// Creates the type of rows with these elements and this shape.
+    /// Creates a row type from the type of the elements and the shape of a row.
     ///
     /// # Errors
     /// If a row has more bytes than can be addressed.

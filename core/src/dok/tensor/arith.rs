@@ -203,7 +203,7 @@ impl DokTensor {
         let other = other.reshape([other.num_elements()])?;
         let mut sum = MutableBuffer::with_capacity(bytes / each * dtype.size());
         let mut first = 0;
-        // Convert the operands to the common type block by block to save memory.
+        // Convert `BLOCK` elements of the operands at a time to the common type, to save memory.
         let mut add_block = |at: &mut Vec<u64>| -> Result<()> {
             let part = dense.slice(first, at.len())?.cast(dtype)?;
             let by = super::entries::take_rows(&other, at)?.cast(dtype)?;

@@ -348,7 +348,7 @@ impl DokTensor {
     /// Converts the values to another type, like [`DenseTensor::cast`].
     ///
     /// # Errors
-    /// If a value does not fit.
+    /// If a value does not fit the new type.
     pub fn cast(&self, dtype: DType) -> Result<Self> {
         let entries = self.collect_entries()?;
         let values = entries.values.cast(dtype)?;

@@ -1,4 +1,4 @@
-//! Reads of single elements, dense parts and sparse parts.
+//! Reads of single elements, and of selected elements as dense or sparse tensors.
 
 use arrow::datatypes::ToByteSlice;
 
@@ -11,15 +11,16 @@ use crate::dok::{Fallback, Fetched};
 use crate::error::{Error, Result};
 use crate::index::{Index, resolve_position};
 
-/// Number of elements per lookup in the hash map.
+/// Number of elements that are looked up in the hash map at a time.
 const BLOCK: usize = 1 << 18;
 
-/// If a part has more than this number of elements per stored entry, scanning all entries is faster than
-/// looking up each element of the part.
+/// If an index selects more than this number of elements per stored entry, scanning all entries is faster
+/// than looking up each selected element.
 const PER_ENTRY: u64 = 4;
 
 impl DokTensor {
-    /// Returns the dense part that an index selects by NumPy's rules; elements without an entry are zero.
+    /// Returns the elements that an index selects by NumPy's rules, as a dense tensor. Elements without an
+    /// entry are zero.
     ///
     /// The index may mix integers, slices with any step, negative indices, arrays of any number of
     /// axes (which broadcast against each other), masks of one or more axes, `...` and new axes;
@@ -46,8 +47,8 @@ impl DokTensor {
         self.get_selected(&storage, &selection)
     }
 
-    /// Returns a dense part, selected axis by axis: index arrays do not broadcast, and the result has
-    /// the axes of every index array. This is `oindex` in zarr.
+    /// Returns the elements that an index selects axis by axis, as a dense tensor: index arrays do not
+    /// broadcast, and the result has the axes of every index array. This is `oindex` in zarr.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -68,7 +69,8 @@ impl DokTensor {
         self.get_selected(&storage, &selection)
     }
 
-    /// Returns the part that [`get`](Self::get) selects, of any size, as an independent sparse tensor.
+    /// Returns the elements that [`get`](Self::get) selects as an independent sparse tensor, which may have
+    /// any size.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -90,8 +92,8 @@ impl DokTensor {
         self.get_selected_sparse(&storage, &selection)
     }
 
-    /// Returns the part that [`get_orthogonal`](Self::get_orthogonal) selects as a sparse tensor,
-    /// like [`get_sparse`](Self::get_sparse).
+    /// Returns the elements that [`get_orthogonal`](Self::get_orthogonal) selects as a sparse tensor, like
+    /// [`get_sparse`](Self::get_sparse).
     ///
     /// # Errors
     /// Same as [`get_sparse`](Self::get_sparse).

@@ -19,8 +19,8 @@ pub enum DokValue<'a> {
     Scalar(Fill),
     /// A dense tensor that broadcasts to the selected part, converted like [`DenseTensor::cast`].
     Dense(&'a DenseTensor),
-    /// A sparse tensor of exactly the shape of the selected part: clears the part, then writes the
-    /// entries that are not zero.
+    /// A sparse tensor of exactly the shape of the selected part. The write removes all entries of the part,
+    /// then adds the entries of this tensor that are not zero.
     Sparse(&'a DokTensor),
 }
 
