@@ -17,7 +17,7 @@ pub struct Packed {
     /// Offsets `[samples + 1]`, starting at 0: sample `i` has the entries
     /// `cu_seqlens[i]..cu_seqlens[i + 1]`. The type is int32 if the offsets fit, else int64.
     pub cu_seqlens: DenseTensor,
-    /// Number of entries of the largest sample.
+    /// Number of entries of the largest sample in the batch.
     pub max_seqlen: usize,
 }
 

@@ -8,7 +8,7 @@ use crate::array::Layout;
 use crate::dense::Memory;
 use crate::error::Result;
 
-/// Minimum bytes of output per thread.
+/// One thread writes an output of at most this size in bytes; a larger output is divided among threads.
 const GRAIN: usize = 512 << 10;
 
 pub(super) trait EntryBytes: Copy + Sync {

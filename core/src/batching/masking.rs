@@ -323,10 +323,10 @@ pub fn apply_mask_to_tensor(
 /// # Ok::<(), serrate::Error>(())
 /// ```
 pub trait CompactFields {
-    /// The same collection with a batch instead of each tensor.
+    /// The collection after conversion: it has a batch in place of each tensor.
     type Compact;
 
-    /// Calls `each` for every tensor and keeps all other fields.
+    /// Calls `each` for every tensor of the collection, and keeps all fields that are not tensors.
     ///
     /// # Errors
     /// If `each` fails.
@@ -352,16 +352,16 @@ impl CompactFields for DenseTensor {
 pub enum Field<T> {
     /// A tensor, which becomes a batch.
     Tensor(DenseTensor),
-    /// A value of another type, which is kept.
+    /// A value that is not a tensor, which the conversion keeps.
     Other(T),
 }
 
 /// A [`Field`] after [`get_compact_lists`] converted its tensor to a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CompactField<T> {
-    /// The batch built from a tensor.
+    /// The batch that was built from the tensor of a field.
     Batch(RaggedBatch),
-    /// The kept value of another type.
+    /// A value that is not a tensor, which the conversion kept.
     Other(T),
 }
 

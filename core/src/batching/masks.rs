@@ -46,12 +46,13 @@ impl Flags {
     }
 }
 
-/// Counts the true flags: every byte is 0 or 1.
+/// Counts the true values in a mask of bytes that are 0 or 1.
 pub(super) fn count_true(flags: &[u8]) -> usize {
     flags.iter().map(|b| usize::from(*b)).sum()
 }
 
-/// Calls `each` with the index of every true flag, ascending. Tests eight flags at a time.
+/// Calls `each` with the index of every true value in a mask of bytes, ascending. Tests eight bytes at a
+/// time.
 #[inline(always)]
 pub(super) fn for_each_true(flags: &[u8], mut each: impl FnMut(usize)) {
     let (eights, rest) = flags.as_chunks::<8>();

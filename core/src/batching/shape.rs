@@ -15,9 +15,9 @@ use crate::error::{Error, Result};
 /// How often samples are repeated: along one batch axis, or along each.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Repeats {
-    /// Number of repeats along one batch axis.
+    /// Number of repeats along one batch axis; the samples are not repeated along the others.
     One(usize),
-    /// Number of repeats along each batch axis.
+    /// Number of repeats along each batch axis, one number per axis.
     Each(Vec<usize>),
 }
 

@@ -22,7 +22,7 @@ fn share_primitive<T: ArrowPrimitiveType>(buffer: &Buffer) -> ArrayRef {
     Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(buffer.clone()), None))
 }
 
-/// Unpacks each bit of `bits` to a byte, 0 or 1.
+/// Writes each bit of `bits` to one byte of `out`, which becomes 0 or 1.
 pub(crate) fn unpack_bits(bits: &BooleanBuffer, out: &mut [u8]) {
     /// For each value of a byte: the eight bytes, 0 or 1, that its bits unpack to.
     const BYTES: [[u8; 8]; 256] = {
@@ -198,7 +198,7 @@ impl DenseTensor {
                     "the array has a FixedSizeList of negative size; use a size of 0 or more",
                 )
             })?;
-            // The values of a sliced array are already sliced.
+            // Slicing a `FixedSizeListArray` also slices its values, so the first row starts at 0.
             let inner = list.values().slice(0, list.len() * size);
             shape.push(size);
             current = inner;

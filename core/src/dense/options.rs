@@ -16,9 +16,9 @@ use crate::limit::{DEFAULT_LIMIT, check_bytes};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fill {
-    /// A boolean; 0 or 1 in numeric tensors.
+    /// A boolean fill value, which is 0 or 1 in numeric tensors.
     Bool(bool),
-    /// A signed integer.
+    /// A signed integer as fill value.
     Int(i64),
     /// An unsigned integer; needed only for 2^63 or more, which `Int` cannot hold.
     UInt(u64),

@@ -12,7 +12,7 @@ use crate::table::RaggedTable;
 /// Size of one axis of the dense tensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Size {
-    /// The length of the longest list.
+    /// The length of the longest list on the axis.
     #[default]
     Longest,
     /// The length of the longest list, but at most this number; longer lists are truncated.
@@ -71,9 +71,9 @@ pub struct DenseSpec {
     /// Name of the column or scalar, `dim{d}/mask` for the mask of axis `d`, or `{column}/valid`
     /// for a validity mask.
     pub name: String,
-    /// Type of the elements.
+    /// Type of the elements of the tensor.
     pub dtype: DType,
-    /// Size of every axis, rows first.
+    /// Size of every axis of the tensor, rows first.
     pub shape: Vec<usize>,
 }
 

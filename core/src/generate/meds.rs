@@ -25,7 +25,7 @@ use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 /// Options of [`Patients::write_meds`].
 #[derive(Clone, Debug)]
 pub struct MedsWriteOptions {
-    /// Number of patients per file.
+    /// Maximum number of patients in one Parquet file of the data set.
     pub shard_subjects: u64,
     /// Options of the files. If `overwrite` is set, files with the same names in the folder are replaced
     /// (other files stay); if not, the folder must be empty or not exist.

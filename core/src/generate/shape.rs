@@ -206,7 +206,7 @@ impl Sampler {
         }
     }
 
-    /// Whether each code (by index) ever has values.
+    /// Returns, for each code in order, whether its measurements ever have values.
     #[cfg(feature = "parquet")]
     pub(super) fn have_values(&self) -> impl ExactSizeIterator<Item = bool> + '_ {
         self.values.iter().map(|v| v.present > 0)

@@ -109,14 +109,14 @@ impl Dictionary {
         self.value.field()
     }
 
-    /// Returns the memory in bytes, including vocabularies.
+    /// Returns the memory of the dictionary in bytes, including the vocabularies of string columns.
     pub fn memory(&self) -> usize {
         let texts =
             self.keys.iter().chain([&self.value]).map(DictionaryColumn::memory).sum::<usize>();
         self.map.memory() + texts
     }
 
-    /// Sets whether large batches may use several threads.
+    /// Sets whether operations on large batches of keys may use several threads.
     pub fn set_parallel(&mut self, parallel: bool) {
         self.map.set_parallel(parallel);
     }

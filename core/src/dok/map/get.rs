@@ -44,7 +44,7 @@ const PART: usize = 1 << 14;
 
 pub(crate) const MISSING: u64 = u64::MAX;
 
-/// Result of [`HashMap::get`].
+/// Result of [`HashMap::get`] for a batch of keys: their values, and whether each key was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fetched {
     /// One value per key, in the order of the keys.
@@ -56,12 +56,12 @@ pub struct Fetched {
 /// Value that a lookup returns for missing keys.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Fallback {
-    /// Zeros.
+    /// Missing keys have zeros as their value.
     #[default]
     Zero,
-    /// This number for every element of the value.
+    /// Every element of the value of a missing key is this number.
     Scalar(Fill),
-    /// This value, with the shape of the map's values.
+    /// Missing keys have this value, which has the shape of the map's values.
     Value(DenseTensor),
 }
 

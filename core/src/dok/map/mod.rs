@@ -181,7 +181,7 @@ impl HashMap {
         self.types.as_ref().map(|t| &t.value)
     }
 
-    /// Sets whether large batches may use several threads.
+    /// Sets whether operations on large batches of keys may use several threads.
     pub fn set_parallel(&mut self, parallel: bool) {
         self.options.parallel = parallel;
     }

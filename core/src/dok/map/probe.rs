@@ -20,7 +20,7 @@ pub(super) trait Probe: Copy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) bucket: usize,
-    /// [`NO_ROW`] if no tag matches.
+    /// The row that the bucket refers to; [`NO_ROW`] if the tag of no bucket matches.
     pub(super) row: usize,
 }
 

@@ -14,19 +14,19 @@ use crate::error::{Error, Result};
 /// Tells [`DokTensor::from_coo`] how to treat entries with equal coordinates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DuplicateEntries {
-    /// Keep only the last entry.
+    /// Keep only the last of the entries with equal coordinates.
     #[default]
     Last,
-    /// Add the values of the entries; a sum of integers must not overflow.
+    /// Keep one entry with the sum of the values; a sum of integers must not overflow.
     Sum,
 }
 
 /// Coordinates and values of the entries; the result of [`DokTensor::to_coo`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Coo {
-    /// Size of every axis.
+    /// Size of every axis of the tensor.
     pub shape: Vec<usize>,
-    /// int64, `[ndim, nnz]`: one row per axis.
+    /// Coordinates of the entries: int64, `[ndim, nnz]`, one row per axis.
     pub indices: DenseTensor,
     /// Values of the entries, `[nnz]`.
     pub values: DenseTensor,
@@ -35,11 +35,11 @@ pub struct Coo {
 /// A matrix in compressed sparse row form; the result of [`DokTensor::to_csr`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Csr {
-    /// Number of rows and columns.
+    /// Number of rows and number of columns of the matrix.
     pub shape: [usize; 2],
     /// int64, `[rows + 1]`: the start of each row, then the end of the last row.
     pub crow_indices: DenseTensor,
-    /// Columns of the entries, int64, `[nnz]`.
+    /// Column of each entry, int64, `[nnz]`.
     pub col_indices: DenseTensor,
     /// Values of the entries, `[nnz]`.
     pub values: DenseTensor,

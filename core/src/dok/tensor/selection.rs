@@ -34,7 +34,7 @@ struct ResultDim {
 
 #[derive(Debug)]
 enum DimOffsets {
-    /// The coordinates `first + i * step` of one axis.
+    /// A slice: it selects the coordinates `first + i * step` of one axis.
     Series {
         first: u64,
         step: i64,
@@ -49,7 +49,7 @@ pub(super) struct PlaceSelection {
     /// Axes of the storage on which the index selects a single coordinate, with this coordinate.
     fixed: Vec<(usize, u64)>,
     strides: Vec<u64>,
-    /// Whether an element may be selected more than once.
+    /// Whether the index may select an element more than once.
     repeats: bool,
 }
 
