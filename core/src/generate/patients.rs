@@ -13,7 +13,8 @@ use crate::array::Offsets;
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
-/// Default number of patients per chunk: about 2^18 measurements of the built-in shape.
+/// Default number of patients per chunk. The patients of [`Shape::mimic`] have about 2^18 measurements per
+/// chunk.
 pub const DEFAULT_CHUNK_ROWS: usize = 32;
 
 /// Number of the random stream from which the properties of codes are drawn; patient `i` uses stream `i`.
@@ -59,7 +60,7 @@ pub struct Patients {
 }
 
 impl Patients {
-    /// Creates a source of `patients` patients of the built-in shape.
+    /// Creates a source of `patients` patients with the distributions of [`Shape::mimic`].
     ///
     /// # Errors
     /// See [`Shape::mimic`].
@@ -273,7 +274,7 @@ fn to_days(seconds: i64) -> f32 {
     (seconds as f64 / DAY as f64) as f32
 }
 
-/// Returns `patients` patients of the built-in shape as one table in memory, for tests and benchmarks.
+/// Returns `patients` patients of [`Shape::mimic`] as one table in memory, for tests and benchmarks.
 ///
 /// The patients are the same as in [`Patients`] with the same seed, except that missing values are
 /// NaN, as in an `.nrt` file, and no column has nulls. On average there are 228 events per patient

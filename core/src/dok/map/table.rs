@@ -111,7 +111,8 @@ impl IndexTable {
         self.words.as_mut_slice()
     }
 
-    /// Lowers the number of buckets of removed keys by `buckets`, because new keys reuse these buckets.
+    /// Subtracts `buckets` from the number of buckets of removed keys, because new keys now use these
+    /// buckets.
     pub(super) fn mark_reused(&mut self, buckets: usize) {
         self.gone -= buckets;
     }

@@ -1,4 +1,4 @@
-//! Elementwise sums, differences and products.
+//! Elementwise sums, differences and products of sparse tensors.
 
 use arrow::buffer::MutableBuffer;
 

@@ -1,4 +1,4 @@
-//! Constructors: empty, from coordinates, from rows, from dense or ragged data.
+//! Constructors of sparse tensors: empty, from coordinates, from rows, from dense or ragged data.
 
 use arrow::array::Array;
 
@@ -37,7 +37,8 @@ pub struct Coo {
 pub struct Csr {
     /// Number of rows and number of columns of the matrix.
     pub shape: [usize; 2],
-    /// int64, `[rows + 1]`: the start of each row, then the end of the last row.
+    /// Row starts: int64, `[rows + 1]`, the index of the first entry of each row, then the end of the last
+    /// row.
     pub crow_indices: DenseTensor,
     /// Column of each entry, int64, `[nnz]`.
     pub col_indices: DenseTensor,

@@ -1,4 +1,4 @@
-//! Reads of single elements, and of selected elements as dense or sparse tensors.
+//! Reads from sparse tensors: single elements, and selected elements as dense or sparse tensors.
 
 use arrow::datatypes::ToByteSlice;
 

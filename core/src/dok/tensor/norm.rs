@@ -1,4 +1,4 @@
-//! Norms over axes, and division by norms.
+//! Norms of sparse tensors over axes, and division by these norms.
 
 use super::DokTensor;
 use super::entries::{Entries, take_rows};

@@ -1,4 +1,4 @@
-//! Sums and means over axes, and the groups of entries that a reduction combines.
+//! Sums and means of sparse tensors over axes, and the groups of entries that a reduction combines.
 
 use rayon::prelude::*;
 

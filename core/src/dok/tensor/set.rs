@@ -1,4 +1,4 @@
-//! Writes of scalars, dense tensors that broadcast, and sparse tensors.
+//! Writes to sparse tensors: scalars, dense tensors that broadcast, and sparse tensors.
 
 use arrow::datatypes::ToByteSlice;
 
