@@ -20,7 +20,7 @@ struct MaskedData {
     entries: EntryView,
     flags: Flags,
     batch_shape: Vec<usize>,
-    /// Offsets that count, sample by sample, the entries at which the mask is true.
+    /// Offsets with one list per sample. Its length is the number of entries at which the mask is true.
     kept: Offsets,
 }
 

@@ -38,7 +38,7 @@ macro_rules! sum_integers {
     )*};
 }
 
-// An i64 holds the sum of 2^47 16-bit values; an i128 holds the sum of any number of wider values.
+// No sum overflows: an i64 holds the sum of 2^47 16-bit values, an i128 that of any number of wider values.
 sum_integers! {
     u8 => i64;
     u16 => i64;

@@ -137,7 +137,7 @@ pub(super) fn get_or_compute(
         return Ok(made);
     }
     let made = make()?;
-    // Another thread may have stored a tensor first. Both tensors are equal.
+    // Another thread may have stored a tensor first. The two tensors are equal, so return the stored one.
     Ok(cell.get_or_init(|| made))
 }
 

@@ -134,7 +134,7 @@ struct PoolState {
 
 impl PoolState {
     fn free(&self) -> MutexGuard<'_, Vec<(MemoryBlock, BlockContents)>> {
-        // No panic can leave the list half-changed, so a poisoned lock is still usable.
+        // No panic can leave the list of free blocks half-changed, so a poisoned lock is still usable.
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

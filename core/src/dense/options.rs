@@ -127,7 +127,7 @@ impl DenseOptions {
     /// Default limit: 4 GiB.
     pub const DEFAULT_LIMIT: u64 = DEFAULT_LIMIT;
 
-    /// Returns an error if `bytes` exceeds the limit or the address space.
+    /// Returns an error if a result of this number of bytes exceeds the limit or the address space.
     pub(crate) fn check_bytes(
         &self,
         bytes: u128,

@@ -22,7 +22,7 @@ use crate::array::{Layout, Offsets};
 /// two tasks rarely write to the same huge page.
 const GRAIN: usize = 1 << 20;
 
-/// Receives each byte range of the tensor once, as values or as padding.
+/// Receives every byte range of a dense tensor once, and writes values or padding there.
 pub(crate) trait Sink: Sync {
     /// Writes the values of `leaves` to `out`, which has exactly the size of these values.
     fn values(&self, leaves: Range<usize>, out: &mut [u8]);

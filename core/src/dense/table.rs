@@ -157,7 +157,7 @@ impl RaggedTable {
         parts.specs.iter().map(|s| Ok((s.spec.name.clone(), parts.build_tensor(s)?))).collect()
     }
 
-    /// Returns the specs of the tensors that [`to_dense_with`](Self::to_dense_with) would return.
+    /// Returns name, type and shape of the tensors that [`to_dense_with`](Self::to_dense_with) would return.
     ///
     /// ```
     /// # use serrate_core as serrate;
