@@ -23,9 +23,9 @@ pub enum Error {
         "columns {left:?} and {right:?} differ in list lengths on axis {axis}: list {list} has {left_len} element(s) in {left:?} and {right_len} in {right:?}; columns of one ragged table must have equal lists on every axis they share"
     )]
     Disagree {
-        /// The column that determined the lengths.
+        /// Name of the column that determined the lengths of the lists.
         left: String,
-        /// The column whose lengths differ from those of `left`.
+        /// Name of the column whose lists differ in length from those of `left`.
         right: String,
         /// The axis on which the lists of the two columns differ (1 is the outermost list level).
         axis: usize,
@@ -41,13 +41,13 @@ pub enum Error {
         "column {column:?} has {found} value(s), but its axis {axis} has {expected} element(s); both numbers must be equal"
     )]
     ColumnLength {
-        /// Name of the column.
+        /// Name of the column with the wrong number of values.
         column: String,
-        /// Axis of the column.
+        /// Axis of the table on which the column has its values.
         axis: usize,
-        /// Number of elements of the axis.
+        /// Number of elements of the axis; the column must have as many values.
         expected: usize,
-        /// Number of values of the column.
+        /// Number of values that the column has.
         found: usize,
     },
     /// Nested input in which values have different numbers of list levels.
@@ -57,9 +57,9 @@ pub enum Error {
     DepthVaries {
         /// Path of the value, such as `code[3][1]`.
         path: String,
-        /// Depth of the other values of the column.
+        /// Nesting depth of the other values of the column.
         expected: String,
-        /// Depth or kind of the value at this path.
+        /// Nesting depth of the value at this path, or its kind.
         found: String,
     },
     /// A value whose type differs from the type of its column.
@@ -69,7 +69,7 @@ pub enum Error {
         path: String,
         /// Declared or inferred type of the column.
         expected: String,
-        /// The value or type found.
+        /// The value that was found at this path, or its type.
         found: String,
     },
     /// Offsets, bounds or lengths that do not describe valid lists.
@@ -77,19 +77,19 @@ pub enum Error {
     Offsets {
         /// Name of the offsets, such as `dim1/bounds`.
         what: String,
-        /// Index of the first invalid number.
+        /// Position of the first invalid number in the offsets.
         position: usize,
-        /// Description of the fault.
+        /// Description of the fault at this position.
         message: String,
     },
     /// An index that is out of range for its axis in every row.
     #[error("index {index} is out of range for axis {axis} of size {size}")]
     OutOfRange {
-        /// Indexed axis.
+        /// The axis on which the index selects.
         axis: usize,
-        /// The given index.
+        /// The index that is out of range.
         index: i64,
-        /// Size of the axis.
+        /// Number of elements of the axis.
         size: usize,
     },
     /// An index that is out of range for its axis in at least one row, because lists differ in length.
@@ -97,9 +97,9 @@ pub enum Error {
     OutOfRangeIn {
         /// The first row for which the index is out of range.
         row: usize,
-        /// Indexed axis.
+        /// The axis on which the index selects.
         axis: usize,
-        /// The given index.
+        /// The index that is out of range.
         index: i64,
         /// Size of the axis in this row.
         size: usize,
@@ -109,7 +109,7 @@ pub enum Error {
         "{what}: index {index} at position {position} of list {list} (row {row}) is out of range for {size} element(s)"
     )]
     OutOfRangeAt {
-        /// The operation.
+        /// Name of the operation that got the indices.
         what: &'static str,
         /// The first row (or sample of a batch) with an index out of range.
         row: usize,
@@ -117,7 +117,7 @@ pub enum Error {
         list: usize,
         /// Position of the index in its list of indices.
         position: usize,
-        /// The given index.
+        /// The index that is out of range.
         index: i64,
         /// Size of the list that the index selects from.
         size: usize,
@@ -131,7 +131,7 @@ pub enum Error {
         sample: Vec<usize>,
         /// Position of the index among the indices of the sample.
         position: usize,
-        /// The given index.
+        /// The index that is out of range.
         index: i64,
         /// Number of entries of the sample, including padding entries if the index may select them.
         size: usize,
@@ -139,29 +139,29 @@ pub enum Error {
     /// An axis that the array does not have.
     #[error("{what} has {ndim} axes (axis 0 is the rows); there is no axis {axis}")]
     NoSuchAxis {
-        /// The array, table or tensor without this axis.
+        /// Name of the array, table or tensor that does not have this axis.
         what: String,
-        /// The given axis.
+        /// The axis that was asked for and does not exist.
         axis: i64,
-        /// Number of axes, including the rows.
+        /// Number of axes that exist, including the rows.
         ndim: usize,
     },
     /// The name of a column that a table does not have.
     #[error("no column {name:?}; the columns are {available}")]
     NoSuchColumn {
-        /// The given name.
+        /// The column name that was asked for.
         name: String,
-        /// The names of the columns of the table.
+        /// The names of the columns that the table has.
         available: String,
     },
     /// A type that an operation does not support.
     #[error("{what}: expected {expected}, found {found}")]
     Type {
-        /// Column, argument or operation that has the type.
+        /// Name of the column, argument or operation that has the type.
         what: String,
-        /// Accepted types, and how to convert to one of them.
+        /// The accepted types, and how to convert to one of them.
         expected: String,
-        /// Type found.
+        /// The type that was found, which is not accepted.
         found: DataType,
     },
     /// An allocation that exceeds the limit; checked before allocation.
@@ -171,17 +171,17 @@ pub enum Error {
         what: String,
         /// Size of the object in bytes.
         bytes: u128,
-        /// The limit in bytes.
+        /// Maximum size in bytes.
         limit: u128,
-        /// A remedy.
+        /// Advice on how to stay below the limit.
         hint: String,
     },
     /// A file whose content violates its format.
     #[error("{path}: {message}", path = path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Position, found value and expected value.
+        /// Position of the fault in the file, value found there, and expected value.
         message: String,
     },
     /// An output that exists and may not be replaced.
@@ -190,18 +190,18 @@ pub enum Error {
     /// The operating system reported an error.
     #[error("{path}: {source}", path = path.display())]
     Io {
-        /// The file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// The reason given by the system.
+        /// The error that the operating system reported.
         source: std::io::Error,
     },
     /// An object store reported an error.
     #[cfg(feature = "object_store")]
     #[error("{path}: {source}", path = path.display())]
     Store {
-        /// The object.
+        /// Path of the object.
         path: PathBuf,
-        /// The reason given by the store.
+        /// The error that the object store reported.
         source: object_store::Error,
     },
     /// An invalid argument. The message says what is valid.

@@ -62,7 +62,8 @@ impl SampleSizes {
         Ok(Self { batch_shape, lengths, dtype, mask_width })
     }
 
-    /// Checks the batch axes of the tensor. Returns the non-uniform axis and its size.
+    /// Checks that the first axes of `tensor` are the batch axes, and that the mask (if given) is as wide as
+    /// the non-uniform axis. Returns the index of the non-uniform axis and its size.
     fn check_tensor(
         &self,
         tensor: &DenseTensor,
@@ -97,11 +98,12 @@ pub(super) fn check_batch_axes(shape: &[usize], batch_shape: &[usize]) -> Result
 }
 
 impl RaggedBatch {
-    /// Creates a batch from a padded tensor `[batch axes.., data axes..]` and the size of each
-    /// sample. The sizes are given as a mask `[batch axes.., max_sample_size]` (bool; the entries
-    /// of a sample are true and come first), as integers `[batch axes..]`, or as both. They define
-    /// the number of batch axes. The non-uniform axis is the first data axis by default. Entries
-    /// are copied and filler is dropped; a tensor without filler is shared.
+    /// Creates a batch from a padded tensor `[batch axes.., data axes..]` and the size of each sample. The
+    /// sizes are given as a mask `[batch axes.., max_sample_size]` (bool; the entries of a sample are true
+    /// and come first), as integers `[batch axes..]`, or as both. They define the number of batch axes. The
+    /// non-uniform axis is the first data axis by default. The batch copies the entries and drops the padding
+    /// after them. It shares the memory of a tensor without padding if the non-uniform axis is the first data
+    /// axis.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -171,8 +173,8 @@ impl RaggedBatch {
         Self::from_parts(Arc::new(structure), values, dim)
     }
 
-    /// Creates a batch from a tensor without filler: every sample has the size of the non-uniform
-    /// axis. Copies nothing if the non-uniform axis is the first data axis.
+    /// Creates a batch from a tensor without padding: every sample has as many entries as the non-uniform
+    /// axis is long. Copies nothing if the non-uniform axis is the first data axis.
     ///
     /// # Errors
     /// If there are no batch axes, or the non-uniform axis is a batch axis or does not exist.

@@ -17,14 +17,14 @@ pub struct Packed {
     /// Offsets `[samples + 1]`, starting at 0: sample `i` has the entries
     /// `cu_seqlens[i]..cu_seqlens[i + 1]`. The type is int32 if the offsets fit, else int64.
     pub cu_seqlens: DenseTensor,
-    /// Number of entries of the largest sample.
+    /// Number of entries of the largest sample in the batch.
     pub max_seqlen: usize,
 }
 
 impl RaggedBatch {
-    /// Creates a batch with one batch axis from all entries `[entries, ..]` and the cumulative
-    /// sample sizes: integers `[samples + 1]`, from 0 to the number of entries. Shares the entries;
-    /// shares int32 and int64 sizes.
+    /// Creates a batch with one batch axis from all entries `[entries, ..]` and the cumulative sample
+    /// sizes, which are integers `[samples + 1]` from 0 to the number of entries. Shares the memory of the
+    /// entries, and that of the sizes if they are int32 or int64.
     ///
     /// # Errors
     /// If the sizes are not one-dimensional integers, decrease, or do not end at the number of
@@ -141,7 +141,8 @@ impl RaggedBatch {
         let mut shape = vec![offsets.children()];
         shape.extend((at + 1..axes.len()).map(|i| size(&i)));
         let values = DenseTensor::from_flat(array.leaves(), "the leaves of a batch")?;
-        // An axis without lists gets the size 0, which fits because there are no elements.
+        // A ragged axis without lists counts as an axis of size 0. The array then has no leaves, so they fit
+        // the shape.
         let values = values.reshape(shape)?;
         let dim = batch_shape.len();
         let structure = SampleStructure::try_new(batch_shape, offsets, None, DType::I64)?;

@@ -8,7 +8,7 @@ use crate::array::Layout;
 use crate::dense::Memory;
 use crate::error::Result;
 
-/// Minimum bytes of output per thread.
+/// One thread writes an output of at most this size in bytes; a larger output is divided among threads.
 const GRAIN: usize = 512 << 10;
 
 pub(super) trait EntryBytes: Copy + Sync {
@@ -102,9 +102,9 @@ macro_rules! with_entry {
 }
 pub(super) use with_entry;
 
-/// Calls `leaf` for ranges of the lists of `layout`, each with the slice of `out` for their
-/// children (`size` bytes per child). Large outputs are divided among threads if `parallel`.
-/// Returns the error of the first range that fails.
+/// Calls `leaf` with ranges of the lists of `layout`. Each call also gets the part of `out` for the
+/// children of these lists, which has `size` bytes per child. If `parallel` is set, several threads make the
+/// calls for a large `out`. Returns the error of the first range that fails.
 pub(super) fn for_each_part(
     layout: &Layout,
     size: usize,

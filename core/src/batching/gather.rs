@@ -53,7 +53,8 @@ macro_rules! with_positions {
 }
 
 impl Indices {
-    /// Checks that the indices are integers without data axes. Shares int32 and int64 buffers.
+    /// Creates the indices from a batch. Returns an error if the batch is not of integers or has data axes.
+    /// Shares int32 and int64 buffers.
     pub(super) fn new(batch: &RaggedBatch) -> Result<Self> {
         let values = batch.values();
         if values.ndim() != 1 || !values.dtype().is_integer() {
@@ -82,7 +83,8 @@ impl Indices {
     }
 }
 
-/// Range of valid indices: below the size of the sample if `strict`, else below the padded `width`.
+/// Range of the valid indices in a sample: `0..n` for a sample of `n` entries if `strict` is set, else
+/// `0..width` for a padded tensor of `width` entries per sample.
 #[derive(Clone, Copy)]
 pub(super) struct Limit {
     pub(super) width: usize,
@@ -95,7 +97,8 @@ impl Limit {
     }
 }
 
-/// Resolves an index below `limit`; a negative index counts from `limit`.
+/// Returns the position of an index; a negative index counts from `limit`. `None` means that the index is
+/// less than `-limit`. The caller must check that the position is less than `limit`.
 #[inline(always)]
 fn resolve_position(index: i64, limit: usize) -> Option<usize> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
@@ -103,7 +106,8 @@ fn resolve_position(index: i64, limit: usize) -> Option<usize> {
     usize::try_from(index).ok()
 }
 
-/// Returns the entries at the indices, of shape `[positions, entry shape..]`.
+/// Returns, for each sample, the entries of `data` at the indices of this sample. The result has the shape
+/// `[number of indices, entry shape..]`.
 pub(super) fn gather_entries(
     data: &EntryView,
     indices: &Indices,
@@ -170,7 +174,7 @@ fn gather_part<E: EntryBytes, I: Position>(
     Ok(())
 }
 
-/// Checks the indices of entries that have no bytes, for which nothing is copied.
+/// Returns an error if an index is out of range. Used for entries of 0 bytes, for which nothing is copied.
 fn check_positions<I: Position>(
     layout: &Layout,
     ids: &[I],
@@ -198,12 +202,12 @@ pub(super) struct ScatterTarget<'a> {
     pub(super) shape: Vec<usize>,
     pub(super) before: Before<'a>,
     pub(super) limit: Limit,
-    /// Whether a repeated index is an error; otherwise the last write wins.
+    /// Whether two writes to the same entry are an error; if false, the last write wins.
     pub(super) unique: bool,
 }
 
-/// Returns the target with entry `j` of each sample of `from` written to the `j`-th index of that
-/// sample. Drops writes to filler.
+/// Returns a copy of `target` in which, for each sample, the `j`-th index gives the position of entry `j` of
+/// `from`. Ignores indices that point to padding.
 pub(super) fn scatter_entries(
     from: &EntryView,
     indices: &Indices,
@@ -254,7 +258,7 @@ fn scatter_part<E: EntryBytes, I: Position>(
             let start = first * e.size();
             out.copy_from_slice(&all[start..start + out.len()]);
         }
-        // `out` is new memory and already zero.
+        // `out` is new memory and already zero, so zeros need not be written.
         Before::Fill(value) if value.iter().all(|b| *b == 0) => {}
         Before::Fill(value) => repeat_value(out, value),
     }
@@ -267,7 +271,8 @@ fn scatter_part<E: EntryBytes, I: Position>(
         let ids = &ids[indices.offsets.range(i)];
         let values = &all[from.layout.range(i).start * e.size()..];
         if target.unique {
-            // Writes to filler are dropped, so a repeated index of filler is not an error.
+            // Only the entries of the sample are recorded, because writes to padding are dropped. A repeated
+            // index of padding is therefore not an error.
             seen.start_sample(own.len() / e.size());
         }
         for (j, id) in ids.iter().enumerate() {
@@ -293,9 +298,9 @@ fn duplicate_error(indices: &Indices, i: usize, first: usize, second: usize, ind
     ))
 }
 
-/// Remembers which entries of the current `sample` are written. For each entry, `places` has the
-/// last sample that wrote it and the position of the index in that sample. A new sample need not
-/// clear `places`, because what other samples wrote does not count.
+/// Remembers which entries of the current `sample` are written. Element `k` of `places` is the last sample
+/// that wrote its entry `k`, and the position of the index that wrote it. A new sample need not clear
+/// `places`, because what other samples wrote does not count.
 #[derive(Default)]
 struct WrittenPositions {
     sample: u32,
@@ -314,8 +319,8 @@ impl WrittenPositions {
         }
     }
 
-    /// Returns the position of the index that already wrote entry `k` of this sample. Otherwise
-    /// records position `j` and returns `None`.
+    /// Returns the position of the index that already wrote entry `k` of this sample. If none did, records
+    /// that the index at position `j` writes this entry, and returns `None`.
     fn record_write(&mut self, k: usize, j: usize) -> Option<usize> {
         let (sample, index) = self.places.get_mut(k)?;
         if *sample == self.sample {
@@ -326,7 +331,7 @@ impl WrittenPositions {
     }
 }
 
-/// Returns a mask with `targets` booleans for each sample, true at the indices of the sample.
+/// Returns a `Bool` tensor with `targets` elements for each sample, true at the indices of this sample.
 pub(super) fn mark_positions(indices: &Indices, targets: usize) -> Result<DenseTensor> {
     let mut shape = indices.batch_shape.clone();
     shape.push(targets);

@@ -10,15 +10,16 @@ use crate::dense::{DenseOptions, DenseTensor, Fill};
 use crate::error::{Error, Result};
 use crate::kernels::scatter::Duplicates;
 
-/// How to treat an index of filler: an index of at least the size of its sample, but below
+/// How functions treat an index that points to padding. It is at least the size of its sample, but less than
 /// [`max_sample_size`](RaggedBatch::max_sample_size).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BeyondSample {
-    /// Filler can be indexed, as in the padded tensor: reads return the filler value (0 by
-    /// default), and writes are dropped. Negative indices count from the end of the padded axis.
+    /// The index is valid, as in the padded tensor: reads return the value of the padding (0 by default), and
+    /// writes are dropped. Negative indices count from the end of the padded axis.
     #[default]
     Filler,
-    /// An index of filler is out of range. Negative indices count from the end of the sample.
+    /// The index is out of range, so the function returns an error. Negative indices count from the end of
+    /// the sample.
     Error,
 }
 
@@ -32,9 +33,9 @@ pub enum BeyondSample {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct IndexOptions {
-    /// How to treat repeated indices in writes.
+    /// How functions that write treat an index that repeats within a sample.
     pub duplicates: Duplicates,
-    /// How to treat indices beyond the size of a sample of ragged data.
+    /// How to treat an index that points to padding: it is not less than the size of its sample.
     pub beyond: BeyondSample,
 }
 
@@ -59,11 +60,11 @@ fn resolve_axis(indices: &RaggedBatch, dim_to_index_in: Option<usize>) -> Result
 /// Returns, for each sample, the entries of the data at the indices of that sample: `out[b, j] =
 /// data[b, indices[b, j]]`.
 ///
-/// Indices are integers `[batch axes.., positions]` without data axes; the data has the same batch
-/// axes. `dim_to_index_in` is the axis of the entries, by default the non-uniform axis of the
-/// indices; it may be any data axis of the data. The result has the sample sizes of the indices
-/// (and their type), this axis as the non-uniform axis, and `filler_value` as filler. Negative
-/// indices count from the end, and indices may repeat.
+/// Indices are integers `[batch axes.., positions]` without data axes; the data has the same batch axes.
+/// `dim_to_index_in` is the axis of the entries, by default the non-uniform axis of the indices; it may be
+/// any data axis of the data. The result has the sample sizes of the indices (and their type), this axis as
+/// the non-uniform axis, and `filler_value` as padding. Negative indices count from the end, and indices may
+/// repeat.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -89,7 +90,7 @@ fn resolve_axis(indices: &RaggedBatch, dim_to_index_in: Option<usize>) -> Result
 /// # Errors
 /// If an index is out of range (the message names sample, position, index and size), the batch axes
 /// differ, the axis is a batch axis or does not exist, the indices are not integers or have data
-/// axes, or the type cannot represent the filler.
+/// axes, or the type cannot represent `filler_value`.
 pub fn batched_indexing_access(
     input_data: impl Into<AnyBatch>,
     input_indices: &RaggedBatch,
@@ -106,8 +107,8 @@ pub fn batched_indexing_access(
     Ok(input_indices.with_values(values, dim)?.with_filler(Some(filler)))
 }
 
-/// Returns, for each sample, `output_num_targets` entries: the entries of the data at the indices,
-/// and filler elsewhere: `out[b, indices[b, j]] = data[b, j]`. The result is a dense tensor.
+/// Returns, for each sample, `output_num_targets` entries: the entries of the data at the indices, and
+/// `filler_value` elsewhere: `out[b, indices[b, j]] = data[b, j]`. The result is a dense tensor.
 ///
 /// Indices, batch axes and `dim_to_index_in` are as in [`batched_indexing_access`]. Each sample of
 /// the data has at least as many entries as indices; further entries are ignored.
@@ -166,10 +167,10 @@ pub fn batched_inverse_indexing_access(
 /// tensor, else a batch with the sample sizes of `to_write_into`.
 ///
 /// Indices, batch axes and `dim_to_index_in` are as in [`batched_indexing_access`]. `to_write` and
-/// `to_write_into` have the same type, and the same shape except along the indexed axis. Each
-/// sample of `to_write` has at least as many entries as indices; further entries are ignored. Along
-/// the non-uniform axis of a ragged batch, an index beyond the size of a sample is an index of
-/// filler; see [`BeyondSample`].
+/// `to_write_into` have the same type, and the same shape except along the indexed axis. Each sample of
+/// `to_write` has at least as many entries as indices; further entries are ignored. Along the non-uniform
+/// axis of a ragged batch, an index that is not less than the size of its sample points to padding; see
+/// [`BeyondSample`].
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -248,9 +249,9 @@ pub(super) fn check_same_entries(from: &EntryView, into: &EntryView) -> Result<(
     Ok(())
 }
 
-/// Returns a copy of the target with entries of the source: `out[b, to[b, j]] = source[b, from[b,
-/// j]]`. The result is a tensor if the target is a tensor, else a batch with the sample sizes of
-/// the target.
+/// Returns a copy of `target_data` in which the entries of `source_data` at `source_indices` replace the
+/// entries at `target_indices`: `out[b, to[b, j]] = source[b, from[b, j]]`. The result is a tensor if
+/// `target_data` is a tensor, else a batch with the sample sizes of `target_data`.
 ///
 /// The entries are along the non-uniform axis of a ragged batch, or the axis after the batch axes
 /// of a tensor. Source and target have the same type, and the same shape except along this axis.

@@ -1,4 +1,4 @@
-//! Contents of a batch: filler, types, single samples, items by index.
+//! Access to the contents of a batch: padding, element type, single samples, and NumPy indexing.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::index::Index;
 use crate::index::broadcast::{broadcast_shapes, for_each_broadcast};
 
 impl RaggedBatch {
-    /// Returns the [`mask`](Self::mask) expanded to the shape of the padded tensor and converted to
-    /// `dtype`: 1 for entries and 0 for filler, for example as float32 weights of a loss.
+    /// Returns the [`mask`](Self::mask) expanded to the shape of the padded tensor and converted to `dtype`:
+    /// 1 for entries and 0 for padding, for example as float32 weights of a loss.
     ///
     /// # Errors
     /// Same as [`tensor`](Self::tensor).
@@ -33,12 +33,11 @@ impl RaggedBatch {
             .padded(&DenseOptions::default())
     }
 
-    /// Sets the filler of the padded tensor. For an integer batch, a float is truncated towards
-    /// zero; for a boolean batch, a nonzero value is true. Shares all data, as filler is not
-    /// stored.
+    /// Sets the value of the padding in the padded tensor. For an integer batch, a float is truncated towards
+    /// zero; for a boolean batch, a nonzero value is true. Shares all data, because padding is not stored.
     ///
-    /// Batches derived with other batch axes, data axes or another type keep the filler; operations
-    /// that create new entries reset it to zero.
+    /// Batches derived with other batch axes, data axes or another type keep the value of the padding;
+    /// operations that create new entries reset it to zero.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -58,7 +57,8 @@ impl RaggedBatch {
         Ok(self.clone().with_filler(Some(filler)))
     }
 
-    /// Sets the filler like [`with_padded_set_to`](Self::with_padded_set_to), in place.
+    /// Sets the value of the padding like [`with_padded_set_to`](Self::with_padded_set_to), but changes this
+    /// batch.
     ///
     /// # Errors
     /// Same as [`with_padded_set_to`](Self::with_padded_set_to), which leaves the batch unchanged.
@@ -67,7 +67,7 @@ impl RaggedBatch {
         Ok(())
     }
 
-    /// Converts all elements and the filler like [`DenseTensor::cast`]: floats are truncated
+    /// Converts all elements and the value of the padding like [`DenseTensor::cast`]: floats are truncated
     /// towards zero for integer types, and nonzero numbers become true for bool.
     ///
     /// # Errors
@@ -81,8 +81,8 @@ impl RaggedBatch {
         Ok(made.with_filler(filler))
     }
 
-    /// Returns sample `i` (row-major over the batch axes) as a tensor without filler. Shares the
-    /// buffer if the non-uniform axis is the first data axis.
+    /// Returns sample `i` (row-major over the batch axes) as a tensor without padding. Shares the buffer if
+    /// the non-uniform axis is the first data axis.
     ///
     /// # Errors
     /// If the sample does not exist.
@@ -113,8 +113,8 @@ impl RaggedBatch {
         DenseTensor::try_new_trusted(self.dtype(), shape, buffer)
     }
 
-    /// Returns all samples as tensors without filler, in lists nested like the batch axes. The
-    /// inverse of [`combine_data`](super::combine_data).
+    /// Returns all samples as tensors without padding, in lists nested like the batch axes. The inverse of
+    /// [`combine_data`](super::combine_data).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -140,8 +140,8 @@ impl RaggedBatch {
         Ok(Samples::List(level))
     }
 
-    /// Returns items of the padded [`tensor`](Self::tensor), including filler, by NumPy indexing;
-    /// see [`DenseTensor::index`].
+    /// Returns the elements of the padded [`tensor`](Self::tensor), padding included, that a NumPy index
+    /// selects; see [`DenseTensor::index`].
     ///
     /// # Errors
     /// Same as [`DenseTensor::index`] and [`tensor`](Self::tensor).
@@ -149,9 +149,9 @@ impl RaggedBatch {
         self.tensor()?.index(index)
     }
 
-    /// Writes to items of the padded tensor by NumPy indexing. The value is converted to the type
-    /// of the batch and broadcast to the selected items; writes to filler are dropped. If an item
-    /// is selected more than once, the last value wins. Copies the entries only if they are shared.
+    /// Writes `value` to the elements of the padded tensor that a NumPy index selects. The value is converted
+    /// to the type of the batch and broadcast to the selected elements; writes to padding are dropped. If an
+    /// element is selected more than once, its last value wins. Copies the entries only if they are shared.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -178,7 +178,7 @@ impl RaggedBatch {
         }
         let selection = Selection::new(&shape, index)?;
         let value = value.cast(self.dtype())?;
-        // Extra leading axes of the value must have size 1.
+        // The value may have more axes than the selected part if these extra leading axes have size 1.
         let extra = value.ndim().saturating_sub(selection.shape().len());
         let (ones, own) = value.shape().split_at(extra);
         let fits = ones.iter().all(|n| *n == 1)
@@ -218,8 +218,8 @@ impl RaggedBatch {
         Ok(())
     }
 
-    /// Moves the bytes of the entries out for writing and leaves a batch without entries. Copies
-    /// the bytes only if they are shared.
+    /// Moves the bytes of the entries out of the batch for writing; the batch has no entries afterwards.
+    /// Copies the bytes only if they are shared.
     fn take_bytes(&mut self) -> MutableBuffer {
         let buffer = self.take_values().into_buffer();
         buffer.into_mutable().unwrap_or_else(|shared: Buffer| {

@@ -20,7 +20,7 @@ struct MaskedData {
     entries: EntryView,
     flags: Flags,
     batch_shape: Vec<usize>,
-    /// Offsets of the entries whose mask is true, one list per sample.
+    /// Offsets with one list per sample. Its length is the number of entries at which the mask is true.
     kept: Offsets,
 }
 
@@ -100,7 +100,8 @@ impl MaskedData {
         }
     }
 
-    /// Returns the data with the entries of `from` written where the mask is true.
+    /// Returns a copy of the data in which the entries of `from` replace, in order, the entries at which the
+    /// mask is true.
     fn write_entries(&self, from: &RaggedBatch) -> Result<DenseTensor> {
         let entry = self.entries.entry_bytes();
         let values = &self.entries.values;
@@ -146,7 +147,7 @@ impl MaskedData {
 /// The mask is bool, of shape `[batch axes.., entries]`. It applies to ragged data along the
 /// non-uniform axis, and to a tensor along axis 1. If the data or the mask is a tensor, there is
 /// one batch axis, and the sample sizes of the other argument apply to it. Filler is never kept.
-/// The result has filler 0 and the width of its largest sample.
+/// The padding of the result is 0, and its width is the size of its largest sample.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -173,10 +174,9 @@ pub fn batched_bool_indexing(
     RaggedBatch::from_parts(structure.into(), values, dim)
 }
 
-/// Returns a copy of `to_write_into` in which the slots where the mask is true hold the entries of
-/// `to_write`, sample by sample and in order. The inverse of [`batched_bool_indexing`]. The result
-/// is a tensor if `to_write_into` is a tensor, else a batch with the sample sizes of
-/// `to_write_into`.
+/// Returns a copy of `to_write_into` in which the entries of `to_write` replace, sample by sample and in
+/// order, the entries at which the mask is true. The inverse of [`batched_bool_indexing`]. The result is a
+/// tensor if `to_write_into` is a tensor, else a batch with the sample sizes of `to_write_into`.
 ///
 /// `to_write_into` and the mask must match like data and mask in [`batched_bool_indexing`].
 /// `to_write` and `to_write_into` have the same type, and the same shape except along the
@@ -196,8 +196,8 @@ pub fn batched_bool_indexing(
 /// ```
 ///
 /// # Errors
-/// Same as [`batched_bool_indexing`]; also if a sample does not have one entry to write per true
-/// slot (the message names the sample), or types or entry shapes differ.
+/// Same as [`batched_bool_indexing`]; also if a sample of `to_write` does not have one entry per true
+/// value of the mask (the message names the sample), or types or entry shapes differ.
 pub fn batched_bool_indexing_write(
     to_write: &RaggedBatch,
     output_mask: impl Into<AnyBatch>,
@@ -323,10 +323,10 @@ pub fn apply_mask_to_tensor(
 /// # Ok::<(), serrate::Error>(())
 /// ```
 pub trait CompactFields {
-    /// The same collection with a batch instead of each tensor.
+    /// The collection after conversion: it has a batch in place of each tensor.
     type Compact;
 
-    /// Calls `each` for every tensor and keeps all other fields.
+    /// Calls `each` for every tensor of the collection, and keeps all fields that are not tensors.
     ///
     /// # Errors
     /// If `each` fails.
@@ -347,21 +347,21 @@ impl CompactFields for DenseTensor {
     }
 }
 
-/// A field of a collection: a tensor or a value of another type.
+/// A field of a [`CompactFields`] collection: a tensor or a value of another type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Field<T> {
     /// A tensor, which becomes a batch.
     Tensor(DenseTensor),
-    /// A value of another type, which is kept.
+    /// A value that is not a tensor, which the conversion keeps.
     Other(T),
 }
 
-/// A [`Field`] after conversion.
+/// A [`Field`] after [`get_compact_lists`] converted its tensor to a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CompactField<T> {
-    /// The batch built from a tensor.
+    /// The batch that was built from the tensor of a field.
     Batch(RaggedBatch),
-    /// The kept value of another type.
+    /// A value that is not a tensor, which the conversion kept.
     Other(T),
 }
 

@@ -46,12 +46,13 @@ impl Flags {
     }
 }
 
-/// Counts the true flags: every byte is 0 or 1.
+/// Counts the true values in a mask of bytes that are 0 or 1.
 pub(super) fn count_true(flags: &[u8]) -> usize {
     flags.iter().map(|b| usize::from(*b)).sum()
 }
 
-/// Calls `each` with the index of every true flag, ascending. Tests eight flags at a time.
+/// Calls `each` with the index of every true value in a mask of bytes, ascending. Tests eight bytes at a
+/// time.
 #[inline(always)]
 pub(super) fn for_each_true(flags: &[u8], mut each: impl FnMut(usize)) {
     let (eights, rest) = flags.as_chunks::<8>();
@@ -79,10 +80,9 @@ pub(super) fn mask_to_bool(mask: &DenseTensor) -> Result<Cow<'_, DenseTensor>> {
 
 /// Returns, for each sample, the indices at which the mask is true, as ascending int64.
 ///
-/// The mask has one batch axis: a tensor `[samples, entries]`, or a batch without data axes, whose
-/// filler is ignored. Nonzero numbers are true. Selecting entries by these indices gives the same
-/// result as filtering by the mask, and is faster if the filter is repeated.
-///
+/// The mask has one batch axis: a tensor `[samples, entries]`, or a batch without data axes, whose padding is
+/// ignored. Nonzero numbers are true. Selecting entries by these indices gives the same result as filtering
+/// by the mask, and is faster if the filter is repeated.
 /// ```
 /// # use serrate_core as serrate;
 /// use serrate::batching::get_indices_from_mask;

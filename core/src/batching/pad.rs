@@ -70,9 +70,9 @@ pub(super) fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<D
     DenseTensor::try_new_trusted(dtype, shape, memory.into_buffer())
 }
 
-/// Removes the filler of a padded tensor `[samples, before.., width, after..]`: returns `[entries,
-/// before.., after..]`. No sample may be larger than `width`. Shares the buffer if there is no
-/// filler and `before` has one element.
+/// Removes the padding of a tensor `[samples, before.., width, after..]`; `offsets` has the size of each
+/// sample, at most `width`. Returns `[entries, before.., after..]`. Shares the buffer if there is no padding
+/// and the axes `before` have one element.
 pub(super) fn remove_padding(
     tensor: &DenseTensor,
     offsets: &Offsets,
@@ -118,9 +118,8 @@ pub(super) fn remove_padding(
     DenseTensor::try_new_trusted(tensor.dtype(), made, buffer)
 }
 
-/// Converts a value to a tensor of one element: floats are truncated towards zero for integer
-/// types, nonzero values are true for bool. Returns an error if the type cannot represent the
-/// value.
+/// Converts the value of the padding to a tensor of one element: floats are truncated towards zero for
+/// integer types, nonzero values are true for bool. Returns an error if the type cannot represent the value.
 pub(super) fn convert_fill(value: Fill, dtype: crate::dense::DType) -> Result<DenseTensor> {
     use crate::dense::DType;
     let value = match (value, dtype) {

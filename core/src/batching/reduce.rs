@@ -10,13 +10,13 @@ use super::structure::saturating_product;
 use crate::dense::{DType, DenseTensor, Element};
 use crate::error::{Error, Result};
 
-/// Minimum number of results per thread.
+/// Minimum number of elements of the result per thread.
 const AT_LEAST: usize = 1024;
 
 trait Sum: Element {
     type Total: AddAssign + Copy + Default + Send;
     fn to_total(self) -> Self::Total;
-    /// Converts the total to the element type; `None` if it does not fit.
+    /// Converts a sum to the element type; `None` if the sum does not fit this type.
     fn from_total(total: Self::Total) -> Option<Self>;
     fn total_to_f64(total: Self::Total) -> f64;
 }
@@ -38,7 +38,7 @@ macro_rules! sum_integers {
     )*};
 }
 
-// An i64 holds the sum of 2^47 16-bit values; an i128 holds the sum of any number of wider values.
+// No sum overflows: an i64 holds the sum of 2^47 16-bit values, an i128 that of any number of wider values.
 sum_integers! {
     u8 => i64;
     u16 => i64;

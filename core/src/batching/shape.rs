@@ -15,9 +15,9 @@ use crate::error::{Error, Result};
 /// How often samples are repeated: along one batch axis, or along each.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Repeats {
-    /// Number of repeats along one batch axis.
+    /// Number of repeats along one batch axis; the samples are not repeated along the others.
     One(usize),
-    /// Number of repeats along each batch axis.
+    /// Number of repeats along each batch axis, one number per axis.
     Each(Vec<usize>),
 }
 
@@ -46,7 +46,7 @@ impl<const N: usize> From<[usize; N]> for Repeats {
 }
 
 impl RaggedBatch {
-    /// Replaces the batch axes; the number of samples must be the same.
+    /// Returns the batch with the batch axes `batch_shape`, which must have the same number of samples.
     fn with_batch_shape(&self, batch_shape: Vec<usize>) -> Result<Self> {
         let dim = self.non_uniform_dim() - self.num_batch_dims() + batch_shape.len();
         let structure = self.structure().with_batch_shape(batch_shape)?;
@@ -302,14 +302,14 @@ impl RaggedBatch {
         if dim == own {
             return Ok(self.clone());
         }
-        // The non-uniform axis is not part of an entry. In the entry, therefore, only the other
-        // axis x moves, across the axes in between: `[before, x, between, after]` becomes `[before,
-        // between, x, after]`, or the reverse.
+        // An entry does not have the non-uniform axis. Each entry therefore moves only its axis x, which is
+        // swapped with the non-uniform axis, across the axes in between: `[before, x, between, after]`
+        // becomes `[before, between, x, after]`, or the reverse.
         let (low, high) = (own.min(dim) - batch, own.max(dim) - batch);
         let shape = self.entry_shape();
         let between = high - low - 1;
         let (a, b) = if dim > own {
-            // The axis `dim` is the last of `low..high` and becomes the first.
+            // The axis `dim` is the last axis in `low..high` of the entry and becomes the first of them.
             (saturating_product(&shape[low..high - 1]), shape[high - 1])
         } else {
             (shape[low], saturating_product(&shape[low + 1..high]))

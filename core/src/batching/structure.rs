@@ -11,11 +11,12 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug)]
 pub(super) struct SampleStructure {
     batch_shape: Vec<usize>,
-    /// Offsets of the entries of each sample; the first offset is zero.
+    /// Offsets into the entries: sample `i` has the entries from offset `i` to offset `i + 1`. The first
+    /// offset is zero.
     offsets: Offsets,
     /// Size of the non-uniform axis of the padded tensor, at least the size of the largest sample.
     width: usize,
-    /// Type in which the sample sizes were given.
+    /// Type in which the sample sizes were given, which is also the type of `sample_sizes`.
     sizes_dtype: DType,
     mask: OnceLock<DenseTensor>,
     sample_sizes: OnceLock<DenseTensor>,
@@ -136,11 +137,12 @@ pub(super) fn get_or_compute(
         return Ok(made);
     }
     let made = make()?;
-    // Another thread may have stored a tensor first. Both tensors are equal.
+    // Another thread may have stored a tensor first. The two tensors are equal, so return the stored one.
     Ok(cell.get_or_init(|| made))
 }
 
-/// Returns the size of a tensor in bytes, or an error if it exceeds the limit of the options.
+/// Returns the size in bytes of a tensor of this shape and type, or an error if the size exceeds the limit of
+/// `options`.
 pub(super) fn check_bytes(
     shape: &[usize],
     dtype: DType,
@@ -158,7 +160,8 @@ pub(super) fn check_bytes(
     )
 }
 
-/// Returns the number of samples, or an error if a tensor of their sizes exceeds the default limit.
+/// Returns the number of samples in batch axes of these sizes. Returns an error if an int64 tensor with one
+/// size per sample would exceed the default limit of dense results.
 pub(super) fn count_samples(batch_shape: &[usize]) -> Result<usize> {
     let options = DenseOptions::default();
     check_bytes(batch_shape, DType::I64, &options, "sample sizes").map(|bytes| bytes / 8)

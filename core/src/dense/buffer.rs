@@ -1,4 +1,4 @@
-//! Memory of dense results: new zeroed blocks, and a pool that reuses blocks.
+//! Memory of dense tensors: new blocks of zeros, and a pool that reuses blocks.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -17,7 +17,7 @@ const HUGE_PAGE: usize = 2 << 20;
 #[derive(Debug)]
 pub(crate) enum BlockContents {
     Zero,
-    /// Zeros, except for the slots to which this plan of a dense tensor wrote values.
+    /// Zeros, except where an earlier tensor had values; the [`Plan`] tells where.
     Values(Plan),
     Unknown,
 }
@@ -43,7 +43,7 @@ impl MemoryBlock {
         })?;
         #[cfg(target_os = "linux")]
         {
-            // Failure is harmless: small pages work too, but are slower.
+            // If the advice fails, the mapping has small pages, which are slower but work.
             let _ = map.advise(memmap2::Advice::HugePage);
         }
         Ok(Self::Mapped(map))
@@ -66,7 +66,7 @@ impl MemoryBlock {
 
 #[derive(Debug)]
 pub(crate) struct Memory {
-    /// `None` after the block returned to its pool.
+    /// The memory; `None` after it was given back to the pool.
     block: Option<MemoryBlock>,
     len: usize,
     contents: BlockContents,
@@ -79,8 +79,8 @@ impl Memory {
         Ok(Self { block, len, contents: BlockContents::Zero, pool: Weak::new() })
     }
 
-    /// Returns the whole block, which may be longer than requested, and what it contains. The
-    /// contents count as unknown until [`set_contents`](Self::set_contents) is called.
+    /// Returns the whole block, which may be longer than requested, and what it holds now. The contents
+    /// count as [`BlockContents::Unknown`] until [`set_contents`](Self::set_contents) is called.
     pub(crate) fn take_contents(&mut self) -> (&mut [u8], BlockContents) {
         let contents = std::mem::replace(&mut self.contents, BlockContents::Unknown);
         let bytes = match &mut self.block {
@@ -90,7 +90,8 @@ impl Memory {
         (bytes, contents)
     }
 
-    /// Records what the block now contains, if the block returns to a pool.
+    /// Records what the block holds now, so that its next user knows which bytes to clear. Does nothing if
+    /// the block does not belong to a pool.
     pub(crate) fn set_contents(&mut self, contents: impl FnOnce() -> BlockContents) {
         if self.pool.strong_count() > 0 {
             self.contents = contents();
@@ -133,14 +134,14 @@ struct PoolState {
 
 impl PoolState {
     fn free(&self) -> MutexGuard<'_, Vec<(MemoryBlock, BlockContents)>> {
-        // No panic can leave the list half-changed, so a poisoned lock is still usable.
+        // No panic can leave the list of free blocks half-changed, so a poisoned lock is still usable.
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn give_back(&self, block: MemoryBlock, contents: BlockContents) {
         let mut free = self.free();
         free.push((block, contents));
-        // Drop the oldest blocks first.
+        // Drop the oldest free blocks until the pool keeps at most `keep` bytes.
         let mut held: usize = free.iter().map(|(b, _)| b.as_slice().len()).sum();
         let mut drop_first = 0;
         while held > self.keep && drop_first < free.len() {
@@ -155,10 +156,10 @@ impl PoolState {
 
 /// A pool that reuses the memory of dropped dense tensors.
 ///
-/// Set it as [`DenseOptions::pool`](super::DenseOptions) and keep it between batches. The memory of
-/// a tensor returns to the pool when the last clone of the tensor is dropped; the next result in
-/// this memory clears only the slots that held values. Pages that hold only padding in both results
-/// are not touched. Clones share the pool.
+/// Set it as [`DenseOptions::pool`](super::DenseOptions) and keep it between batches. The memory of a tensor
+/// returns to the pool when the last clone of the tensor is dropped. The next result in this memory clears
+/// only the elements that held values, so pages that hold only padding in both results are not touched.
+/// Clones share the pool.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -180,12 +181,12 @@ impl PoolState {
 pub struct BufferPool(Arc<PoolState>);
 
 impl BufferPool {
-    /// Creates a pool that retains at most `bytes` of unused memory.
+    /// Creates a pool that keeps at most `bytes` of memory that no tensor uses.
     pub fn new(bytes: usize) -> Self {
         Self(Arc::new(PoolState { keep: bytes, free: Mutex::new(Vec::new()) }))
     }
 
-    /// Returns the number of unused bytes that the pool retains.
+    /// Returns the number of bytes in the pool that no tensor uses.
     pub fn held(&self) -> usize {
         self.0.free().iter().map(|(b, _)| b.as_slice().len()).sum()
     }

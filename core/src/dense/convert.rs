@@ -18,13 +18,13 @@ use super::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
 fn share_primitive<T: ArrowPrimitiveType>(buffer: &Buffer) -> ArrayRef {
-    // Tensors are aligned for their type, so this shares the buffer.
+    // The buffer of a tensor is aligned for its type, so the array can share it.
     Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(buffer.clone()), None))
 }
 
-/// Unpacks each bit of `bits` to a byte, 0 or 1.
+/// Writes each bit of `bits` to one byte of `out`, which becomes 0 or 1.
 pub(crate) fn unpack_bits(bits: &BooleanBuffer, out: &mut [u8]) {
-    /// The eight bytes that the bits of each byte value unpack to.
+    /// For each value of a byte: the eight bytes, 0 or 1, that its bits unpack to.
     const BYTES: [[u8; 8]; 256] = {
         let mut table = [[0u8; 8]; 256];
         let mut i = 0;
@@ -68,8 +68,8 @@ impl DenseTensor {
     /// Creates a one-dimensional tensor from a flat Arrow array: numbers share their memory,
     /// booleans are unpacked to bytes, and dates and times become the integers that store them.
     ///
-    /// Null slots keep their stored value; check [`null_count`](Array::null_count) first if nulls
-    /// matter. `what` names the array in error messages.
+    /// A null element keeps the value that the array stores for it; check [`null_count`](Array::null_count)
+    /// first if nulls matter. `what` names the array in error messages.
     ///
     /// # Errors
     /// If the type is not numeric, such as strings and dictionaries.
@@ -82,7 +82,7 @@ impl DenseTensor {
         } else {
             let data = array.to_data();
             let size = dtype.size();
-            // The buffer of a primitive array is not sliced: apply its offset and length here.
+            // A sliced primitive array refers to its whole buffer, so apply its offset and length here.
             data.buffers()[0].slice_with_length(data.offset() * size, data.len() * size)
         };
         Self::try_new_trusted(dtype, vec![array.len()], buffer)
@@ -198,7 +198,7 @@ impl DenseTensor {
                     "the array has a FixedSizeList of negative size; use a size of 0 or more",
                 )
             })?;
-            // The values of a sliced array are already sliced.
+            // Slicing a `FixedSizeListArray` also slices its values, so the first row starts at 0.
             let inner = list.values().slice(0, list.len() * size);
             shape.push(size);
             current = inner;
@@ -265,7 +265,7 @@ pub(super) fn cast_tensor(tensor: &DenseTensor, dtype: DType) -> Result<DenseTen
         let values = wide.as_slice::<f32>()?.iter().map(|v| bf16::from_f32(*v)).collect();
         return DenseTensor::from_vec(shape, values);
     }
-    // A bool tensor stores bytes 0 and 1, which are the numbers to cast.
+    // A bool tensor stores the bytes 0 and 1, so cast these bytes as numbers.
     let source = match tensor.dtype() {
         DType::Bool if dtype == DType::U8 => {
             return DenseTensor::try_new_trusted(dtype, shape, tensor.buffer().clone());

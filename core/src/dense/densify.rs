@@ -83,7 +83,7 @@ pub(crate) fn densify_named(
 /// `out` must have exactly the length of the result (see [`dense_bytes`]). Every byte is
 /// overwritten, in native byte order; `out` need not be aligned. To reuse the memory of the
 /// previous batch, a [`BufferPool`](crate::dense::BufferPool) is faster, because it clears only the
-/// slots that held values.
+/// elements that held values.
 ///
 /// # Errors
 /// Same as [`densify`]; also if `out` does not have the length of the result.
@@ -156,7 +156,8 @@ fn make_plan(
     Ok((dtype, plan_axes(array.len(), layouts, sizes, dtype, options, what)?))
 }
 
-/// Checks the size of the result in bytes, then plans which of its slots hold values.
+/// Checks the size of the result in bytes. Then returns the [`Plan`] of the result, which tells where values
+/// and padding are.
 pub(crate) fn plan_axes(
     rows: usize,
     layouts: Vec<Layout>,
@@ -193,16 +194,16 @@ pub(crate) fn plan_axes(
 
 #[derive(Clone, Copy)]
 pub(crate) enum Padding {
-    /// Padding is not written, because the memory is already zero.
+    /// Padding bytes are not written, because the memory is already zero.
     Leave,
-    /// The fill value consists of equal bytes.
+    /// Every padding byte is this byte, because the fill value consists of equal bytes.
     Byte(u8),
-    /// The fill value, an element of 2, 4 or 8 bytes, and its size.
+    /// Every padding element is the fill value: its bytes, and their number (2, 4 or 8).
     Element([u8; 8], usize),
 }
 
 impl Padding {
-    /// Returns the padding that overwrites earlier contents with `fill`.
+    /// Returns the padding that writes `fill` to every padding element, whatever the memory holds.
     pub(super) fn overwriting(fill: &[u8]) -> Self {
         match fill {
             [first, rest @ ..] if rest.iter().all(|b| b == first) => Self::Byte(*first),
@@ -230,7 +231,8 @@ impl Padding {
     }
 }
 
-/// Takes memory from the pool or allocates it, clears its previous values, and calls `write`.
+/// Creates a tensor: takes memory from the pool or allocates it, clears the values of earlier tensors in it,
+/// and calls `write` to write values and padding.
 pub(crate) fn write(
     plan: Plan,
     dtype: DType,
@@ -243,7 +245,7 @@ pub(crate) fn write(
         Some(pool) => pool.take(plan.bytes())?,
         None => Memory::new_zeroed(plan.bytes())?,
     };
-    // Clear the whole block, which may be longer than this result.
+    // Clear the whole block, which may be longer than this result: a later result may use all of it.
     let (block, contents) = memory.take_contents();
     let padding = match contents {
         _ if !zero => Padding::overwriting(fill),
@@ -307,7 +309,7 @@ impl<T: Element + Into<i64>> Sink for WidenSink<'_, T> {
     }
 }
 
-/// Copies the leaves, then overwrites null leaves with the fill value.
+/// Writes the leaves with `inner`, then overwrites null leaves with the fill value.
 struct NullSink<'a, S> {
     inner: S,
     nulls: &'a NullBuffer,
@@ -329,7 +331,7 @@ impl<S: Sink> Sink for NullSink<'_, S> {
     }
 }
 
-/// Leaves of an array and the element type of the result.
+/// Leaves of a ragged array that are written to a tensor of type `dtype`.
 struct LeafWriter {
     values: DenseTensor,
     dtype: DType,
@@ -368,7 +370,7 @@ impl LeafWriter {
             leaves: &LeafWriter,
             padding: Padding,
         ) -> WidenSink<'_, T> {
-            // The caller matched the type, so the view exists.
+            // The caller has checked that the leaves have the type `T`, so `view` does not return `None`.
             WidenSink { values: T::view(leaves.values.buffer()).unwrap_or_default(), padding }
         }
         if self.values.dtype() == self.dtype {
@@ -406,7 +408,7 @@ fn is_widening(from: DType, to: DType) -> bool {
         )
 }
 
-/// Zeroes the values in null slots, so that their conversion cannot fail.
+/// Sets the stored values of nulls to zero, so that converting them to another type cannot fail.
 fn zero_nulls(values: &DenseTensor, nulls: &NullBuffer) -> Result<DenseTensor> {
     let size = values.dtype().size();
     let mut bytes = values.as_bytes().to_vec();

@@ -29,36 +29,36 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DType {
-    /// One byte per element, 0 or 1.
+    /// A boolean, stored as one byte that is 0 or 1.
     Bool,
-    /// Unsigned, 8 bits.
+    /// Unsigned 8-bit integer.
     U8,
-    /// Unsigned, 16 bits.
+    /// Unsigned 16-bit integer.
     U16,
-    /// Unsigned, 32 bits.
+    /// Unsigned 32-bit integer.
     U32,
-    /// Unsigned, 64 bits.
+    /// Unsigned 64-bit integer.
     U64,
-    /// Signed, 8 bits.
+    /// Signed 8-bit integer.
     I8,
-    /// Signed, 16 bits.
+    /// Signed 16-bit integer.
     I16,
-    /// Signed, 32 bits.
+    /// Signed 32-bit integer.
     I32,
-    /// Signed, 64 bits.
+    /// Signed 64-bit integer.
     I64,
-    /// IEEE half precision.
+    /// IEEE half-precision float, 16 bits.
     F16,
-    /// bfloat16, the upper half of a float32.
+    /// bfloat16: the upper 16 bits of a float32.
     BF16,
-    /// IEEE single precision.
+    /// IEEE single-precision float, 32 bits.
     F32,
-    /// IEEE double precision.
+    /// IEEE double-precision float, 64 bits.
     F64,
 }
 
 impl DType {
-    /// All types.
+    /// All element types of dense tensors.
     pub const ALL: [Self; 13] = [
         Self::Bool,
         Self::U8,
@@ -220,7 +220,7 @@ impl DType {
     }
 }
 
-/// Formats the [`name`](DType::name).
+/// Writes the [`name`](DType::name) of the type, such as `uint16`.
 impl fmt::Display for DType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())

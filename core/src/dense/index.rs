@@ -9,12 +9,12 @@ use crate::index::broadcast::{broadcast_shapes, for_each_broadcast, strides};
 use crate::index::{Index, Span, resolve_position};
 use crate::limit::check_size;
 
-/// The elements that a NumPy index selects: the shape of the result, and ranges of `run` elements
-/// each, which are adjacent in memory.
+/// The elements of a tensor that a NumPy index selects: the shape of the result, and ranges of `run` elements
+/// that are adjacent in memory.
 #[derive(Debug)]
 pub(crate) struct Selection {
     shape: Vec<usize>,
-    /// First element of each range of `run` elements, in the order of the result.
+    /// Index of the first element of each range of `run` elements, in the order of the result.
     starts: Vec<usize>,
     run: usize,
 }
@@ -35,27 +35,27 @@ enum IndexItem {
         positions: Vec<usize>,
     },
     NewAxis,
-    /// A `...` that covers no axis. The items before and after the `...` still count as separated, as
-    /// in NumPy.
+    /// A `...` that covers no axis. As in NumPy, it still separates the index arrays before it from those
+    /// after it.
     Nothing,
 }
 
-/// One axis of the result, or all axes that the index arrays give together. Offsets count elements
-/// from the first element of the selection.
+/// One axis of the result, or all axes that the index arrays give together. The index of a selected element
+/// in the tensor is the sum of one of the `offsets` per axis, plus a constant for the integers in the index.
 struct ResultAxis {
     shape: Vec<usize>,
     offsets: Vec<usize>,
-    /// The axis of the tensor if this is a whole axis in order; `None` for any other selection.
+    /// The axis of the tensor that the index selects completely and in order; `None` for any other selection.
     whole: Option<usize>,
 }
 
 impl Selection {
     /// Resolves an index for a tensor of `shape`.
     ///
-    /// Index arrays, and integers next to index arrays, broadcast to a common shape. If these items
-    /// are adjacent, the axes of the common shape replace the items; otherwise the axes of the common
-    /// shape are the first axes of the result. A mask of `n` axes applies to `n` axes of the tensor
-    /// and acts like index arrays with the positions of its true elements.
+    /// Index arrays, and integers in an index with index arrays, broadcast to a common shape. If these arrays
+    /// and integers are adjacent in the index, the axes of the common shape replace them; otherwise the
+    /// axes of the common shape are the first axes of the result. A mask of `n` axes applies to `n` axes of
+    /// the tensor and acts like index arrays with the positions of its true elements.
     pub(crate) fn new(shape: &[usize], index: &[Index]) -> Result<Self> {
         let items = resolve_items(shape, index)?;
         let strides = element_strides(shape);
@@ -65,7 +65,7 @@ impl Selection {
         let arrays = |i: &IndexItem| matches!(i, IndexItem::Array { .. });
         let advanced = |i: &IndexItem| matches!(i, IndexItem::Array { .. } | IndexItem::At { .. });
         let any = items.iter().any(arrays);
-        // Combined axes of the index arrays, and the index of the item before which these axes are inserted.
+        // Combined axes of the index arrays, and the position in the index at which they are inserted.
         let (first, combined) = if any {
             let at: Vec<usize> = (0..items.len()).filter(|i| advanced(&items[*i])).collect();
             let neighbours = at.windows(2).all(|w| w[0] + 1 == w[1]);
@@ -97,7 +97,8 @@ impl Selection {
         }
         let out: Vec<usize> = dims.iter().flat_map(|d| d.shape.iter().copied()).collect();
         let count = element_count(&out).unwrap_or(usize::MAX);
-        // The last axes are contiguous in memory if all their elements are selected: join them to one range.
+        // If the index selects the last axes completely, their elements are adjacent in memory: join them to
+        // one range.
         let (mut run, mut axis) = (1usize, shape.len());
         while let Some(dim) = dims.last()
             && dim.whole.is_some_and(|a| a + 1 == axis)
@@ -201,7 +202,7 @@ fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
                     axis += 1;
                 }
             }
-            // `expand_axes` has replaced a `...` that covers axes, so this one covers none.
+            // `expand_axes` has replaced a `...` that stands for axes, so this `...` stands for none.
             Index::Rest => items.push(IndexItem::Nothing),
             Index::NewAxis => items.push(IndexItem::NewAxis),
         }
@@ -257,7 +258,7 @@ impl DenseTensor {
     /// ```
     ///
     /// # Errors
-    /// If an index is out of range, there are more items than axes, the shape of a mask differs
+    /// If an index is out of range or selects from more axes than the tensor has, the shape of a mask differs
     /// from the sizes of the axes that it selects from, or index arrays do not broadcast.
     pub fn index(&self, index: &[Index]) -> Result<Self> {
         let selection = Selection::new(self.shape(), index)?;

@@ -1,4 +1,4 @@
-//! Masks of dense tensors: which slots hold elements.
+//! Masks of dense tensors: true for elements, false for padding.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use super::{DType, DenseOptions, DenseTensor, Fill};
 use crate::array::{Layout, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
 
-/// Returns a `Bool` tensor of shape `[rows, d1, .. d_axis]` that is true for slots of axis `axis`
-/// that hold an element, and false for padding.
+/// Returns a `Bool` tensor of shape `[rows, d1, .. d_axis]`: true for elements of the lists on axis `axis`,
+/// false for padding.
 ///
 /// The mask matches a [`densify`](super::densify::densify) with the same sizes and side. `sizes`
 /// has one size for each axis after the rows; sizes after `axis` are ignored. Axis 1 is the
@@ -67,7 +67,7 @@ pub fn mask(
     mask_axes(array.len(), layouts, sizes, options)
 }
 
-/// Returns the mask of the last axis of `layouts`, which holds one layout per list level.
+/// Returns the mask of the innermost of the axes that `layouts` describes, one layout per list level.
 pub(crate) fn mask_axes(
     rows: usize,
     layouts: Vec<Layout>,
@@ -80,7 +80,7 @@ pub(crate) fn mask_axes(
     })
 }
 
-/// Writes the mask of [`mask_axes`] to `out`.
+/// Writes the mask that [`mask_axes`] returns to `out`.
 pub(crate) fn mask_axes_into(
     rows: usize,
     layouts: Vec<Layout>,
@@ -95,8 +95,8 @@ pub(crate) fn mask_axes_into(
     Ok(())
 }
 
-/// Returns a `Bool` tensor, of the shape of [`densify`](super::densify::densify), that is true for
-/// slots that hold a valid leaf. Leaves may have any type.
+/// Returns a `Bool` tensor of the shape of [`densify`](super::densify::densify): true for leaves that are not
+/// null, false for null leaves and padding. Leaves may have any type.
 ///
 /// If no leaf is null, this is the [`mask`] of the innermost axis.
 ///
@@ -139,7 +139,7 @@ pub fn validity_mask_into(
     densify_into_named(&valid, sizes, &options, "validity mask", out)
 }
 
-/// Returns the validity of the leaves as a boolean array, and the options to densify that array.
+/// Returns the array with booleans as leaves (false for a null leaf), and the options to densify it.
 fn make_validity(
     array: &RaggedArray,
     options: &DenseOptions,

@@ -16,9 +16,9 @@ use crate::limit::{DEFAULT_LIMIT, check_bytes};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fill {
-    /// A boolean; 0 or 1 in numeric tensors.
+    /// A boolean fill value, which is 0 or 1 in numeric tensors.
     Bool(bool),
-    /// A signed integer.
+    /// A signed integer as fill value.
     Int(i64),
     /// An unsigned integer; needed only for 2^63 or more, which `Int` cannot hold.
     UInt(u64),
@@ -127,7 +127,7 @@ impl DenseOptions {
     /// Default limit: 4 GiB.
     pub const DEFAULT_LIMIT: u64 = DEFAULT_LIMIT;
 
-    /// Returns an error if `bytes` exceeds the limit or the address space.
+    /// Returns an error if a result of this number of bytes exceeds the limit or the address space.
     pub(crate) fn check_bytes(
         &self,
         bytes: u128,

@@ -1,13 +1,13 @@
 //! [`Plan`]: which bytes of a dense tensor hold values of a ragged array, and which hold padding.
 //!
-//! Each level of lists is one axis of the tensor. A list fills the first slots of its axis, or the
-//! last slots with [`Side::Left`]; surplus children are dropped, and free slots become padding. The
-//! rows `[[1, 2, 3], [4]]` and `[]` in a tensor of shape `[2, 2, 2]`:
+//! Each level of lists is one axis of the tensor. A list fills its axis from the start, or up to the end with
+//! [`Side::Left`]. Children that do not fit are dropped, and the rest of the axis becomes padding. Example:
+//! the rows `[[1, 2, 3], [4]]` and `[]` in a tensor of shape `[2, 2, 2]`:
 //!
 //! ```text
 //! blocks[0] = 4 leaves   |      row 0      |      row 1      |
 //! blocks[1] = 2 leaves   | list 0 | list 1 | padding padding |
-//! blocks[2] = 1 leaf     | 1 | 2  | 4 | .  | . | .  | . | .  |    (the leaf 3 is cut)
+//! blocks[2] = 1 leaf     | 1 | 2  | 4 | .  | . | .  | . | .  |    (the leaf 3 is dropped)
 //! ```
 
 use std::ops::Range;
@@ -22,7 +22,7 @@ use crate::array::{Layout, Offsets};
 /// two tasks rarely write to the same huge page.
 const GRAIN: usize = 1 << 20;
 
-/// Receives each byte range of the tensor once, as values or as padding.
+/// Receives every byte range of a dense tensor once, and writes values or padding there.
 pub(crate) trait Sink: Sync {
     /// Writes the values of `leaves` to `out`, which has exactly the size of these values.
     fn values(&self, leaves: Range<usize>, out: &mut [u8]);
@@ -30,17 +30,19 @@ pub(crate) trait Sink: Sync {
     fn padding(&self, out: &mut [u8]);
 }
 
-/// The layouts of all list levels and the shape of the dense tensor.
+/// Tells where a dense tensor holds values: the layouts of all list levels, and the shape of the tensor.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     layouts: Vec<Layout>,
     shape: Vec<usize>,
-    /// Bytes per element of each axis, rows first. The last item is the size of a leaf in bytes.
+    /// For each axis, rows first: the size of one of its elements in bytes. The last number is the size of a
+    /// leaf.
     blocks: Vec<usize>,
     side: Side,
 }
 
-/// Offsets as a typed slice, so that the inner loop does not branch on the offset type.
+/// Layout of a list level. Offsets are slices of their own type, so that the inner loop does not branch on
+/// the type.
 enum Level<'a> {
     I32(&'a [i32]),
     I64(&'a [i64]),
@@ -76,7 +78,7 @@ impl Plan {
         debug_assert_eq!(layouts.len() + 1, shape.len());
         let mut blocks = vec![size; shape.len()];
         for i in (1..shape.len()).rev() {
-            // Saturates only if an axis has size 0; nothing is written then.
+            // The product is too large for a `usize` only if an axis has size 0, and then nothing is written.
             blocks[i - 1] = blocks[i].saturating_mul(shape[i]);
         }
         Self { layouts, shape, blocks, side }
@@ -90,7 +92,8 @@ impl Plan {
         &self.shape
     }
 
-    /// Passes every byte of the tensor to `sink` once, on several threads if `parallel` and large.
+    /// Gives every byte of the tensor to `sink` once. Several threads do so for a large tensor if `parallel`
+    /// is set.
     ///
     /// `out` has at least [`bytes`](Self::bytes) bytes; any further bytes stay unchanged.
     pub(crate) fn walk_lists<S: Sink>(&self, sink: &S, out: &mut [u8], parallel: bool) {

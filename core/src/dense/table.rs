@@ -12,7 +12,7 @@ use crate::table::RaggedTable;
 /// Size of one axis of the dense tensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Size {
-    /// The length of the longest list.
+    /// The length of the longest list on the axis.
     #[default]
     Longest,
     /// The length of the longest list, but at most this number; longer lists are truncated.
@@ -36,14 +36,14 @@ pub enum Size {
 /// ```
 #[derive(Clone, Debug)]
 pub struct TableDenseOptions {
-    /// Side, fill, threads, pool, limit and type. The limit applies to all tensors and masks
+    /// Side, fill, threads, pool, limit and type of the tensors. The limit applies to all tensors and masks
     /// together, and the type to every column.
     pub dense: DenseOptions,
     /// Rows to convert; `None` for all.
     pub rows: Option<Range<usize>>,
     /// Columns to convert, in this order; `None` for all.
     pub columns: Option<Vec<String>>,
-    /// Size of each axis after the rows; axes without an item have [`Size::Longest`].
+    /// Size of each axis after the rows, in order; the axes after the last given size have [`Size::Longest`].
     pub sizes: Vec<Size>,
     /// Whether integer columns become int64, the type of token ids that embedding layers take. A
     /// value of 2^63 or more is an error.
@@ -71,9 +71,9 @@ pub struct DenseSpec {
     /// Name of the column or scalar, `dim{d}/mask` for the mask of axis `d`, or `{column}/valid`
     /// for a validity mask.
     pub name: String,
-    /// Type of the elements.
+    /// Type of the elements of the tensor.
     pub dtype: DType,
-    /// Size of every axis, rows first.
+    /// Size of every axis of the tensor, rows first.
     pub shape: Vec<usize>,
 }
 
@@ -157,7 +157,7 @@ impl RaggedTable {
         parts.specs.iter().map(|s| Ok((s.spec.name.clone(), parts.build_tensor(s)?))).collect()
     }
 
-    /// Returns the specs of the tensors that [`to_dense_with`](Self::to_dense_with) would return.
+    /// Returns name, type and shape of the tensors that [`to_dense_with`](Self::to_dense_with) would return.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -252,9 +252,9 @@ impl RaggedTable {
 enum TensorSource {
     /// Values of a column or scalar; `what` names the column or scalar in error messages.
     Values { array: RaggedArray, dense: DenseOptions, what: String },
-    /// Mask of the slots that hold an element of this axis.
+    /// Mask of this axis: true for elements, false for padding.
     Axis(usize),
-    /// Mask of the slots that hold a valid value.
+    /// Validity mask of the leaves of this array: true for values, false for nulls and padding.
     Valid(RaggedArray),
 }
 
@@ -373,7 +373,7 @@ impl TablePlan {
                 mask_axes(rows, self.collect_layouts(*axis), sizes, &self.dense)
             }
         }?
-        // A scalar was converted as an array of one row, so drop the row axis.
+        // A scalar was converted as an array of one row; the reshape drops the row axis.
         .reshape(part.spec.shape.clone())
     }
 

@@ -58,7 +58,8 @@ impl DenseTensor {
         Self::try_new_trusted(dtype, shape.into(), buffer)
     }
 
-    /// Creates a tensor like [`try_new`](Self::try_new). The caller guarantees valid `Bool` bytes.
+    /// Creates a tensor like [`try_new`](Self::try_new), but does not check that the bytes of a `Bool` tensor
+    /// are 0 or 1. The caller guarantees this.
     pub(crate) fn try_new_trusted(dtype: DType, shape: Vec<usize>, buffer: Buffer) -> Result<Self> {
         let expected = element_count(&shape).and_then(|n| n.checked_mul(dtype.size()));
         if expected != Some(buffer.len()) {
@@ -303,8 +304,8 @@ impl DenseTensor {
         self.format_axis(f, 0, 0, &self.strides(), usize::MAX)
     }
 
-    /// Formats one axis from element `first` on. If the axis has more than `shown + 1` elements,
-    /// writes the first elements, `…`, and the last element.
+    /// Formats axis `axis` of the part of the tensor that starts at element `first`. If the axis has more
+    /// than `shown + 1` elements, writes the first `shown - 1` elements, `…`, and the last element.
     pub(super) fn format_axis(
         &self,
         f: &mut fmt::Formatter<'_>,

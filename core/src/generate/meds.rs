@@ -25,7 +25,7 @@ use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 /// Options of [`Patients::write_meds`].
 #[derive(Clone, Debug)]
 pub struct MedsWriteOptions {
-    /// Number of patients per file.
+    /// Maximum number of patients in one Parquet file of the data set.
     pub shard_subjects: u64,
     /// Options of the files. If `overwrite` is set, files with the same names in the folder are replaced
     /// (other files stay); if not, the folder must be empty or not exist.
@@ -93,7 +93,7 @@ impl Patients {
         }
 
         if shards.is_empty() {
-            // A data set without patients still has one shard.
+            // A data set without patients still gets one file, which has no rows.
             let none = patients.start..patients.start;
             shards.push((folder.join("data").join("train").join("0.parquet"), none));
         }
@@ -128,7 +128,7 @@ impl Patients {
 
 fn split_patients(patients: &Range<u64>) -> [(&'static str, Range<u64>); 3] {
     let n = patients.end - patients.start;
-    // Rounding down puts all patients in train if there are fewer than 10.
+    // These numbers are rounded down, so all patients are in `train` if there are fewer than 10.
     let (tuning, held_out) = (n / 10, n / 10);
     let (a, b) = (patients.end - tuning - held_out, patients.end - held_out);
     [("train", patients.start..a), ("tuning", a..b), ("held_out", b..patients.end)]
@@ -160,7 +160,7 @@ fn write_splits(
 }
 
 struct TokenNames {
-    /// The name of token `t` is at index `t - 1`; static facts come last.
+    /// Names of the tokens: the name of token `t` is at index `t - 1`. The names of static facts come last.
     names: ArrayRef,
     first_static: u32,
     vocabulary: Vocabulary,
@@ -201,7 +201,8 @@ impl TokenNames {
         Ok(Self { names, first_static, vocabulary, schema: Arc::new(schema) })
     }
 
-    /// Converts to one row per measurement; two static facts precede the measurements of each patient.
+    /// Converts a chunk to a record batch with one row per measurement. Two rows with the static facts of
+    /// each patient precede the measurements of the patient.
     #[expect(clippy::cast_precision_loss, reason = "a year")]
     fn to_long(&self, chunk: &PatientChunk) -> Result<RecordBatch> {
         let rows = chunk.code.len() + 2 * chunk.subject_id.len();
@@ -225,7 +226,7 @@ impl TokenNames {
         }
         let valid = BooleanBuffer::collect_bool(values.len(), |i| !values[i].is_nan());
         let values = Float32Array::try_new(values.into(), Some(NullBuffer::new(valid)))?;
-        // MEDS prescribes plain strings; the Parquet writer encodes them as a dictionary anyway.
+        // MEDS prescribes plain strings for codes; the Parquet writer encodes them as a dictionary anyway.
         let code = take(&self.names, &UInt32Array::from(keys), None)?;
         let columns: Vec<ArrayRef> = vec![
             Arc::new(Int64Array::from(ids)),

@@ -13,10 +13,11 @@ use crate::array::Offsets;
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
-/// Default number of patients per chunk: about 2^18 measurements of the built-in shape.
+/// Default number of patients per chunk. The patients of [`Shape::mimic`] have about 2^18 measurements per
+/// chunk.
 pub const DEFAULT_CHUNK_ROWS: usize = 32;
 
-/// Random stream that draws the properties of codes; patient `i` uses stream `i`.
+/// Number of the random stream from which the properties of codes are drawn; patient `i` uses stream `i`.
 const CODES_STREAM: u64 = u64::MAX;
 
 const DAY: i64 = 86_400;
@@ -36,7 +37,7 @@ const DAY: i64 = 86_400;
 /// | `code` | 2 | UInt16 | tokens from 1 (0 is reserved for padding), a few of them very frequent |
 /// | `numeric_value` | 2 | Float32 | NULL if the measurement has no value |
 ///
-/// The slot of a NULL float holds NaN.
+/// A NULL in a float column stores NaN.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -59,7 +60,7 @@ pub struct Patients {
 }
 
 impl Patients {
-    /// Creates a source of `patients` patients of the built-in shape.
+    /// Creates a source of `patients` patients with the distributions of [`Shape::mimic`].
     ///
     /// # Errors
     /// See [`Shape::mimic`].
@@ -101,8 +102,8 @@ impl Patients {
         &self.source
     }
 
-    /// Returns the source, the range of patients, and the patients per chunk. Fails if patients were
-    /// already drawn as chunks.
+    /// Returns the source, the range of patients, and the patients per chunk. Returns an error if chunks were
+    /// already drawn.
     #[cfg(feature = "parquet")]
     pub(super) fn into_parts(self) -> Result<(PatientSource, Range<u64>, usize)> {
         if !self.ready.is_empty() {
@@ -169,7 +170,7 @@ fn patient_rng(seed: u64, number: u64) -> ChaCha8Rng {
 }
 
 fn draw_below(rng: &mut ChaCha8Rng, n: u32) -> i64 {
-    // The result is below `n` and so fits.
+    // The result is less than the u32 `n`, so it fits an i64.
     i64::try_from((u64::from(rng.next_u32()) * u64::from(n)) >> 32).unwrap_or(0)
 }
 
@@ -180,7 +181,7 @@ pub(super) struct PatientChunk {
     pub(super) facts: Vec<(bool, i32)>,
     pub(super) events: Vec<u32>,
     pub(super) measurements: Vec<u32>,
-    /// Time in microseconds since 1970.
+    /// Time of each event in microseconds since 1970.
     pub(super) time: Vec<i64>,
     pub(super) time_delta_days: Vec<f32>,
     pub(super) code: Vec<u16>,
@@ -189,7 +190,7 @@ pub(super) struct PatientChunk {
 
 impl PatientChunk {
     fn push(&mut self, patient: u64, sampler: &Sampler, rng: &mut ChaCha8Rng) {
-        // There are fewer than 2^63 patients, so the id fits.
+        // There are fewer than 2^63 patients, so the id fits an i64.
         self.subject_id.push(i64::try_from(patient).unwrap_or(i64::MAX - 1) + 1);
         let female = rng.next_u32() & 1 == 0;
         let born = 1930 + draw_below(rng, 70);
@@ -234,7 +235,7 @@ impl PatientChunk {
         self.numeric_value.append(&mut other.numeric_value);
     }
 
-    /// Builds a table in which NaN becomes NULL.
+    /// Builds a table with NULL for every NaN in a float column.
     pub(super) fn into_table(self) -> Result<RaggedTable> {
         self.build(|values| {
             let valid = BooleanBuffer::collect_bool(values.len(), |i| !values[i].is_nan());
@@ -273,7 +274,7 @@ fn to_days(seconds: i64) -> f32 {
     (seconds as f64 / DAY as f64) as f32
 }
 
-/// Returns `patients` patients of the built-in shape as one table in memory, for tests and benchmarks.
+/// Returns `patients` patients of [`Shape::mimic`] as one table in memory, for tests and benchmarks.
 ///
 /// The patients are the same as in [`Patients`] with the same seed, except that missing values are
 /// NaN, as in an `.nrt` file, and no column has nulls. On average there are 228 events per patient

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::error::{Error, Result};
 
-/// The distributions of generated patients.
+/// Distributions from which generated patients are drawn: numbers of events and measurements, and values.
 ///
 /// The built-in shape, [`Shape::mimic`], holds the frequencies in an extract of MIMIC: 897 distinct numbers
 /// of events per patient (mean 228) and 511 distinct numbers of measurements per event (mean 36.7).
@@ -14,7 +14,8 @@ use crate::error::{Error, Result};
 pub struct Shape {
     /// Number of distinct codes, which are the tokens `1..=vocab_size`.
     vocab_size: u32,
-    /// Distribution, over the codes, of the fraction of a code's occurrences that have a value.
+    /// Each code has a value in a fraction of its occurrences; this is the distribution of these fractions
+    /// over codes.
     frac_codes_with_value: Frequencies<f64>,
     events: Frequencies<u32>,
     measurements: Frequencies<u32>,
@@ -116,8 +117,8 @@ impl Frequencies<u32> {
 /// Sampler of an index by weight in constant time (Walker's alias method).
 #[derive(Clone, Debug)]
 struct AliasTable {
-    /// A threshold and an alias per slot. If 32 random bits are below the threshold, the slot
-    /// itself is drawn, else its alias.
+    /// For each index: a threshold, and another index (its alias). If 32 random bits are below the threshold,
+    /// the index itself is drawn, else its alias.
     slots: Vec<(u32, u32)>,
 }
 
@@ -149,7 +150,7 @@ impl AliasTable {
     #[inline]
     fn draw_index(&self, random: u64) -> usize {
         let (low, high) = (random & 0xffff_ffff, random >> 32);
-        // `high < 2^32`, so the slot is in range.
+        // `high < 2^32`, so `slot` is less than the length of `slots`.
         let slot = ((high * self.slots.len() as u64) >> 32) as usize;
         let (threshold, alias) = self.slots[slot];
         if low < u64::from(threshold) { slot } else { alias as usize }
@@ -158,7 +159,7 @@ impl AliasTable {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CodeValues {
-    /// The code has a value if 32 random bits are below this threshold.
+    /// A measurement with this code has a value if 32 random bits are below this threshold.
     present: u64,
     mean: f32,
     spread: f32,
@@ -174,7 +175,8 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// Prepares a shape; `rng` determines which codes have values, and how large the values are.
+    /// Prepares the distributions of a shape for drawing. `rng` determines which codes have values, and how
+    /// large the values are.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -204,7 +206,7 @@ impl Sampler {
         }
     }
 
-    /// Whether each code (by index) ever has values.
+    /// Returns, for each code in order, whether its measurements ever have values.
     #[cfg(feature = "parquet")]
     pub(super) fn have_values(&self) -> impl ExactSizeIterator<Item = bool> + '_ {
         self.values.iter().map(|v| v.present > 0)

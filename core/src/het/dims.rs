@@ -48,8 +48,8 @@ impl HetTensor {
     /// ```
     pub fn dim_types(&self) -> Vec<DimType> {
         let leaves = self.array.leaves();
-        // A value has the id 1 and a hole has the id 0. The ids of the lists on an axis follow from the ids
-        // on the next inner axis.
+        // Each leaf gets an id: 1 for a value and 0 for a null. The ids of the lists on an axis follow from
+        // the ids of their elements.
         let mut below = SliceStructure::Same;
         if leaves.null_count() > 0 {
             below = SliceStructure::Each(
@@ -90,9 +90,10 @@ impl HetTensor {
     }
 }
 
-/// Structure below each element of an axis, for comparison between elements.
+/// The coordinates at which the elements of an axis have values below them, for comparison between these
+/// elements.
 enum SliceStructure {
-    /// All elements have the same structure, which is not empty.
+    /// All elements have values at the same coordinates, and each has at least one value.
     Same,
     /// One id per element; equal ids mean values at the same coordinates, and 0 means no values.
     Each(Vec<u32>),
@@ -113,7 +114,7 @@ impl SliceStructure {
         let ones;
         let children: &[u32] = match self {
             Self::Same => {
-                // All elements have the id 1, so the ids of a list of length `n` are the first `n` of these.
+                // All elements have the id 1, so the ids of a list of length `n` are the first `n` of `ones`.
                 ones = vec![1; longest];
                 &ones
             }

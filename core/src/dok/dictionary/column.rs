@@ -11,7 +11,8 @@ use arrow::datatypes::{DataType, FieldRef, UInt32Type};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// The distinct strings of a column, numbered in order of insertion. Rows store the numbers.
+/// The distinct strings of a column, numbered in order of insertion. The rows of the dictionary store these
+/// numbers.
 #[derive(Clone, Debug, Default)]
 struct StringVocabulary {
     numbers: StdMap<Arc<str>, u32>,
@@ -61,7 +62,7 @@ pub(crate) struct DictionaryColumn {
     kind: ColumnKind,
 }
 
-/// A column as it is saved: the field and the stored values.
+/// A column in the form in which it is saved: the field, and the values that the dictionary stores.
 #[derive(Debug)]
 pub(crate) struct ColumnParts {
     pub(crate) field: FieldRef,
@@ -124,7 +125,8 @@ impl DictionaryColumn {
         Err(Error::type_of(what, wanted.to_string(), array.data_type()))
     }
 
-    /// Converts an array without nulls to stored values; adds new strings to the vocabulary.
+    /// Converts an array without nulls to the values that the dictionary stores. A string becomes its
+    /// number in the vocabulary; new strings are added to the vocabulary.
     pub(super) fn encode_values(&mut self, array: &ArrayRef) -> Result<DenseTensor> {
         self.check_array(array)?;
         match &mut self.kind {
@@ -136,8 +138,9 @@ impl DictionaryColumn {
         }
     }
 
-    /// Converts an array to stored values. The mask is false for values that the dictionary cannot
-    /// contain: nulls, and strings outside the vocabulary.
+    /// Converts an array like [`encode_values`](Self::encode_values), but adds no strings to the vocabulary.
+    /// The mask is false for values that the dictionary cannot contain: nulls, and strings outside the
+    /// vocabulary.
     pub(super) fn encode_known(
         &self,
         array: &ArrayRef,
@@ -231,14 +234,14 @@ impl DictionaryColumn {
     }
 }
 
-/// Maps each string to the result of `number`; calls `number` only once for each value of a
+/// Calls `number` with each string and returns the results. Calls it only once for each value of an Arrow
 /// dictionary array. The result is null for a null string and if `number` returns `None`.
 fn map_strings(
     array: &ArrayRef,
     mut number: impl FnMut(&str) -> Result<Option<u32>>,
 ) -> Result<UInt32Array> {
     if let Some(dictionary) = array.as_any_dictionary_opt() {
-        // Values that no row refers to must not enter the vocabulary.
+        // Mark the values that a row refers to, because no other value may enter the vocabulary.
         let mut used = vec![false; dictionary.values().len()];
         let rows = dictionary.normalized_keys();
         for (i, row) in rows.iter().enumerate() {

@@ -47,7 +47,7 @@ use rows::PackedRows;
 pub struct Dictionary {
     keys: Vec<DictionaryColumn>,
     value: DictionaryColumn,
-    /// Bytes of a packed key, including padding.
+    /// Bytes of a packed key: the values of all key columns in one row, and padding.
     width: usize,
     map: HashMap,
 }
@@ -109,14 +109,14 @@ impl Dictionary {
         self.value.field()
     }
 
-    /// Returns the memory in bytes, including vocabularies.
+    /// Returns the memory of the dictionary in bytes, including the vocabularies of string columns.
     pub fn memory(&self) -> usize {
         let texts =
             self.keys.iter().chain([&self.value]).map(DictionaryColumn::memory).sum::<usize>();
         self.map.memory() + texts
     }
 
-    /// Sets whether large batches may use several threads.
+    /// Sets whether operations on large batches of keys may use several threads.
     pub fn set_parallel(&mut self, parallel: bool) {
         self.map.set_parallel(parallel);
     }
@@ -195,7 +195,8 @@ impl Dictionary {
     pub fn remove(&mut self, keys: &[ArrayRef]) -> Result<Vec<bool>> {
         let (packed, known) = self.pack_keys(keys)?;
         let Some(known) = known else { return self.map.remove(&packed) };
-        // A null or unknown value is packed as zeros, which may equal a key of the map: drop its row.
+        // A row with a NULL or an unknown string is packed as zeros, which may equal a key of the map. Remove
+        // only the keys of the other rows.
         let rows: Vec<u64> = known.valid_indices().map(|i| i as u64).collect();
         let packed = rows::take_rows(&packed, &rows)?;
         let mut out = vec![false; known.len()];
@@ -244,7 +245,7 @@ impl Dictionary {
         Ok(parts)
     }
 
-    /// Creates a dictionary from saved columns; returns an error if a key repeats.
+    /// Creates a dictionary from the columns of a saved dictionary; returns an error if a key repeats.
     pub(crate) fn from_parts(parts: Vec<ColumnParts>, options: MapOptions) -> Result<Self> {
         let mut columns = Vec::with_capacity(parts.len());
         let mut stored = Vec::with_capacity(parts.len());
@@ -273,7 +274,8 @@ impl Dictionary {
         }
     }
 
-    /// Packs keys for a lookup. Also returns which keys can be present; `None` if all keys can.
+    /// Packs the key columns of each row for a lookup. Also returns a mask that is false for keys that the
+    /// dictionary cannot contain; `None` if it can contain all of them.
     fn pack_keys(
         &self,
         keys: &[ArrayRef],

@@ -27,7 +27,8 @@ impl PackedRows {
         Ok(Self { bytes: vec![0; bytes], rows, width, filled: 0 })
     }
 
-    /// Appends the values of a column to all rows; -0.0 becomes 0.0, every NaN becomes the canonical NaN.
+    /// Appends the value of one key column to the packed key of each row. -0.0 becomes 0.0, and every NaN
+    /// becomes the canonical NaN.
     pub(super) fn push(&mut self, values: &DenseTensor) -> Result<()> {
         let size = values.dtype().size();
         if values.num_elements() != self.rows || self.filled + size > self.width {

@@ -35,7 +35,8 @@ use crate::kernels::bits::for_avx2;
 /// Keys per pipeline stage, enough to hide the memory latency.
 const BLOCK: usize = 16;
 
-/// Capacity of a queue: fewer than two blocks remain after a step, and a step adds at most two.
+/// Capacity of a queue in keys: a step of the pipeline leaves fewer than 2 * [`BLOCK`] keys in it, and adds
+/// at most 2 * [`BLOCK`] keys.
 const QUEUE: usize = 4 * BLOCK;
 
 /// Minimum number of keys per parallel task.
@@ -43,7 +44,7 @@ const PART: usize = 1 << 14;
 
 pub(crate) const MISSING: u64 = u64::MAX;
 
-/// Result of [`HashMap::get`].
+/// Result of [`HashMap::get`] for a batch of keys: their values, and whether each key was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fetched {
     /// One value per key, in the order of the keys.
@@ -55,12 +56,12 @@ pub struct Fetched {
 /// Value that a lookup returns for missing keys.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Fallback {
-    /// Zeros.
+    /// Missing keys have zeros as their value.
     #[default]
     Zero,
-    /// This number for every element of the value.
+    /// Every element of the value of a missing key is this number.
     Scalar(Fill),
-    /// This value, with the shape of the map's values.
+    /// Missing keys have this value, which has the shape of the map's values.
     Value(DenseTensor),
 }
 
@@ -107,7 +108,7 @@ struct KeyReader<'a, K> {
 }
 
 trait LookupVisitor {
-    /// Prefetches the value of a row that may match.
+    /// Prefetches the value in row `row`, whose key may equal a searched key.
     fn prefetch_value(&mut self, row: usize);
     /// Initializes the results of a range of keys as missing. Called exactly once per key, in
     /// order, before [`record_hit`](Self::record_hit).
@@ -115,14 +116,14 @@ trait LookupVisitor {
     fn record_hit(&mut self, i: usize, place: Candidate);
 }
 
-/// A key that must be compared with the key in a candidate row.
+/// A searched key whose tag equals that of a candidate row, so that the two keys must be compared.
 #[derive(Clone, Copy)]
 struct PlacedKey {
     key: usize,
     place: Candidate,
 }
 
-/// A key whose search continues in the cache line that starts at bucket `line`.
+/// A searched key whose search continues in the cache line that starts at bucket `line`.
 #[derive(Clone, Copy)]
 struct OpenKey {
     key: usize,
@@ -153,7 +154,8 @@ impl<T: Copy> Queue<T> {
         self.tail += usize::from(one);
     }
 
-    /// Returns the items from number `from` on; item 0 is the first item that was ever appended.
+    /// Returns the elements that were appended from number `from` on; the first element ever appended has
+    /// number 0.
     #[inline(always)]
     fn iter_since(&self, from: usize) -> impl Iterator<Item = T> {
         (from..self.tail).map(|i| self.waiting[i % QUEUE])
@@ -203,7 +205,8 @@ impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
         self.prefetch_rows(placed, open);
     }
 
-    /// Continues the search for the oldest items of `open` (`keys` of them), each in its next cache line.
+    /// Takes the `keys` oldest elements from the queue `open`, and searches each of them in its next cache
+    /// line.
     #[inline(always)]
     fn probe_next_lines(&mut self, keys: usize) {
         let (placed, open) = (self.placed.tail, self.open.tail);
@@ -224,8 +227,8 @@ impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
         self.open.push_if(OpenKey { key, tag, line }, goes_on);
     }
 
-    /// Prefetches the memory of new items: those of the queue `placed` from number `placed` on, and
-    /// those of the queue `open` from number `open` on.
+    /// Prefetches the memory that the next stage reads for new elements of the queues: elements from number
+    /// `placed` on in `placed`, and from number `open` on in `open`.
     #[inline(always)]
     fn prefetch_rows(&mut self, placed: usize, open: usize) {
         let KeyReader { width, buckets, keys, .. } = self.reader;
@@ -238,7 +241,8 @@ impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
         }
     }
 
-    /// Compares the oldest items of `placed` (`keys` of them) with the stored keys.
+    /// Takes the `keys` oldest elements from the queue `placed` and compares each with the key in its
+    /// candidate row. If the two keys differ, searches on for this key alone.
     #[inline(always)]
     fn compare_keys(&mut self, keys: usize) {
         let KeyReader { width, keys: stored, .. } = self.reader;
@@ -291,8 +295,8 @@ impl<K: Width> KeyReader<'_, K> {
             if let Some(block) = step.checked_sub(1) {
                 search.probe_homes(block_range(block, count), &ring[block % 2]);
             }
-            // Leave the newest block in the queue, because its prefetch has just started. A
-            // single loop over both queues takes 7 % longer.
+            // Leave the newest block of keys in the queue, because its prefetch has just started. A single
+            // loop over both queues takes 7 % longer.
             while search.open.len() >= 2 * BLOCK {
                 search.probe_next_lines(BLOCK);
                 while search.placed.len() >= 2 * BLOCK {
@@ -312,8 +316,8 @@ impl<K: Width> KeyReader<'_, K> {
         search.compare_keys(search.placed.len());
     }
 
-    /// Searches one key sequentially, after the first row with its tag held another key. Returns `None`
-    /// if the key is missing.
+    /// Searches one key, bucket by bucket, after the first row with its tag turned out to hold another key.
+    /// Returns `None` if the key is missing.
     #[cold]
     fn find_one(&self, key: &[u8]) -> Option<Candidate> {
         let Self { hashing, width, buckets, keys } = *self;
@@ -469,7 +473,8 @@ impl HashMap {
         self.get_rows(&queries, count, &fallback.to_row(of)?, values, found)
     }
 
-    /// Looks up `count` canonical keys. The caller has checked the lengths of all slices.
+    /// Looks up `count` keys in canonical form (one zero, one NaN). The caller has checked the lengths of all
+    /// slices.
     pub(crate) fn get_rows(
         &self,
         queries: &[u8],
@@ -532,7 +537,8 @@ impl HashMap {
         Ok(rows.into_iter().map(|r| usize::try_from(r).ok().filter(|_| r != MISSING)).collect())
     }
 
-    /// Returns the row of each of the `count` canonical keys; [`MISSING`] for a missing key.
+    /// Returns the row of each of the `count` keys, which are in canonical form (one zero, one NaN);
+    /// [`MISSING`] for a missing key.
     pub(crate) fn find_rows(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
         let mut rows = vec![MISSING; count];
         with_key_width!(self.types()?.key.bytes(), k => {
@@ -544,7 +550,8 @@ impl HashMap {
         Ok(rows)
     }
 
-    /// Returns the bucket of each of the `count` canonical keys; [`MISSING`] for a missing key.
+    /// Returns the bucket of each of the `count` keys, which are in canonical form (one zero, one NaN);
+    /// [`MISSING`] for a missing key.
     pub(super) fn find_buckets(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
         let mut buckets = vec![MISSING; count];
         with_key_width!(self.types()?.key.bytes(), k => {
@@ -570,7 +577,8 @@ impl HashMap {
         (count / (4 * rayon::current_num_threads())).max(PART)
     }
 
-    /// Calls `part` with ranges of the keys and of their results, in parallel for many keys.
+    /// Calls `part` with the keys `queries` and their results `out`. Many keys are divided into ranges, and
+    /// several threads call `part` with one range each.
     fn for_each_part<T: Send>(
         &self,
         queries: &[u8],

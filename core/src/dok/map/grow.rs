@@ -19,7 +19,8 @@ impl HashMap {
         taken.checked_add(more).is_some_and(|n| n <= self.max_rows())
     }
 
-    /// Ensures capacity for `more` keys. A table that grows, grows at least by the growth factor.
+    /// Ensures that the table has capacity for `more` further keys. If it grows, it grows at least by the
+    /// growth factor of the options.
     pub(super) fn ensure_capacity(&mut self, more: usize) -> Result<()> {
         if self.has_capacity(more) {
             return Ok(());

@@ -7,8 +7,9 @@
 //! rows        new keys --> numbered in the order of the batch --> rows copied in parallel
 //! ```
 //!
-//! Home buckets ascend with hashes, so one thread handles all repeats of a key. The number of parts
-//! does not affect which rows are new, and which row provides the value.
+//! The home of a key is the bucket where its search starts. Home buckets ascend with hashes, so one thread
+//! handles all repeats of a key. The number of parts does not affect which rows are new, and which row
+//! provides the value.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -31,7 +32,7 @@ const PART: usize = 1 << 14;
 
 struct BatchEntry {
     given: u32,
-    /// Bucket of a new key, or row of a key that the map already has.
+    /// Index of the bucket of a new key, or of the row of a key that the map already has.
     place: usize,
 }
 
@@ -39,11 +40,12 @@ struct BatchEntry {
 struct PartResult {
     new: Vec<BatchEntry>,
     old: Vec<BatchEntry>,
-    /// Rows of the batch whose search reached the end of the part of the table.
+    /// Rows of the batch whose search reached the end of this part of the table; one thread inserts them
+    /// later.
     waiting: Vec<u32>,
 }
 
-/// Keys of the map, followed by the keys of the batch.
+/// Keys by row number: the keys that the map stores, then the keys of the batch.
 #[derive(Clone, Copy)]
 struct KeyRows<'a, W> {
     width: W,
@@ -73,16 +75,18 @@ fn hash_rows<W: Width>(hashing: Hashing, width: W, keys: &[u8], count: usize) ->
     out
 }
 
-/// Divides the table into one part per thread. Returns, for each part, the index of its first bucket
-/// and its buckets.
+/// Divides the buckets of the table into one part per thread. Returns, for each part, the index of its first
+/// bucket, and its buckets.
 fn split_table(buckets: &mut [u64]) -> Vec<(usize, &mut [u64])> {
-    // A part consists of whole cache lines, because searches start at the first bucket of a line.
+    // A part of the table consists of whole cache lines, because searches start at the first bucket of a
+    // line.
     let size =
         buckets.len().div_ceil(rayon::current_num_threads()).next_multiple_of(LINE).max(LINE);
     buckets.chunks_mut(size).enumerate().map(|(i, part)| (i * size, part)).collect()
 }
 
-/// Prefetches the home buckets of the hashes in `part`, and calls `each` for them in order.
+/// Selects the hashes whose home bucket is in `part`. Prefetches these buckets, and calls `each` for the
+/// hashes in order.
 #[inline(always)]
 fn for_each_home(
     hashes: &[u64],
@@ -90,7 +94,8 @@ fn for_each_home(
     (first, part): (usize, &mut [u64]),
     mut each: impl FnMut(usize, u64, usize, &mut [u64]),
 ) {
-    // Collect the hashes in `part` without a branch, because the CPU could not predict the branch.
+    // Collect the hashes whose home bucket is in `part`. The code has no branch, because the CPU could not
+    // predict it.
     let mut own = [0usize; BLOCK];
     for (block, these) in hashes.chunks(BLOCK).enumerate() {
         let mut count = 0;
@@ -161,14 +166,14 @@ impl HashMap {
         replace: bool,
     ) -> Result<()> {
         if self.table.removed_buckets() > 0 {
-            // The threads cannot handle buckets of removed keys; a rebuilt table has none.
+            // The threads cannot reuse buckets of removed keys, so rebuild the table without such buckets.
             self.rehash(self.table.len())?;
         }
         let (key, value) = (width.bytes(), self.types()?.value.bytes());
         let (before, count) = (self.len, new.len());
         let hashes = hash_rows(self.hashing, width, keys, count);
         let known = KeyRows { width, stored: self.keys.as_slice(), rows: before, given: keys };
-        // For each row that added a key: the row of the batch that provides its value.
+        // For each row of the batch that adds a key: the row of the batch from which the key gets its value.
         let winners: Vec<AtomicU32> = (0..count).map(|_| AtomicU32::new(0)).collect();
         let len = self.table.len();
         let all = self.table.buckets_mut();
@@ -243,7 +248,7 @@ impl HashMap {
         }
         done.push(last);
 
-        // Number the new rows in the order of the batch.
+        // Number the added keys in the order of the batch, regardless of the thread that added them.
         for entry in done.iter().flat_map(|d| &d.new) {
             new[entry.given as usize] = true;
         }
@@ -262,7 +267,7 @@ impl HashMap {
         let after = before + added;
         let keys_room = self.keys.reserve_unshared(after * key);
         if let Err(e) = keys_room.and_then(|()| self.values.reserve_unshared(after * value)) {
-            // The rows were not added, so no bucket may refer to them.
+            // There is no memory for the new keys, so empty their buckets.
             for entry in done.iter().flat_map(|d| &d.new) {
                 all[entry.place] = EMPTY;
             }

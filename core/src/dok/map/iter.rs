@@ -41,7 +41,7 @@ impl HashMap {
         )
     }
 
-    /// Iterates over keys and values; each row is a slice of its elements.
+    /// Iterates over pairs of a key and its value; each of the two is a slice of elements.
     ///
     /// # Errors
     /// If keys or values have another type, or the map has no types yet.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::dense::MemoryBlock;
 use crate::error::{Error, Result};
 
-/// The words of the index table, initially zero; large tables use huge pages.
+/// The 64-bit words of the index table, one per bucket, initially zero. Large tables use huge pages.
 #[derive(Debug)]
 pub(super) struct TableWords {
     block: MemoryBlock,
@@ -44,8 +44,9 @@ impl TableWords {
     }
 }
 
-/// Contiguous rows. Buffers returned by [`share_buffer`](Self::share_buffer) never change, because
-/// the next write copies the rows first.
+/// Keys or values of a map, one row after the other. A buffer returned by
+/// [`share_buffer`](Self::share_buffer) never changes, because the next write to the map copies the rows
+/// first.
 #[derive(Clone, Debug)]
 pub(super) struct RowBuffer {
     block: Arc<MemoryBlock>,
@@ -98,7 +99,7 @@ impl RowBuffer {
         }
         match Arc::get_mut(&mut self.block) {
             Some(block) => Ok(&mut block.as_mut_slice()[..self.len]),
-            // `move_to` has just allocated a block that is not shared.
+            // This cannot happen: `move_to` has just allocated a block that is not shared.
             None => Err(Error::invalid(
                 "internal error: the rows of a map are shared right after they were copied",
             )),
@@ -112,10 +113,12 @@ impl RowBuffer {
         self.as_mut_slice()
     }
 
-    /// Ensures an unshared capacity, so that a [`resize`](Self::resize) to `bytes` does not allocate.
+    /// Ensures a capacity of `bytes` that no tensor shares, so that a [`resize`](Self::resize) to `bytes`
+    /// does not allocate.
     pub(super) fn reserve_unshared(&mut self, bytes: usize) -> Result<()> {
         if self.capacity() < bytes {
-            // Double the capacity, so that each row moves only once or twice on average.
+            // Double the capacity at least, so that repeated growth moves each row only once or twice on
+            // average.
             self.move_to(bytes.max(self.capacity().saturating_mul(2)))?;
         }
         self.as_mut_slice().map(|_| ())
@@ -127,7 +130,7 @@ impl RowBuffer {
 
     pub(super) fn shrink_to_len(&mut self) -> Result<()> {
         let spare = self.capacity() - self.len;
-        // Large blocks consist of whole huge pages, so ignore a small spare capacity.
+        // A large block consists of whole huge pages, so it keeps a spare capacity of up to 1/16.
         if spare > self.capacity() / 16 { self.move_to(self.len) } else { Ok(()) }
     }
 }

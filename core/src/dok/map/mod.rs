@@ -181,7 +181,7 @@ impl HashMap {
         self.types.as_ref().map(|t| &t.value)
     }
 
-    /// Sets whether large batches may use several threads.
+    /// Sets whether operations on large batches of keys may use several threads.
     pub fn set_parallel(&mut self, parallel: bool) {
         self.options.parallel = parallel;
     }
@@ -213,7 +213,7 @@ impl HashMap {
         })
     }
 
-    /// Returns the canonical bytes of a batch of keys, and the number of keys.
+    /// Returns the bytes of a batch of keys in canonical form (one zero, one NaN), and the number of keys.
     fn canonicalize_batch(&self, keys: &DenseTensor) -> Result<(arrow::buffer::Buffer, usize)> {
         self.types()?.key.check_equal(&RowType::of(keys)?, "keys")?;
         Ok((canonicalize_keys(keys)?, keys.shape()[0]))

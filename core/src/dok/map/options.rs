@@ -29,11 +29,11 @@ pub struct MapOptions {
 }
 
 impl MapOptions {
-    /// Default of `load_factor`.
+    /// Default of [`load_factor`](Self::load_factor), the maximum number of keys per bucket.
     pub const DEFAULT_LOAD_FACTOR: f64 = 0.75;
-    /// Default of `growth`.
+    /// Default of [`growth`](Self::growth), the factor by which the number of buckets grows.
     pub const DEFAULT_GROWTH: f64 = 2.0;
-    /// Maximum of `load_factor`.
+    /// Largest valid [`load_factor`](Self::load_factor).
     pub const MAX_LOAD_FACTOR: f64 = 0.95;
 
     pub(super) fn check_limits(&self) -> Result<()> {

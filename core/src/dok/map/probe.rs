@@ -20,7 +20,7 @@ pub(super) trait Probe: Copy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) bucket: usize,
-    /// [`NO_ROW`] if no tag matches.
+    /// The row that the bucket refers to; [`NO_ROW`] if the tag of no bucket matches.
     pub(super) row: usize,
 }
 
@@ -97,7 +97,7 @@ impl Probe for Avx2Probe {
             return ScalarProbe.probe_line(buckets, tag, home);
         };
         let (same, empty) = compare_lanes(self.0, line, tag);
-        // Keep only the matches before the first empty bucket.
+        // Keep only the matches before the first empty bucket, because a search ends there.
         let same = same & (empty & empty.wrapping_neg()).wrapping_sub(1);
         let lane = same.trailing_zeros() as usize % LINE;
         // The row of the match plus 1; 0 if no bucket matches. The code has no branch, because the CPU would

@@ -54,7 +54,8 @@ impl HashMap {
         Ok(found)
     }
 
-    /// Moves the last rows into the gaps at the rows `gone`, which are ascending.
+    /// Moves the last rows of keys and values into the rows `gone` of removed keys, which are ascending. All
+    /// rows are then contiguous again.
     fn fill_gaps(&mut self, gone: &[usize]) -> Result<()> {
         let types = self.types()?.clone();
         let left = self.len - gone.len();

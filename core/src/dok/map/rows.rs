@@ -28,7 +28,7 @@ pub struct RowType {
 }
 
 impl RowType {
-    /// Creates the type of rows with these elements and this shape.
+    /// Creates a row type from the type of the elements and the shape of a row.
     ///
     /// # Errors
     /// If a row has more bytes than can be addressed.
@@ -146,7 +146,8 @@ impl Width for DynamicWidth {
     }
 }
 
-/// Evaluates `$body` with `$w` bound to the width of keys, specialized for common widths.
+/// Evaluates `$body` with `$w` bound to the width of keys in bytes. The code is compiled separately for each
+/// common width, which is then a constant.
 macro_rules! with_key_width {
     ($bytes:expr, $w:ident => $body:expr) => {
         match $bytes {
@@ -178,7 +179,7 @@ macro_rules! with_key_width {
     };
 }
 
-/// Evaluates `$body` like [`with_key_width`], specialized for common widths of values.
+/// Evaluates `$body` like [`with_key_width`], but for the widths that are common for values.
 macro_rules! with_value_width {
     ($bytes:expr, $w:ident => $body:expr) => {
         match $bytes {

@@ -93,7 +93,8 @@ impl HashMap {
         self.put_rows(&keys, values.as_bytes(), count, replace)
     }
 
-    /// Inserts `count` canonical keys and their values. The caller checks the lengths of the slices.
+    /// Inserts `count` keys in canonical form (one zero, one NaN) and their values. The caller checks the
+    /// lengths of the slices.
     pub(crate) fn put_rows(
         &mut self,
         keys: &[u8],
@@ -110,7 +111,8 @@ impl HashMap {
                 let left = count - first;
                 let parallel = self.uses_threads(left) && key > 0;
                 let mut step = if parallel { insert_parallel::STEP } else { STEP }.min(left);
-                // Many keys may be repeats, so let one step grow the table only to about twice its size.
+                // Many keys may be repeats, which need no capacity. Let one step grow the table at most to
+                // about twice its size.
                 while parallel && step > STEP && !self.has_capacity(step) && step > self.len {
                     step = (step / 2).max(STEP);
                 }
@@ -129,7 +131,7 @@ impl HashMap {
         Ok(new)
     }
 
-    /// Inserts keys; the caller has ensured that the table has capacity for them.
+    /// Inserts keys in one thread; the caller has ensured that the table has capacity for all of them.
     fn put_step<W: Width>(
         &mut self,
         width: W,

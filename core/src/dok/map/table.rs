@@ -25,15 +25,15 @@ use crate::error::{Error, Result};
 pub(super) const ROW_BITS: u32 = 40;
 const ROW: u64 = (1 << ROW_BITS) - 1;
 
-/// A bucket that never held a key; probes end here.
+/// A bucket that never held a key. A search that reaches it ends: the key is missing.
 pub(super) const EMPTY: u64 = 0;
-/// A bucket whose key was removed; probes continue past it.
+/// A bucket whose key was removed. A search continues in the next bucket.
 const GONE: u64 = 2 << ROW_BITS;
 
 #[expect(clippy::cast_possible_truncation, reason = "40 bits")]
 pub(super) const MAX_ROWS: usize = ROW as usize - 1;
 
-/// Distance in keys between the prefetch of a bucket and its use.
+/// Number of keys between the prefetch of a bucket and the use of this bucket.
 pub(super) const AHEAD: usize = 16;
 /// Size of the ring buffer of hashes whose buckets are being prefetched; a power of two.
 pub(super) const RING: usize = 64;
@@ -111,7 +111,8 @@ impl IndexTable {
         self.words.as_mut_slice()
     }
 
-    /// Lowers the number of buckets of removed keys by `buckets`, because new keys reuse these buckets.
+    /// Subtracts `buckets` from the number of buckets of removed keys, because new keys now use these
+    /// buckets.
     pub(super) fn mark_reused(&mut self, buckets: usize) {
         self.gone -= buckets;
     }
@@ -219,6 +220,6 @@ pub(super) fn buckets_for(rows: usize, load: f64) -> Result<usize> {
         reason = "there are fewer than 2^40 rows, and the load factor is above 0.001"
     )]
     let buckets = (rows as f64 / load).ceil() as usize;
-    // Keep at least one bucket empty, so that probes end.
+    // Keep at least one bucket empty, so that the search for a missing key ends.
     Ok(buckets.max(rows + 1))
 }

@@ -1,4 +1,4 @@
-//! Elementwise sums, differences and products.
+//! Elementwise sums, differences and products of sparse tensors.
 
 use arrow::buffer::MutableBuffer;
 
@@ -62,7 +62,8 @@ impl BinaryOp {
     }
 }
 
-/// Returns the promoted type of two types, with int64 for two booleans.
+/// Returns the type in which values of two types are added or multiplied: the promoted type of the two, but
+/// int64 for two booleans.
 pub(super) fn common_type(a: DType, b: DType) -> DType {
     match promote_types(a, b) {
         DType::Bool => DType::I64,
@@ -202,7 +203,7 @@ impl DokTensor {
         let other = other.reshape([other.num_elements()])?;
         let mut sum = MutableBuffer::with_capacity(bytes / each * dtype.size());
         let mut first = 0;
-        // Convert the operands to the common type block by block to save memory.
+        // Convert `BLOCK` elements of the operands at a time to the common type, to save memory.
         let mut add_block = |at: &mut Vec<u64>| -> Result<()> {
             let part = dense.slice(first, at.len())?.cast(dtype)?;
             let by = super::entries::take_rows(&other, at)?.cast(dtype)?;

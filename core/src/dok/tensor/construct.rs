@@ -1,4 +1,4 @@
-//! Constructors: empty, from coordinates, from rows, from dense or ragged data.
+//! Constructors of sparse tensors: empty, from coordinates, from rows, from dense or ragged data.
 
 use arrow::array::Array;
 
@@ -11,22 +11,22 @@ use crate::dense::{DType, DenseTensor};
 use crate::dok::MapOptions;
 use crate::error::{Error, Result};
 
-/// Treatment of entries with equal coordinates.
+/// Tells [`DokTensor::from_coo`] how to treat entries with equal coordinates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DuplicateEntries {
-    /// Keep only the last entry.
+    /// Keep only the last of the entries with equal coordinates.
     #[default]
     Last,
-    /// Add the values of the entries; a sum of integers must not overflow.
+    /// Keep one entry with the sum of the values; a sum of integers must not overflow.
     Sum,
 }
 
 /// Coordinates and values of the entries; the result of [`DokTensor::to_coo`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Coo {
-    /// Size of every axis.
+    /// Size of every axis of the tensor.
     pub shape: Vec<usize>,
-    /// int64, `[ndim, nnz]`: one row per axis.
+    /// Coordinates of the entries: int64, `[ndim, nnz]`, one row per axis.
     pub indices: DenseTensor,
     /// Values of the entries, `[nnz]`.
     pub values: DenseTensor,
@@ -35,11 +35,12 @@ pub struct Coo {
 /// A matrix in compressed sparse row form; the result of [`DokTensor::to_csr`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Csr {
-    /// Number of rows and columns.
+    /// Number of rows and number of columns of the matrix.
     pub shape: [usize; 2],
-    /// int64, `[rows + 1]`: the start of each row, then the end of the last row.
+    /// Row starts: int64, `[rows + 1]`, the index of the first entry of each row, then the end of the last
+    /// row.
     pub crow_indices: DenseTensor,
-    /// Columns of the entries, int64, `[nnz]`.
+    /// Column of each entry, int64, `[nnz]`.
     pub col_indices: DenseTensor,
     /// Values of the entries, `[nnz]`.
     pub values: DenseTensor,
@@ -136,7 +137,7 @@ impl DokTensor {
         Self::from_places(shape, places, values, duplicates)
     }
 
-    /// Creates a tensor from coordinates; returns an error if coordinates repeat.
+    /// Creates a tensor from coordinates and values; returns an error if two entries have equal coordinates.
     pub(crate) fn from_unique(
         shape: Vec<usize>,
         indices: &DenseTensor,
@@ -163,7 +164,8 @@ impl DokTensor {
         Ok(Self::with_storage(storage))
     }
 
-    /// Creates a tensor from values and their row-major indices, which must be within the shape.
+    /// Creates a tensor from values and the row-major index of each value, which must be within the shape.
+    /// `duplicates` tells how to treat equal indices.
     pub(super) fn from_places(
         shape: Vec<usize>,
         places: Vec<i64>,
@@ -302,7 +304,8 @@ impl DokTensor {
         count_elements(&shape)?;
         let values = DenseTensor::from_flat(array.leaves(), "a sparse tensor")?;
         let strides = compute_strides(&shape);
-        // Row-major index of the first child of each list, level by level.
+        // Row-major index of the first element of each list, at first of each row. Each iteration goes one
+        // level of lists deeper.
         let rows = array.len() as u64;
         let mut places: Vec<u64> = (0..rows).map(|r| r * strides[0]).collect();
         for (axis, stride) in array.axes().iter().zip(&strides[1..]) {
@@ -346,14 +349,14 @@ impl DokTensor {
     /// Converts the values to another type, like [`DenseTensor::cast`].
     ///
     /// # Errors
-    /// If a value does not fit.
+    /// If a value does not fit the new type.
     pub fn cast(&self, dtype: DType) -> Result<Self> {
         let entries = self.collect_entries()?;
         let values = entries.values.cast(dtype)?;
         self.with_values(Entries { values, ..entries })
     }
 
-    /// Creates an independent tensor from entries, with the limit of this tensor.
+    /// Creates an independent tensor with these entries and with the dense limit of this tensor.
     pub(super) fn with_values(&self, entries: Entries) -> Result<Self> {
         let mut made = Self::from_entries(entries)?;
         made.limit = self.limit;

@@ -99,9 +99,10 @@ impl DokTensor {
             });
             each.collect()
         };
-        // A list takes 16 bytes: its length and its offset.
+        // Each list takes 16 bytes in the vectors below: its length and its offset.
         self.check_bytes(rows as u64, 16, "the rows")?;
-        // For each entry, the index of its list on the axis above.
+        // For each entry, the index of the element that holds it on the outer axis. Each iteration goes one
+        // axis deeper.
         let mut parents = coordinates(steps[0]);
         let mut elements = rows as u64;
         let mut axes = Vec::new();

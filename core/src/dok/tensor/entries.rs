@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug)]
 pub(super) struct Entries {
     pub(super) shape: Vec<usize>,
-    /// Row-major index of each entry in `shape`; int64, all distinct.
+    /// Row-major index of each entry in a tensor of `shape`; int64, all distinct.
     pub(super) places: DenseTensor,
     pub(super) values: DenseTensor,
 }
@@ -107,7 +107,8 @@ impl DokTensor {
         drop(storage);
         let places = places.as_slice::<i64>()?;
         if self.view.is_permutation() {
-            // For each axis of the storage: its stride in the storage, and its stride in the view.
+            // For each axis of the storage: its stride in the storage, and its stride in the view. The
+            // strides convert a row-major index of the storage to one of the view.
             let mut steps: Vec<(u64, u64)> = vec![(1, 0); base.len()];
             for (axis, own) in self.view.axes.iter().zip(&own) {
                 steps[axis.of] = (base[axis.of], *own);
@@ -129,7 +130,8 @@ impl DokTensor {
             };
             return Entries::new(shape, moved, values);
         }
-        // For each view axis with `picks`: sorted pairs of storage coordinate and view coordinate.
+        // For each axis of the view that shows only the coordinates `picks` of the storage: sorted pairs of a
+        // storage coordinate and its view coordinate.
         let shown: Vec<Option<Vec<(u64, u64)>>> = self
             .view
             .axes

@@ -1,4 +1,4 @@
-//! Reads of single elements, dense parts and sparse parts.
+//! Reads from sparse tensors: single elements, and selected elements as dense or sparse tensors.
 
 use arrow::datatypes::ToByteSlice;
 
@@ -11,14 +11,16 @@ use crate::dok::{Fallback, Fetched};
 use crate::error::{Error, Result};
 use crate::index::{Index, resolve_position};
 
-/// Number of elements per lookup in the hash map.
+/// Number of elements that are looked up in the hash map at a time.
 const BLOCK: usize = 1 << 18;
 
-/// Selected elements per entry above which scanning all entries is faster than looking up elements.
+/// If an index selects more than this number of elements per stored entry, scanning all entries is faster
+/// than looking up each selected element.
 const PER_ENTRY: u64 = 4;
 
 impl DokTensor {
-    /// Returns the dense part that an index selects by NumPy's rules; elements without an entry are zero.
+    /// Returns the elements that an index selects by NumPy's rules, as a dense tensor. Elements without an
+    /// entry are zero.
     ///
     /// The index may mix integers, slices with any step, negative indices, arrays of any number of
     /// axes (which broadcast against each other), masks of one or more axes, `...` and new axes;
@@ -36,17 +38,17 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for an index outside its axis; [`Error::Invalid`] for too many items,
-    /// masks of another shape, and arrays that do not broadcast; [`Error::TooLarge`] for a result
-    /// larger than [`dense_limit`](Self::dense_limit).
+    /// [`Error::OutOfRange`] for an index outside its axis; [`Error::Invalid`] for an index of more axes than
+    /// the tensor has, masks of another shape, and arrays that do not broadcast; [`Error::TooLarge`] for a
+    /// result larger than [`dense_limit`](Self::dense_limit).
     pub fn get(&self, index: &[Index]) -> Result<DenseTensor> {
         let storage = self.storage.read();
         let selection = PlaceSelection::for_numpy_index(&self.view, &storage, index)?;
         self.get_selected(&storage, &selection)
     }
 
-    /// Returns a dense part, selected axis by axis: index arrays do not broadcast, and the result has
-    /// the axes of every index array. This is `oindex` in zarr.
+    /// Returns the elements that an index selects axis by axis, as a dense tensor: index arrays do not
+    /// broadcast, and the result has the axes of every index array. This is `oindex` in zarr.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -67,7 +69,8 @@ impl DokTensor {
         self.get_selected(&storage, &selection)
     }
 
-    /// Returns the part that [`get`](Self::get) selects, of any size, as an independent sparse tensor.
+    /// Returns the elements that [`get`](Self::get) selects as an independent sparse tensor, which may have
+    /// any size.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -89,8 +92,8 @@ impl DokTensor {
         self.get_selected_sparse(&storage, &selection)
     }
 
-    /// Returns the part that [`get_orthogonal`](Self::get_orthogonal) selects as a sparse tensor,
-    /// like [`get_sparse`](Self::get_sparse).
+    /// Returns the elements that [`get_orthogonal`](Self::get_orthogonal) selects as a sparse tensor, like
+    /// [`get_sparse`](Self::get_sparse).
     ///
     /// # Errors
     /// Same as [`get_sparse`](Self::get_sparse).
@@ -165,8 +168,8 @@ impl DokTensor {
         self.lookup_with(count, |axis, row| columns[axis][row], fallback)
     }
 
-    /// Looks up `count` elements; `at(axis, row)` returns their coordinates. An element outside the
-    /// tensor has the key -1, which no entry has.
+    /// Looks up `count` elements; `at(axis, row)` returns the coordinate of element `row` on `axis`. An
+    /// element outside the tensor is looked up as -1, which no entry has, and so counts as not found.
     fn lookup_with(
         &self,
         count: usize,

@@ -56,7 +56,8 @@ pub enum DokUnary {
 }
 
 impl DokUnary {
-    /// Applies a function that is exact on integers; `None` for other functions and on overflow.
+    /// Applies the function to an integer. Returns `None` on overflow, and for functions that
+    /// [`DokTensor::map`] does not support for integers.
     fn apply_int(self, v: i128) -> Option<i128> {
         match self {
             Self::Abs => Some(v.abs()),
@@ -110,8 +111,8 @@ fn round_decimals(v: f64, decimals: i32, single: bool) -> f64 {
     if decimals == 0 || !v.is_finite() {
         return v.round_ties_even();
     }
-    // `i32::MIN` has no absolute value, but the power of ten is infinite for much smaller
-    // magnitudes, so saturation suffices.
+    // The negation of `i32::MIN` does not fit an i32. Saturation suffices, because the power of ten is
+    // already infinite for much smaller exponents.
     let digits = decimals.saturating_abs();
     #[expect(clippy::cast_possible_truncation, reason = "the number is a float32")]
     let rounded = if single {

@@ -8,7 +8,8 @@ use super::storage::{count_elements, to_place};
 use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
 
-/// Returns the index of each matrix row with entries, and the range of its entries.
+/// Splits sorted entries by matrix row. Returns the index of each row with entries, and the range of its
+/// entries.
 fn split_rows(places: &[i64], columns: usize) -> Vec<(usize, std::ops::Range<usize>)> {
     let mut out: Vec<(usize, std::ops::Range<usize>)> = Vec::new();
     for (i, at) in places.iter().enumerate() {
@@ -91,7 +92,8 @@ impl DokTensor {
         let entries = self.collect_entries()?.into_sorted()?;
         let dtype = common_type(entries.values.dtype(), other.dtype());
         let elements = count_elements(&[count, columns])?;
-        // Accumulators take 16 bytes for integers and 8 for floats, in addition to the result.
+        // Each element of the result also needs an accumulator of 16 bytes for integers and 8 bytes for
+        // floats.
         let accumulator = if dtype.is_float() { 8 } else { 16 };
         let what = format!("the matrix product of shape {shape:?}");
         self.check_bytes(elements, dtype.size() + accumulator, &what)?;
@@ -157,7 +159,8 @@ impl DokTensor {
             ($a:expr, $b:expr, $zero:expr, $step:expr) => {{
                 let (av, bv) = ($a, $b);
                 let multiply_row = |(row, range): &(usize, std::ops::Range<usize>)| {
-                    // Column and factors of all products of a row, in the order of the inner axis.
+                    // For each product of two entries that contributes to this row: the column of the result,
+                    // and the indices of the two entries. The products are in the order of the inner axis.
                     let mut cells = Vec::new();
                     for i in range.clone() {
                         let k = split_place(ap[i], inner).1;

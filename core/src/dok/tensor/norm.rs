@@ -1,4 +1,4 @@
-//! Norms over axes, and division by norms.
+//! Norms of sparse tensors over axes, and division by these norms.
 
 use super::DokTensor;
 use super::entries::{Entries, take_rows};
@@ -121,7 +121,7 @@ impl DokTensor {
         }
         let (groups, norms, mut values) = compute_norms(&entries, &gone, p, false)?;
         for (range, norm) in groups.ranges().zip(norms) {
-            // `f64::max` would ignore a NaN norm.
+            // If the norm is NaN, the quotients must be NaN, but `f64::max` would return `eps`.
             let by = if norm < eps { eps } else { norm };
             values[range].iter_mut().for_each(|v| *v /= by);
         }

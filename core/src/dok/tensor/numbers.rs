@@ -141,7 +141,8 @@ pub(super) fn promote_types(a: DType, b: DType) -> DType {
                 }
             }
         },
-        // The float type if it represents all values of the integer type, else a wider float type.
+        // For an integer and a float: the float type if it represents all values of the integer type, else a
+        // wider float type.
         _ => match low.size() {
             1 => high,
             2 => {

@@ -1,4 +1,4 @@
-//! Sums and means over axes, and the groups of entries that a reduction combines.
+//! Sums and means of sparse tensors over axes, and the groups of entries that a reduction combines.
 
 use rayon::prelude::*;
 
@@ -12,9 +12,9 @@ use crate::error::{Error, Result};
 /// Entries grouped by their coordinates on the axes that are not reduced, in row-major order.
 /// Entries of a group are in row-major order, so that sums do not depend on the order of insertion.
 pub(super) struct EntryGroups {
-    /// Shape of the result: without the reduced axes, or with size 1 for them.
+    /// Shape of the result of the reduction: without the reduced axes, or with size 1 for them.
     pub(super) shape: Vec<usize>,
-    /// Row-major index of each group in `shape`.
+    /// Row-major index of each group in the result.
     pub(super) places: Vec<i64>,
     /// End of each group in `rows`; a group starts at the end of the previous one.
     pub(super) ends: Vec<usize>,

@@ -9,7 +9,7 @@
 //! places of the result                      14 10 / 24 20      (sums, row-major)
 //! ```
 //!
-//! To find the positions of an entry in the result, the summands of the entry are searched in these
+//! To find the positions of a stored entry in the result, the summands of its place are searched in these
 //! lists.
 
 use super::storage::{
@@ -22,19 +22,19 @@ use crate::index::broadcast::{broadcast_shapes, for_each_broadcast};
 use crate::index::{Index, IndexArray, Span, resolve_position};
 use crate::limit::{check_bytes, check_size};
 
-/// One or more axes of the result whose elements are selected together.
+/// One axis of the result, or all axes that index arrays give together.
 #[derive(Debug)]
 struct ResultDim {
     shape: Vec<usize>,
     size: usize,
-    /// Axes of the storage that the elements are selected from.
+    /// Axes of the storage from which the elements of these result axes are selected.
     of: Vec<usize>,
     offsets: DimOffsets,
 }
 
 #[derive(Debug)]
 enum DimOffsets {
-    /// The coordinates `first + i * step` of one axis.
+    /// A slice: it selects the coordinates `first + i * step` of one axis.
     Series {
         first: u64,
         step: i64,
@@ -49,11 +49,11 @@ pub(super) struct PlaceSelection {
     /// Axes of the storage on which the index selects a single coordinate, with this coordinate.
     fixed: Vec<(usize, u64)>,
     strides: Vec<u64>,
-    /// Whether an element may be selected more than once.
+    /// Whether the index may select an element more than once.
     repeats: bool,
 }
 
-/// An index item, and the first axis of the view that it applies to.
+/// One part of an index, such as an integer or a slice, and the first axis of the view that it applies to.
 struct PlacedItem<'a> {
     item: &'a Index,
     first: usize,
@@ -149,7 +149,7 @@ impl SelectionBuilder<'_> {
         Ok(ResultDim { size, shape, of, offsets: DimOffsets::List(offsets) })
     }
 
-    /// Converts an index array or a mask to index arrays; `None` for other items.
+    /// Converts a part of the index to index arrays; `None` if the part is neither an index array nor a mask.
     fn read_arrays(&self, item: &PlacedItem<'_>) -> Result<Option<IndexArrays>> {
         Ok(Some(match item.item {
             Index::Array(a) => IndexArrays {
@@ -180,8 +180,8 @@ impl SelectionBuilder<'_> {
     }
 }
 
-/// Returns an error if repeated coordinates select entries so often that their positions exceed
-/// `most` bytes, at 16 bytes per position. There are `known + count * repeats` positions.
+/// Returns an error if repeated coordinates select so many entries that their positions take more than `most`
+/// bytes, at 16 bytes per position. The number of positions is `known + count * repeats`.
 pub(super) fn check_positions(
     most: Option<u64>,
     known: u64,
@@ -235,8 +235,8 @@ impl PlaceSelection {
         let together = !apart && items.iter().any(is_array);
         let advanced =
             |i: &PlacedItem<'_>| together && (is_array(i) || matches!(i.item, Index::At(_)));
-        // Result axis at the first index array or integer. The combined axes of the index arrays are inserted
-        // there, or at 0 if other items separate the index arrays.
+        // Result axis before which the combined axes of the index arrays are inserted: the axis at the first
+        // index array or integer, or 0 if other parts of the index separate them.
         let mut group = None;
         let mut arrays = Vec::new();
         let from = items.iter().position(advanced).unwrap_or(0);
@@ -330,8 +330,8 @@ impl PlaceSelection {
         }
     }
 
-    /// Calls `each` with the position in the result and the storage row of every selected entry,
-    /// once per position. Returns an error if repeated coordinates give more positions than fit in
+    /// Calls `each` with the position in the result and the row in the storage of every stored entry that is
+    /// selected, once per position. Returns an error if repeated coordinates give more positions than fit in
     /// `most` bytes; without this limit, a few long index arrays could exhaust the memory.
     pub(super) fn for_each_stored(
         &self,
@@ -340,7 +340,7 @@ impl PlaceSelection {
         mut each: impl FnMut(u64, usize),
     ) -> Result<()> {
         let own = compute_strides(&self.dims.iter().map(|d| d.size).collect::<Vec<_>>());
-        // For each list of summands: sorted pairs of a summand and its index.
+        // For each list of summands: sorted pairs of a summand and its position in the list.
         let sorted: Vec<Vec<(u64, u64)>> = self
             .dims
             .iter()

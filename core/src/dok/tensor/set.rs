@@ -1,4 +1,4 @@
-//! Writes of scalars, dense tensors that broadcast, and sparse tensors.
+//! Writes to sparse tensors: scalars, dense tensors that broadcast, and sparse tensors.
 
 use arrow::datatypes::ToByteSlice;
 
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::index::broadcast::{broadcast_shapes, for_each_broadcast};
 
-/// A value to write.
+/// A value to write to a part of a sparse tensor.
 #[derive(Clone, Debug)]
 pub enum DokValue<'a> {
     /// One number for all elements, converted like [`DenseTensor::cast`]: 1.5 becomes the integer
@@ -19,8 +19,8 @@ pub enum DokValue<'a> {
     Scalar(Fill),
     /// A dense tensor that broadcasts to the selected part, converted like [`DenseTensor::cast`].
     Dense(&'a DenseTensor),
-    /// A sparse tensor of exactly the shape of the selected part: clears the part, then writes the
-    /// entries that are not zero.
+    /// A sparse tensor of exactly the shape of the selected part. The write removes all entries of the part,
+    /// then adds the entries of this tensor that are not zero.
     Sparse(&'a DokTensor),
 }
 
@@ -170,7 +170,7 @@ impl DokTensor {
         let given = match value {
             DokValue::Scalar(fill) => scalar_tensor(fill)?.cast(dtype)?,
             DokValue::Dense(dense) => {
-                // Ignore leading axes of size 1 that the part does not have, as NumPy does.
+                // Ignore leading axes of size 1 that the selected part does not have, as NumPy does.
                 let extra = dense.ndim().saturating_sub(selection.shape().len());
                 let (leading, rest) = dense.shape().split_at(extra);
                 let fits = broadcast_shapes(rest, selection.shape())

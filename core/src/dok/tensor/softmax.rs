@@ -1,4 +1,4 @@
-//! Softmax over entries, and its logarithm.
+//! Softmax over the entries of a sparse tensor, and its logarithm.
 
 use super::DokTensor;
 use super::entries::{Entries, take_rows};
