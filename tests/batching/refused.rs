@@ -69,7 +69,7 @@ fn masks_and_sizes_are_checked() {
     );
     refused(
         RaggedBatch::from_oversize_tensor(&t, None, Some(&sizes(&[4, 0])), None),
-        "more than the 3",
+        "more than the size 3",
     );
     refused(RaggedBatch::empty(2, 1, Some(1), Some(&[2])), "give one of them");
     refused(RaggedBatch::empty(2, 1, Some(usize::MAX), None), "batch axes");
@@ -207,7 +207,7 @@ fn masks_of_data_are_checked() {
     refused(get_indices_from_mask(bools(&[2], &[1; 2])), "batch axes");
     refused(get_indices_from_mask(full(&[1, 1, 2], 2)), "one batch axis");
     refused(get_compact_lists(&bools(&[2], &[1, 1]), vec![data.clone()]), "two axes");
-    refused(get_compact_lists(&bools(&[2, 4], &[1; 8]), vec![data]), "mask has 4");
+    refused(get_compact_lists(&bools(&[2, 4], &[1; 8]), vec![data]), "the mask has the size 4");
 }
 
 #[test]

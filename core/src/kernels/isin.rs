@@ -90,7 +90,7 @@ pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
     match scalar && fits {
         true => Ok(()),
         false => Err(Error::type_of(
-            format!("search for values of type {value} among leaves of type {leaf}"),
+            format!("values of type {value} for leaves of type {leaf}"),
             "values of a type that compares with the leaves (cast the values or the leaves)",
             value,
         )),

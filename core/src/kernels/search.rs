@@ -96,7 +96,7 @@ pub fn searchsorted(
 ///     let axis = Offsets::from_lengths(lengths)?.into();
 ///     RaggedArray::try_new(2, vec![axis], Arc::new(Int32Array::from(leaves)))
 /// };
-/// searches [[10, 20, 30], [5]] for [[20, 35], [1, 5]]
+/// // searches [[10, 20, 30], [5]] for [[20, 35], [1, 5]]
 /// let found = searchsorted_lists(
 ///     &lists([3, 1], vec![10, 20, 30, 5])?,
 ///     &lists([2, 2], vec![20, 35, 1, 5])?,

@@ -25,7 +25,7 @@ pub(crate) fn random_seed() -> u64 {
     std::collections::hash_map::RandomState::new().build_hasher().finish()
 }
 
-/// Builds hashers of integers ([`NumberHasher`]) for hash maps. The factors of the hashers are secret and
+/// Builds hashers of integers (`NumberHasher`) for hash maps. The factors of the hashers are secret and
 /// random in each process.
 #[derive(Clone, Copy, Debug)]
 pub struct Seeded {

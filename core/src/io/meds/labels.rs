@@ -94,7 +94,7 @@ impl LabelKind {
 /// assert_eq!(labels.len(), 1715);
 /// assert_eq!(labels.kinds().collect::<Vec<_>>(), [LabelKind::Boolean]);
 /// assert_eq!(labels.value(LabelKind::Boolean).map(|v| v.len()), Some(1715));
-/// Files of held_out come first.
+/// // Files of held_out come first.
 /// assert_eq!(labels.subject_ids().value(0), 8);
 /// # Ok::<(), serrate::Error>(())
 /// ```

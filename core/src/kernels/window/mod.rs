@@ -72,7 +72,7 @@ pub struct TimeWindow {
 /// let axes = vec![Offsets::from_lengths([3])?.into()];
 /// let times = RaggedArray::try_new(1, axes, Arc::new(Int32Array::from(vec![1, 4, 6])))?;
 /// let a = times.with_leaves(Arc::new(Int32Array::from(vec![10, 20, 30])))?;
-/// Later than the time minus 3, up to and including the time.
+/// // Later than the time minus 3, up to and including the time.
 /// let past = TimeWindow { before: Span::Exact(3), after: Span::Exact(0), closure: Closure::Right };
 /// let found = window(&a, &times, &times, &past)?;
 /// assert_eq!(found.lengths(2)?, [1, 1, 2]);
