@@ -10,6 +10,8 @@
 
 #[path = "sql/asof.rs"]
 mod asof;
+#[path = "sql/claimed_orders.rs"]
+mod claimed_orders;
 #[path = "sql/clauses.rs"]
 mod clauses;
 #[path = "sql/codes.rs"]

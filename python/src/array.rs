@@ -136,13 +136,12 @@ impl Other {
 }
 
 /// Converts the second operand of an operator whose first operand has leaves of type `leaf`. Returns `None`
-/// if the value is no operand.
+/// for a value of an unsupported type.
 fn other(value: &Bound<'_, PyAny>, leaf: &DataType) -> PyResult<Option<Other>> {
     if let Ok(ours) = value.cast::<RaggedArray>() {
         return Ok(Some(Other::Array(ours.get().inner.clone())));
     }
     let py = value.py();
-    // As in numpy, a Python number takes the float type of the array.
     if value.is_instance_of::<PyBool>() {
         let value: bool = value.extract()?;
         return Ok(Some(Other::Scalar(Arc::new(BooleanArray::from(vec![value])))));
@@ -152,6 +151,7 @@ fn other(value: &Bound<'_, PyAny>, leaf: &DataType) -> PyResult<Option<Other>> {
             true => Arc::new(Float64Array::from(vec![value.extract::<f64>()?])),
             false => Arc::new(Int64Array::from(vec![value.extract::<i64>()?])),
         };
+        // If the leaves are floats, a Python number gets their type, as in numpy.
         let array = match leaf.is_floating() {
             true => cast(&array, leaf).or_raise()?,
             false => array,

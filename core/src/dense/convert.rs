@@ -175,8 +175,8 @@ impl DenseTensor {
         tensor_field(name, self.dtype(), rest)
     }
 
-    /// Creates a tensor from numbers nested in any number of `FixedSizeList` levels, each of which
-    /// becomes an axis. Numbers are not copied.
+    /// Creates a tensor from an array of `FixedSizeList`s of numbers, nested to any depth. Each level becomes
+    /// an axis. The numbers are not copied.
     ///
     /// # Errors
     /// If the array contains nulls (fill them first) or variable-length lists (densify them

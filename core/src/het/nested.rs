@@ -69,7 +69,7 @@ impl HetTensor {
     /// are promoted as in PyTorch (int64 with float32 gives float32); bfloat16 becomes float32.
     ///
     /// # Errors
-    /// If there is no tensor, or tensors have different depths (the message names the position).
+    /// If `nested` contains no tensor, or tensors at different depths. The message contains the position.
     pub fn from_nested(nested: &Nested) -> Result<Self> {
         let mut found = NestedSummary::default();
         found.visit_nested(nested, 0, &mut Vec::new())?;

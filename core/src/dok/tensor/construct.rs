@@ -304,8 +304,8 @@ impl DokTensor {
         count_elements(&shape)?;
         let values = DenseTensor::from_flat(array.leaves(), "a sparse tensor")?;
         let strides = compute_strides(&shape);
-        // Row-major index of the first element of each list, at first of each row. Each iteration goes one
-        // level of lists deeper.
+        // Holds the row-major index of the first element of each row. Each iteration replaces the rows or
+        // lists with the lists of the next level.
         let rows = array.len() as u64;
         let mut places: Vec<u64> = (0..rows).map(|r| r * strides[0]).collect();
         for (axis, stride) in array.axes().iter().zip(&strides[1..]) {

@@ -101,8 +101,8 @@ impl DokTensor {
         };
         // Each list takes 16 bytes in the vectors below: its length and its offset.
         self.check_bytes(rows as u64, 16, "the rows")?;
-        // For each entry, the index of the element that holds it on the outer axis. Each iteration goes one
-        // axis deeper.
+        // Holds the coordinate of each entry on axis 0. Each iteration replaces it with the index of the
+        // entry's element on the next axis.
         let mut parents = coordinates(steps[0]);
         let mut elements = rows as u64;
         let mut axes = Vec::new();

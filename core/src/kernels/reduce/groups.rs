@@ -1,4 +1,4 @@
-//! Groups of leaves, each of which is reduced to one result.
+//! Reductions of groups of leaves to one value per group.
 
 use arrow::array::{Array, ArrayRef, OffsetSizeTrait, UInt64Array};
 use arrow::buffer::{BooleanBuffer, NullBuffer};

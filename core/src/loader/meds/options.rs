@@ -57,7 +57,7 @@ pub enum Window {
         /// Measurements or events between the starts of consecutive windows; at least 1.
         stride: usize,
     },
-    /// Consecutive windows, each of which overlaps the previous window. Each window is an item.
+    /// One item per window. Consecutive windows share `overlap` elements.
     Overlap {
         /// Number of measurements or events shared with the previous window; less than the length
         /// of a window without prepended static facts.

@@ -1,19 +1,24 @@
 //! The Python class `DokTensor`.
 
+mod inputs;
+
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
-use serrate::dense::{DType, DenseTensor, Fill};
-use serrate::dok::{DokTensor as Dok, DokUnary, DokValue, DuplicateEntries, HashMap, MapOptions};
+use serrate::dense::{DType, DenseTensor};
+use serrate::dok::{DokTensor as Dok, DokUnary, DuplicateEntries, HashMap, MapOptions};
 
+use self::inputs::{
+    Value, as_coo, coo_of, is_coo, operand_of, reduced_axes, required_axes, shape_of,
+    tensor_from_map,
+};
 use crate::array::RaggedArray;
-use crate::errors::{as_index_error, invalid, wrong_type};
+use crate::errors::{as_index_error, invalid};
 use crate::hashmap::PyHashMap;
 use crate::run::{compute, here};
 use crate::tensor::{
-    Library, axes_of, check_device, dtype_of, fill_of, give, index_in, is_number, is_tensor,
-    is_torch, keyword, sizes_of, tensor_of, torch,
+    Library, axes_of, check_device, dtype_of, give, index_in, keyword, sizes_of, tensor_of, torch,
 };
 
 /// A sparse tensor, stored as a dictionary from coordinates to values. Elements without an entry are zero.
@@ -44,82 +49,6 @@ pub(crate) struct DokTensor {
     library: Library,
 }
 
-/// A value to write: a number, a dense tensor, or a sparse tensor of the shape of the selection.
-enum Value {
-    Number(Fill),
-    Dense(DenseTensor),
-    Sparse(Dok),
-}
-
-impl Value {
-    fn of(value: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if let Ok(sparse) = value.cast::<DokTensor>() {
-            return Ok(Self::Sparse(sparse.try_borrow()?.inner.view()));
-        }
-        if is_coo(value)? {
-            return Ok(Self::Sparse(coo_of(value)?));
-        }
-        if is_number(value)? && !is_tensor(value)? {
-            return Ok(Self::Number(fill_of(value)?));
-        }
-        Ok(Self::Dense(tensor_of(value)?.0))
-    }
-
-    fn source(&self) -> DokValue<'_> {
-        match self {
-            Self::Number(fill) => DokValue::Scalar(*fill),
-            Self::Dense(tensor) => DokValue::Dense(tensor),
-            Self::Sparse(tensor) => DokValue::Sparse(tensor),
-        }
-    }
-}
-
-/// Returns whether a value is a sparse torch tensor.
-fn is_coo(value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(is_torch(value, "Tensor")? && value.getattr("is_sparse")?.is_truthy()?)
-}
-
-/// Converts a sparse torch tensor; entries with equal coordinates are added up.
-fn coo_of(value: &Bound<'_, PyAny>) -> PyResult<Dok> {
-    let (indices, _) = tensor_of(&value.call_method0("_indices")?)?;
-    let (values, _) = tensor_of(&value.call_method0("_values")?.call_method0("detach")?)?;
-    let shape: Vec<usize> = value.getattr("shape")?.extract()?;
-    if value.getattr("requires_grad")?.is_truthy()? {
-        // `tensor_of` raises the error for tensors that require a gradient.
-        tensor_of(&value.call_method0("_values")?)?;
-    }
-    if values.ndim() != 1 {
-        return Err(invalid(
-            "the tensor is a hybrid sparse tensor with dense axes, which is not supported; convert it with to_dense().to_sparse()",
-        ));
-    }
-    compute(value.py(), || Dok::from_coo(shape, &indices, &values, DuplicateEntries::Sum))
-}
-
-/// The second operand of an operator.
-enum Side {
-    Number(Fill),
-    Dense(DenseTensor),
-    Sparse(Dok),
-}
-
-fn side_of(value: &Bound<'_, PyAny>) -> PyResult<Option<(Side, Library)>> {
-    if let Ok(sparse) = value.cast::<DokTensor>() {
-        let sparse = sparse.try_borrow()?;
-        return Ok(Some((Side::Sparse(sparse.inner.view()), sparse.library)));
-    }
-    if is_coo(value)? {
-        return Ok(Some((Side::Sparse(coo_of(value)?), Library::Torch)));
-    }
-    if is_number(value)? {
-        return Ok(Some((Side::Number(fill_of(value)?), Library::Numpy)));
-    }
-    match is_tensor(value)? {
-        true => tensor_of(value).map(|(tensor, library)| Some((Side::Dense(tensor), library))),
-        false => Ok(None),
-    }
-}
-
 impl DokTensor {
     fn of(inner: Dok, library: Library) -> Self {
         Self { inner, library }
@@ -136,20 +65,6 @@ impl DokTensor {
 
     fn unary(&self, py: Python<'_>, of: DokUnary) -> PyResult<Self> {
         self.then(py, |t| t.map(of))
-    }
-}
-
-/// Converts the axes of a reduction; `None` for all axes.
-fn dims(dim: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<i64>>> {
-    dim.map(axes_of).transpose()
-}
-
-fn required(dim: Option<&Bound<'_, PyAny>>, what: &str) -> PyResult<Vec<i64>> {
-    match dim {
-        Some(dim) => axes_of(dim),
-        None => Err(wrong_type(format!(
-            "{what} needs the argument dim, the axis along which the values add up to 1"
-        ))),
     }
 }
 
@@ -258,7 +173,7 @@ impl DokTensor {
         let storage = storage.try_borrow()?;
         let (map, library) = (&storage.inner, storage.library);
         let shape = size.map(|size| shape_of(&size)).transpose()?;
-        let inner = compute(py, || from_map(map, shape))?;
+        let inner = compute(py, || tensor_from_map(map, shape))?;
         Ok(Self::of(inner, library))
     }
 
@@ -537,7 +452,7 @@ impl DokTensor {
         dim: Option<&Bound<'py, PyAny>>,
         keepdim: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let dims = dims(dim)?;
+        let dims = reduced_axes(dim)?;
         let out = self.then(py, |t| t.sum(dims.as_deref(), keepdim))?;
         out.scalar_or_self(py)
     }
@@ -550,7 +465,7 @@ impl DokTensor {
         dim: Option<&Bound<'py, PyAny>>,
         keepdim: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let dims = dims(dim)?;
+        let dims = reduced_axes(dim)?;
         let out = self.then(py, |t| t.mean(dims.as_deref(), keepdim))?;
         out.scalar_or_self(py)
     }
@@ -564,7 +479,7 @@ impl DokTensor {
         p: f64,
         keepdim: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let dims = dims(dim)?;
+        let dims = reduced_axes(dim)?;
         let out = self.then(py, |t| t.norm(p, dims.as_deref(), keepdim))?;
         out.scalar_or_self(py)
     }
@@ -578,7 +493,7 @@ impl DokTensor {
         p: f64,
         eps: f64,
     ) -> PyResult<Self> {
-        let dims = dims(dim)?.unwrap_or_else(|| vec![-1]);
+        let dims = reduced_axes(dim)?.unwrap_or_else(|| vec![-1]);
         self.then(py, |t| t.normalize(p, &dims, eps))
     }
 
@@ -590,7 +505,7 @@ impl DokTensor {
         p: f64,
         eps: f64,
     ) -> PyResult<Bound<'py, Self>> {
-        let dims = dims(dim)?.unwrap_or_else(|| vec![-1]);
+        let dims = reduced_axes(dim)?.unwrap_or_else(|| vec![-1]);
         let mut view = slf.try_borrow()?.inner.view();
         compute(slf.py(), || view.normalize_in_place(p, &dims, eps))?;
         Ok(slf)
@@ -600,14 +515,14 @@ impl DokTensor {
     /// and have no entry in the result.
     #[pyo3(signature = (dim=None))]
     fn softmax(&self, py: Python<'_>, dim: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let dims = required(dim, "softmax")?;
+        let dims = required_axes(dim, "softmax")?;
         self.then(py, |t| t.softmax(&dims))
     }
 
     /// Returns the logarithm of `softmax`.
     #[pyo3(signature = (dim=None))]
     fn log_softmax(&self, py: Python<'_>, dim: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let dims = required(dim, "log_softmax")?;
+        let dims = required_axes(dim, "log_softmax")?;
         self.then(py, |t| t.log_softmax(&dims))
     }
 
@@ -791,16 +706,16 @@ impl DokTensor {
 
     /// Adds a tensor. A sparse tensor gives a sparse result, a dense tensor a dense result.
     fn __add__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        match side_of(value)? {
-            Some((Side::Sparse(other), library)) => {
+        match operand_of(value)? {
+            Some((Value::Sparse(other), library)) => {
                 let out = self.then(py, |t| t.add(&other))?;
                 Self::of(out.inner, self.library.or(library)).into_py_any(py)
             }
-            Some((Side::Dense(other), library)) => {
+            Some((Value::Dense(other), library)) => {
                 let out = compute(py, || self.inner.add_dense(&other))?;
                 Ok(give(py, out, self.library.or(library))?.unbind())
             }
-            Some((Side::Number(_), _)) => {
+            Some((Value::Number(_), _)) => {
                 Err(invalid("a sparse tensor plus a number is dense; call to_dense() first"))
             }
             None => Ok(py.NotImplemented()),
@@ -812,8 +727,8 @@ impl DokTensor {
     }
 
     fn __sub__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        match side_of(value)? {
-            Some((Side::Sparse(other), library)) => {
+        match operand_of(value)? {
+            Some((Value::Sparse(other), library)) => {
                 let out = self.then(py, |t| t.sub(&other))?;
                 Self::of(out.inner, self.library.or(library)).into_py_any(py)
             }
@@ -826,11 +741,11 @@ impl DokTensor {
 
     /// Multiplies by a number, or element by element by a tensor; the result is sparse.
     fn __mul__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        let Some((side, library)) = side_of(value)? else { return Ok(py.NotImplemented()) };
+        let Some((side, library)) = operand_of(value)? else { return Ok(py.NotImplemented()) };
         let out = self.then(py, |t| match &side {
-            Side::Number(by) => t.scale(*by),
-            Side::Dense(other) => t.multiply_dense(other),
-            Side::Sparse(other) => t.multiply(other),
+            Value::Number(by) => t.scale(*by),
+            Value::Dense(other) => t.multiply_dense(other),
+            Value::Sparse(other) => t.multiply(other),
         })?;
         Self::of(out.inner, self.library.or(library)).into_py_any(py)
     }
@@ -841,12 +756,12 @@ impl DokTensor {
 
     /// Returns the matrix product. A dense matrix gives a dense result, a sparse matrix a sparse result.
     fn __matmul__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        match side_of(value)? {
-            Some((Side::Sparse(other), library)) => {
+        match operand_of(value)? {
+            Some((Value::Sparse(other), library)) => {
                 let out = self.then(py, |t| t.matmul(&other))?;
                 Self::of(out.inner, self.library.or(library)).into_py_any(py)
             }
-            Some((Side::Dense(other), library)) => {
+            Some((Value::Dense(other), library)) => {
                 let out = compute(py, || self.inner.matmul_dense(&other))?;
                 Ok(give(py, out, self.library.or(library))?.unbind())
             }
@@ -893,54 +808,4 @@ impl DokTensor {
             _ => self.into_bound_py_any(py),
         }
     }
-}
-
-fn shape_of(size: &[i64]) -> PyResult<Vec<usize>> {
-    let sizes = size.iter().map(|n| {
-        usize::try_from(*n)
-            .map_err(|_| invalid(format!("the size {n} is negative; sizes must be 0 or more")))
-    });
-    sizes.collect()
-}
-
-/// Creates a tensor from a map whose keys are coordinates.
-fn from_map(map: &HashMap, shape: Option<Vec<usize>>) -> serrate::Result<Dok> {
-    let (keys, values) = (map.keys()?, map.values()?);
-    let [count, ndim] = *keys.shape() else {
-        return Err(serrate::Error::invalid(format!(
-            "the keys have the shape {:?}, but coordinates must be rows of integers, of shape [entries, axes]",
-            keys.shape()
-        )));
-    };
-    let rows = keys.cast(DType::I64)?;
-    let rows = rows.as_slice::<i64>()?;
-    let by_axis = (0..ndim).flat_map(|a| (0..count).map(move |i| rows[i * ndim + a]));
-    let indices = DenseTensor::from_vec([ndim, count], by_axis.collect::<Vec<_>>())?;
-    let values = values.reshape([count])?;
-    let shape = match shape {
-        Some(shape) => shape,
-        None => {
-            let largest = |a: usize| (0..count).map(|i| rows[i * ndim + a]).max().unwrap_or(-1);
-            (0..ndim).map(|a| usize::try_from(largest(a).saturating_add(1)).unwrap_or(0)).collect()
-        }
-    };
-    Dok::from_coo(shape, &indices, &values, DuplicateEntries::Last)
-}
-
-/// Converts an argument of a torch function: each `DokTensor` becomes a sparse torch tensor.
-fn as_coo(value: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
-    let py = value.py();
-    if let Ok(ours) = value.cast::<DokTensor>() {
-        let ours = ours.try_borrow()?;
-        return DokTensor::of(ours.inner.view(), Library::Torch).to_sparse_coo(py);
-    }
-    if let Ok(list) = value.cast_exact::<PyList>() {
-        let items = list.iter().map(as_coo).collect::<PyResult<Vec<_>>>()?;
-        return Ok(PyList::new(py, items)?.into_any());
-    }
-    if let Ok(tuple) = value.cast_exact::<PyTuple>() {
-        let items = tuple.iter().map(as_coo).collect::<PyResult<Vec<_>>>()?;
-        return Ok(PyTuple::new(py, items)?.into_any());
-    }
-    Ok(value)
 }

@@ -1,0 +1,147 @@
+//! Converts Python arguments of [`DokTensor`]: values, operands, axes, shapes.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use serrate::dense::{DType, DenseTensor, Fill};
+use serrate::dok::{DokTensor as Dok, DokValue, DuplicateEntries, HashMap};
+
+use super::DokTensor;
+use crate::errors::{invalid, wrong_type};
+use crate::run::compute;
+use crate::tensor::{Library, axes_of, fill_of, is_number, is_tensor, is_torch, tensor_of};
+/// A value to write, or the second operand of an operator.
+pub(super) enum Value {
+    Number(Fill),
+    Dense(DenseTensor),
+    Sparse(Dok),
+}
+
+impl Value {
+    /// Converts a value to write. A sparse tensor must have the shape of the selected elements.
+    pub(super) fn of(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(sparse) = value.cast::<DokTensor>() {
+            return Ok(Self::Sparse(sparse.try_borrow()?.inner.view()));
+        }
+        if is_coo(value)? {
+            return Ok(Self::Sparse(coo_of(value)?));
+        }
+        if is_number(value)? && !is_tensor(value)? {
+            return Ok(Self::Number(fill_of(value)?));
+        }
+        Ok(Self::Dense(tensor_of(value)?.0))
+    }
+
+    pub(super) fn source(&self) -> DokValue<'_> {
+        match self {
+            Self::Number(fill) => DokValue::Scalar(*fill),
+            Self::Dense(tensor) => DokValue::Dense(tensor),
+            Self::Sparse(tensor) => DokValue::Sparse(tensor),
+        }
+    }
+}
+
+/// Returns whether a value is a sparse torch tensor.
+pub(super) fn is_coo(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(is_torch(value, "Tensor")? && value.getattr("is_sparse")?.is_truthy()?)
+}
+
+/// Converts a sparse torch tensor; entries with equal coordinates are added up.
+pub(super) fn coo_of(value: &Bound<'_, PyAny>) -> PyResult<Dok> {
+    let (indices, _) = tensor_of(&value.call_method0("_indices")?)?;
+    let (values, _) = tensor_of(&value.call_method0("_values")?.call_method0("detach")?)?;
+    let shape: Vec<usize> = value.getattr("shape")?.extract()?;
+    if value.getattr("requires_grad")?.is_truthy()? {
+        // `tensor_of` raises the error for tensors that require a gradient.
+        tensor_of(&value.call_method0("_values")?)?;
+    }
+    if values.ndim() != 1 {
+        return Err(invalid(
+            "the tensor is a hybrid sparse tensor with dense axes, which is not supported; convert it with to_dense().to_sparse()",
+        ));
+    }
+    compute(value.py(), || Dok::from_coo(shape, &indices, &values, DuplicateEntries::Sum))
+}
+
+/// Converts the second operand of an operator, and returns the library of its values. Returns `None` if
+/// the value is not a number or a tensor.
+pub(super) fn operand_of(value: &Bound<'_, PyAny>) -> PyResult<Option<(Value, Library)>> {
+    if let Ok(sparse) = value.cast::<DokTensor>() {
+        let sparse = sparse.try_borrow()?;
+        return Ok(Some((Value::Sparse(sparse.inner.view()), sparse.library)));
+    }
+    if is_coo(value)? {
+        return Ok(Some((Value::Sparse(coo_of(value)?), Library::Torch)));
+    }
+    if is_number(value)? {
+        return Ok(Some((Value::Number(fill_of(value)?), Library::Numpy)));
+    }
+    match is_tensor(value)? {
+        true => tensor_of(value).map(|(tensor, library)| Some((Value::Dense(tensor), library))),
+        false => Ok(None),
+    }
+}
+
+/// Converts the axes of a reduction; `None` for all axes.
+pub(super) fn reduced_axes(dim: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<i64>>> {
+    dim.map(axes_of).transpose()
+}
+
+/// Converts the axes along which the values of the result add up to 1; an error without axes.
+pub(super) fn required_axes(dim: Option<&Bound<'_, PyAny>>, what: &str) -> PyResult<Vec<i64>> {
+    match dim {
+        Some(dim) => axes_of(dim),
+        None => Err(wrong_type(format!(
+            "{what} needs the argument dim, the axis along which the values add up to 1"
+        ))),
+    }
+}
+
+pub(super) fn shape_of(size: &[i64]) -> PyResult<Vec<usize>> {
+    let sizes = size.iter().map(|n| {
+        usize::try_from(*n)
+            .map_err(|_| invalid(format!("the size {n} is negative; sizes must be 0 or more")))
+    });
+    sizes.collect()
+}
+
+/// Creates a tensor from a map whose keys are coordinates.
+pub(super) fn tensor_from_map(map: &HashMap, shape: Option<Vec<usize>>) -> serrate::Result<Dok> {
+    let (keys, values) = (map.keys()?, map.values()?);
+    let [count, ndim] = *keys.shape() else {
+        return Err(serrate::Error::invalid(format!(
+            "the keys have the shape {:?}, but coordinates must be rows of integers, of shape [entries, axes]",
+            keys.shape()
+        )));
+    };
+    let rows = keys.cast(DType::I64)?;
+    let rows = rows.as_slice::<i64>()?;
+    let by_axis = (0..ndim).flat_map(|a| (0..count).map(move |i| rows[i * ndim + a]));
+    let indices = DenseTensor::from_vec([ndim, count], by_axis.collect::<Vec<_>>())?;
+    let values = values.reshape([count])?;
+    let shape = match shape {
+        Some(shape) => shape,
+        None => {
+            let largest = |a: usize| (0..count).map(|i| rows[i * ndim + a]).max().unwrap_or(-1);
+            (0..ndim).map(|a| usize::try_from(largest(a).saturating_add(1)).unwrap_or(0)).collect()
+        }
+    };
+    Dok::from_coo(shape, &indices, &values, DuplicateEntries::Last)
+}
+
+/// Converts an argument of a torch function: each `DokTensor` becomes a sparse torch tensor.
+pub(super) fn as_coo(value: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    let py = value.py();
+    if let Ok(ours) = value.cast::<DokTensor>() {
+        let ours = ours.try_borrow()?;
+        return DokTensor::of(ours.inner.view(), Library::Torch).to_sparse_coo(py);
+    }
+    if let Ok(list) = value.cast_exact::<PyList>() {
+        let items = list.iter().map(as_coo).collect::<PyResult<Vec<_>>>()?;
+        return Ok(PyList::new(py, items)?.into_any());
+    }
+    if let Ok(tuple) = value.cast_exact::<PyTuple>() {
+        let items = tuple.iter().map(as_coo).collect::<PyResult<Vec<_>>>()?;
+        return Ok(PyTuple::new(py, items)?.into_any());
+    }
+    Ok(value)
+}
