@@ -48,7 +48,7 @@
     unreachable_pub
 )]
 
-#[path = "laws/claims.rs"]
+#[path = "laws/claims/mod.rs"]
 mod claims;
 #[path = "laws/cuts.rs"]
 mod cuts;

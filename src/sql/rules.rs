@@ -51,6 +51,7 @@ use crate::sql::mends::times::ExactTimes;
 use crate::sql::mends::topk::WholeFloatGroups;
 use crate::sql::mends::truths::NumberTruths;
 use crate::sql::mends::unions::FlatUnions;
+use crate::sql::mends::unique_partitions::UniquePartitions;
 use crate::sql::mends::window_keys::WindowKeys;
 use crate::sql::mends::window_orders::WindowOrders;
 use crate::sql::order::{MemoryOrder, OffsetIntoScan, SourceOrder};
@@ -320,6 +321,12 @@ static RULES: &[Rule] = &[
         without: "`ORDER BY x` does not sort a UNION ALL that ORDER BY a literal and `x` with LIMIT sorts",
         upstream: &[],
         until: Until::Fails("stock_merges_still_claim_orders_of_partitions"),
+    },
+    Rule {
+        step: Step::FirstPhysical(|| Arc::new(UniquePartitions)),
+        without: "windows by the key of a GROUP BY and an aggregate of it fail if the rows are sorted",
+        upstream: &[],
+        until: Until::Fails("stock_windows_over_unique_keys_still_fail"),
     },
     Rule {
         step: Step::FirstPhysical(|| Arc::new(MovedKeys)),

@@ -480,7 +480,7 @@ class Grammar:
         kind = self.pick(["JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN"])
         if kind == "CROSS JOIN":
             return Node(None, left, " CROSS JOIN ", right), a + b
-        ty = self.pick(["i", "i", "i", "s", "f", "d", "n", "b", "t", "li"])
+        ty = self.pick(["i", "i", "i", "s", "f", "d", "n", "b", "t", "li", "li", "ls", "lf", "ll", "r"])
         l, r = ([c for c, t in of if t == ty] for of in (a, b))
         on = self.value("b", a + b) if self.chance(0.85) else self.subquery(a + b)
         if self.chance(0.25):

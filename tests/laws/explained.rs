@@ -49,6 +49,7 @@ pub const MENDS: &[(&str, &str)] = &[
         "floats beside decimals become decimals, and types change while a plan is made",
     ),
     ("serrate_three_valued_in", "NOT IN (query) with NULL has rows"),
+    ("serrate_unique_partitions", "windows by the key of a group and an aggregate of it fail"),
     ("serrate_unnest_dependencies", "keys of a group are taken for keys of its unnested rows"),
     ("serrate_unordered_keys", "grouping by constant lists of lists fails"),
     ("serrate_whole_float_groups", "TopK of groups tells zeros apart"),
@@ -63,6 +64,10 @@ const REFUSALS: &[(&str, &str)] = &[
     (
         "Physical plan does not support logical expression",
         "a query as a value where DataFusion makes no join of it",
+    ),
+    (
+        "Cannot project plan column",
+        "DataFusion fixes the types of a recursive query before it coerces a CASE in its first part",
     ),
     (
         "Unsupported data type in sort merge join comparator",

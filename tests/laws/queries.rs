@@ -232,7 +232,8 @@ impl Queries {
         both.extend(right.columns.iter().cloned());
         let mut p = Parts::default();
         let (l, r) = (p.put(left.node), p.put(right.node));
-        let ty = ["i", "i", "i", "s", "f", "d", "n", "li", "u", "t", "b"][self.below(11)];
+        let ty = ["i", "i", "i", "s", "f", "d", "n", "li", "li", "ls", "ll", "u", "t", "b"]
+            [self.below(14)];
         let on = |of: &[Col]| of.iter().filter(|c| c.ty == ty).cloned().collect::<Vec<_>>();
         let (a, b) = (on(&left.columns), on(&right.columns));
         let mut conditions = Vec::new();

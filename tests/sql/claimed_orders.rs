@@ -303,6 +303,26 @@ async fn stock_projections_still_move_keys() {
     assert!(!plan.contains("SortExec: expr=[r@"), "{plan}");
 }
 
+const BY_UNIQUE_KEY: &str = "SELECT CAST(row_number() OVER (PARTITION BY k, max(x)) AS BIGINT) FROM
+    (SELECT * FROM (VALUES (3, 1), (1, 2), (3, 5), (2, NULL)) AS v(k, x) ORDER BY k LIMIT 9) GROUP BY k";
+
+#[tokio::test]
+async fn windows_over_unique_keys_run() {
+    for partitions in [1, 4] {
+        let config = SessionConfig::new().with_target_partitions(partitions);
+        let ctx = serrate::sql::session_with(config);
+        assert_eq!(ints(&ctx, BY_UNIQUE_KEY).await, [1, 1, 1]);
+    }
+}
+
+/// When this fails, `sql::mends::unique_partitions` may go.
+#[tokio::test]
+async fn stock_windows_over_unique_keys_still_fail() {
+    let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
+    let error = batches(&ctx, BY_UNIQUE_KEY).await.unwrap_err().to_string();
+    assert!(error.contains("PARTITION BY expression to be ordered"), "{error}");
+}
+
 /// Statements whose last ORDER BY is by `x` alone, over rows that were merged by a literal and `x`.
 const MERGED_PARTITIONS: [(&str, &str); 4] = [
     (

@@ -193,20 +193,40 @@ fn takes_dynamic_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     whole && resolves_filters_rightly(node)
 }
 
-/// Whether an aggregate gives its input a dynamic filter that drops rows which the aggregate needs.
+/// Whether a node gives its input a dynamic filter that drops rows which the node needs.
+fn filters_too_much(node: &Arc<dyn ExecutionPlan>) -> bool {
+    match node.downcast_ref::<HashJoinExec>() {
+        Some(join) => joins_nested_keys(join),
+        None => node.downcast_ref::<AggregateExec>().is_some_and(aggregates_dropped_rows),
+    }
+}
+
+/// Whether a hash join compares lists or structs.
+///
+/// DataFusion 55 gives the probe side a filter by the least and the greatest key of the build side. It orders
+/// lists with NULL otherwise than the comparison of the filter does, which drops rows, and fails for two equal
+/// lists of lists. `stock_dynamic_filters_of_lists_still_drop_rows` in `tests/sql/dynamic_filters.rs` fails once
+/// the first bug is fixed upstream.
+fn joins_nested_keys(join: &HashJoinExec) -> bool {
+    let schema = join.left().schema();
+    join.on().iter().any(|(key, _)| key.data_type(&schema).is_ok_and(|found| found.is_nested()))
+}
+
+/// Whether an aggregate without keys needs rows that its dynamic filter drops.
 ///
 /// DataFusion 55 builds the filter of `min` and `max` from the calls whose argument is a column, and
 /// ignores the other calls. Parquet statistics omit NaN, the greatest float, so pruning by them drops NaN.
 /// `stock_dynamic_filters_of_extremes_still_drop_rows` in `tests/sql/dynamic_filters.rs` fails once the
 /// first bug is fixed upstream.
-fn filters_too_much(node: &Arc<dyn ExecutionPlan>) -> bool {
-    let Some(aggregate) = node.downcast_ref::<AggregateExec>() else { return false };
+fn aggregates_dropped_rows(aggregate: &AggregateExec) -> bool {
     let schema = aggregate.input().schema();
     aggregate.group_expr().is_empty()
         && aggregate.aggr_expr().iter().any(|call| match call.expressions().as_slice() {
             [argument] => {
                 !argument.is::<Column>()
-                    || argument.data_type(&schema).is_ok_and(|found| found.is_floating())
+                    || argument
+                        .data_type(&schema)
+                        .is_ok_and(|found| found.is_floating() || found.is_nested())
             }
             _ => true,
         })

@@ -37,5 +37,6 @@ pub(in crate::sql) mod times;
 pub(in crate::sql) mod topk;
 pub(in crate::sql) mod truths;
 pub(in crate::sql) mod unions;
+pub(in crate::sql) mod unique_partitions;
 pub(in crate::sql) mod window_keys;
 pub(in crate::sql) mod window_orders;

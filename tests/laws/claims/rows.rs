@@ -1,110 +1,27 @@
-//! Claims: what the nodes of a physical plan promise about their rows, checked while the plan runs.
-//!
-//! A planner omits a sort where a node claims the order of it. A wrong claim changes an answer only
-//! if the rest of the statement depends on it, so few statements show it; this check finds the claim
-//! itself. Within each partition, it checks the claimed orders, the columns claimed to be constant,
-//! and the columns claimed to be equal.
+//! Claims about the rows of one partition: their order, constant columns and equal columns.
 
-use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::SortOptions;
-use datafusion::arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type, SchemaRef};
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::row::{OwnedRow, RowConverter, Rows, SortField};
 use datafusion::common::internal_err;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::equivalence::AcrossPartitions;
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-};
-use futures::StreamExt;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use serrate::datafusion;
 
-/// Marks a session whose plans check the claims of their nodes.
-#[derive(Debug)]
-pub struct CheckClaims;
+use super::{ClaimsExec, describe, plain_floats, values_of};
 
-/// Returns a finished plan that checks the claims of each node.
-pub fn checked(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    let plan = plan.transform_up(|node| {
-        let node: Arc<dyn ExecutionPlan> = Arc::new(ClaimsExec { input: node });
-        Ok(Transformed::yes(node))
-    })?;
-    Ok(plan.data)
-}
-
-/// Returns the rows of its input, or an error at the first row for which a claim does not hold.
-#[derive(Debug)]
-struct ClaimsExec {
-    input: Arc<dyn ExecutionPlan>,
-}
-
-impl DisplayAs for ClaimsExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ClaimsExec")
-    }
-}
-
-impl ExecutionPlan for ClaimsExec {
-    fn name(&self) -> &str {
-        "ClaimsExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let [input] = <[_; 1]>::try_from(children).unwrap();
-        Ok(Arc::new(Self { input }))
-    }
-
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        let rows = self.input.execute(partition, context)?;
-        let mut claims = Claims::of(&self.input);
-        let schema = rows.schema();
-        let checked = rows.map(move |batch| {
-            let batch = batch?;
-            claims.check(&batch)?;
-            Ok(batch)
-        });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, checked)))
-    }
-}
-
-/// The claims of a node about one partition.
-struct Claims {
+/// The claims of a node about the rows of one partition.
+pub struct RowClaims {
     node: String,
+    schema: SchemaRef,
     orders: Vec<Ordered>,
     equals: Vec<Equal>,
 }
@@ -124,8 +41,8 @@ struct Equal {
     value: Option<OwnedRow>,
 }
 
-impl Claims {
-    fn of(node: &Arc<dyn ExecutionPlan>) -> Self {
+impl RowClaims {
+    pub fn of(node: &Arc<dyn ExecutionPlan>) -> Self {
         let schema = node.schema();
         let known = node.equivalence_properties();
         let orders = known.oeq_class().iter().filter_map(|order| Ordered::new(order, &schema));
@@ -136,11 +53,15 @@ impl Claims {
             let constant = class.iter().find_map(|e| known.eq_group().is_expr_constant(e));
             Equal::new(class.iter().cloned().collect(), constant, &schema)
         });
-        let line = datafusion::physical_plan::displayable(node.as_ref()).one_line().to_string();
-        Self { node: line.trim().to_owned(), orders: orders.collect(), equals: equals.collect() }
+        Self { node: describe(node), schema, orders: orders.collect(), equals: equals.collect() }
     }
 
-    fn check(&mut self, batch: &RecordBatch) -> Result<()> {
+    pub fn check(&mut self, batch: &RecordBatch) -> Result<()> {
+        for (field, column) in self.schema.fields().iter().zip(batch.columns()) {
+            if !field.is_nullable() && column.logical_null_count() > 0 {
+                return internal_err!("claims: {} has NULL in {}", self.node, field.name());
+            }
+        }
         for order in &mut self.orders {
             if !order.holds(batch)? {
                 return internal_err!("claims: {} is not sorted by {}", self.node, order.order);
@@ -231,31 +152,5 @@ impl Equal {
         }
         let value = self.value.get_or_insert_with(|| first.row(0).owned());
         Ok(same && first.iter().all(|row| row == value.row()))
-    }
-}
-
-fn values_of(expr: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Result<ArrayRef> {
-    Ok(plain_floats(&expr.evaluate(batch)?.into_array(batch.num_rows())?))
-}
-
-/// Replaces -0.0 with 0.0 and every NaN with one NaN, as comparisons treat them.
-fn plain_floats(array: &ArrayRef) -> ArrayRef {
-    match array.data_type() {
-        DataType::Float16 => {
-            Arc::new(array.as_primitive::<Float16Type>().unary::<_, Float16Type>(|v| {
-                if v.is_nan() { half::f16::NAN } else { v + half::f16::ZERO }
-            }))
-        }
-        DataType::Float32 => Arc::new(array.as_primitive::<Float32Type>().unary::<_, Float32Type>(
-            |v| {
-                if v.is_nan() { f32::NAN } else { v + 0.0 }
-            },
-        )),
-        DataType::Float64 => Arc::new(array.as_primitive::<Float64Type>().unary::<_, Float64Type>(
-            |v| {
-                if v.is_nan() { f64::NAN } else { v + 0.0 }
-            },
-        )),
-        _ => Arc::clone(array),
     }
 }

@@ -1,0 +1,49 @@
+//! The claim that rows with equal keys are in one partition.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
+use datafusion::common::internal_err;
+use datafusion::error::Result;
+use datafusion::physical_expr::{Partitioning, PhysicalExpr};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use serrate::datafusion;
+
+use super::{describe, values_of};
+
+/// The partition of each key that was seen.
+#[derive(Debug)]
+pub struct Homes {
+    node: String,
+    keys: Vec<Arc<dyn PhysicalExpr>>,
+    converter: RowConverter,
+    seen: HashMap<OwnedRow, usize>,
+}
+
+impl Homes {
+    /// `None` if the node claims no hash partitions, or by keys that cannot be compared here.
+    pub fn of(node: &Arc<dyn ExecutionPlan>) -> Option<Self> {
+        let Partitioning::Hash(keys, 2..) = node.output_partitioning() else { return None };
+        let schema = node.schema();
+        let fields = keys.iter().map(|key| key.data_type(&schema).ok().map(SortField::new));
+        let converter = RowConverter::new(fields.collect::<Option<_>>()?).ok()?;
+        Some(Self { node: describe(node), keys: keys.clone(), converter, seen: HashMap::new() })
+    }
+
+    pub fn check(&mut self, batch: &RecordBatch, partition: usize) -> Result<()> {
+        let keys = self.keys.iter().map(|key| values_of(key, batch));
+        let rows = self.converter.convert_columns(&keys.collect::<Result<Vec<_>>>()?)?;
+        for row in &rows {
+            let home = *self.seen.entry(row.owned()).or_insert(partition);
+            if home != partition {
+                return internal_err!(
+                    "claims: {} has equal keys in partitions {home} and {partition}",
+                    self.node
+                );
+            }
+        }
+        Ok(())
+    }
+}
