@@ -60,7 +60,9 @@ use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF};
 use datafusion::prelude::SessionContext;
 
-pub(crate) use aggregate::{SUM_STATE, exact_deviation, exact_floats, exact_mean, float_extremes};
+pub(crate) use aggregate::{
+    SUM_STATE, exact_aggregates, exact_deviation, exact_mean, float_extremes,
+};
 pub(crate) use chain::is_chain;
 pub(crate) use codes::codes_file;
 pub(crate) use def::Reads;

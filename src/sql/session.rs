@@ -19,9 +19,9 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::config::SerrateOptions;
 use crate::functions::{
-    exact_floats, float_extremes, is_for_signed, list_contains, null_subsets, register_functions,
-    register_operators, scalar_functions, signed_counts, signed_windows, takes_unsigned,
-    typed_lists,
+    exact_aggregates, float_extremes, is_for_signed, list_contains, null_subsets,
+    register_functions, register_operators, scalar_functions, signed_counts, signed_windows,
+    takes_unsigned, typed_lists,
 };
 use crate::sql::exec::stack::DeepPlanner;
 use crate::sql::mends::dependencies::UnnestDependenciesPlanner;
@@ -88,7 +88,7 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
     let _ = register_functions(&mut ctx);
     let _ = register_operators(&ctx);
     let _ = register_dok_names(&ctx);
-    for aggregate in float_extremes().into_iter().chain(exact_floats()) {
+    for aggregate in float_extremes().into_iter().chain(exact_aggregates()) {
         ctx.register_udaf(aggregate);
     }
     register_wide(&ctx);

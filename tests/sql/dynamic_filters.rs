@@ -64,28 +64,35 @@ async fn stock_dynamic_filters_of_extremes_still_drop_rows() {
 const JOIN_OF_LISTS: [&str; 2] = [
     "CREATE TABLE l AS SELECT column1 AS id, column2 AS x FROM (VALUES \
      (1, [1]), (2, [NULL, 5]), (3, [5, NULL]), (4, [5]), (5, []), (6, NULL), (7, [NULL]), (8, [2, 3]))",
-    "SELECT count(*) FROM (SELECT l.id FROM l JOIN (SELECT [NULL, 5] AS x FROM l \
-     UNION ALL SELECT [5, NULL] UNION ALL SELECT [5]) AS r ON l.x = r.x ORDER BY l.x)",
+    "SELECT l.id FROM l JOIN (SELECT [NULL, 5] AS x FROM l \
+     UNION ALL SELECT [5, NULL] UNION ALL SELECT [5]) AS r ON l.x = r.x ORDER BY l.x",
 ];
+
+fn one_partition() -> SessionConfig {
+    SessionConfig::new().with_target_partitions(1)
+}
+
+async fn rows(ctx: &SessionContext, query: &str) -> usize {
+    batches(ctx, query).await.unwrap().iter().map(RecordBatch::num_rows).sum()
+}
 
 #[tokio::test]
 async fn joins_of_lists_keep_their_rows() {
     let [table, query] = JOIN_OF_LISTS;
-    let ctx = serrate::sql::session_with(config());
+    let ctx = serrate::sql::session_with(one_partition());
     batches(&ctx, table).await.unwrap();
-    assert_eq!(one(&ctx, query).await, 10);
+    assert_eq!(rows(&ctx, query).await, 10);
     batches(&ctx, "CREATE TABLE ll AS SELECT [[1], [2, 3]] AS x FROM l").await.unwrap();
-    let equal = "SELECT count(*) FROM (SELECT ll.x FROM ll JOIN (SELECT [[1], [2, 3]] AS x FROM l) \
-                 AS r ON ll.x = r.x ORDER BY ll.x)";
-    assert_eq!(one(&ctx, equal).await, 64);
+    let equal = "SELECT ll.x FROM ll JOIN (SELECT [[1], [2, 3]] AS x FROM l) AS r ON ll.x = r.x ORDER BY ll.x";
+    assert_eq!(rows(&ctx, equal).await, 64);
 }
 
 /// When this fails, `filters_too_much` of `sql::mends::guarded_rules` need not look at joins.
 #[tokio::test]
 async fn stock_dynamic_filters_of_lists_still_drop_rows() {
     let [table, query] = JOIN_OF_LISTS;
-    let ctx = SessionContext::new_with_config(config());
+    let ctx = SessionContext::new_with_config(one_partition());
     batches(&ctx, table).await.unwrap();
     let plan = text(&ctx, &format!("EXPLAIN {query}")).await;
-    assert_ne!(one(&ctx, query).await, 10, "{plan}");
+    assert_ne!(rows(&ctx, query).await, 10, "{plan}");
 }

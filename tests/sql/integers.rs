@@ -166,3 +166,43 @@ async fn functions_that_take_integers_take_unsigned_ones() {
     }
     assert!(missing.is_empty(), "{missing:#?}");
 }
+
+/// A sum that leaves 64 bits between its first and its last row, and fits at the end.
+const PASSING: &str = "SELECT sum(x) FROM (VALUES (9223372036854775807), (1), (-2)) AS v(x)";
+
+#[tokio::test]
+async fn only_a_final_sum_overflows() {
+    let ctx = serrate::sql::session();
+    assert_eq!(one(&ctx, PASSING).await, i64::MAX - 1);
+    let windows = "SELECT max(s) FROM (SELECT sum(x) OVER (ORDER BY x ROWS 1 PRECEDING) AS s
+        FROM (VALUES (9223372036854775807), (-5), (3)) AS v(x))";
+    let moved = "SELECT sum(x - 9) FROM (VALUES (9223372036854775807), (8)) AS v(x)";
+    assert_eq!(one(&ctx, moved).await, i64::MAX - 10);
+    for beyond in [
+        "SELECT sum(x) FROM (VALUES (9223372036854775807), (1)) AS v(x)",
+        "SELECT k, sum(x) FROM (VALUES (1, 9223372036854775807), (1, 1)) AS v(k, x) GROUP BY k",
+        "SELECT sum(arrow_cast(x, 'UInt64')) FROM (VALUES (9223372036854775807), (9223372036854775807), (2)) AS v(x)",
+        windows,
+    ] {
+        let error = batches(&ctx, beyond).await.unwrap_err().to_string();
+        assert!(error.contains("sum: the result does not fit a 64-bit integer"), "{error}");
+    }
+    for (types, sum) in [("Int8", 200), ("UInt8", 200), ("Int32", 200), ("UInt64", 200)] {
+        let query = format!(
+            "SELECT sum(arrow_cast(x, '{types}')) FROM (VALUES (100), (100), (NULL)) AS v(x)"
+        );
+        assert_eq!(
+            one(&ctx, &format!("SELECT CAST(s AS BIGINT) FROM ({query}) AS q(s)")).await,
+            sum
+        );
+    }
+    let empty = "SELECT count(*) FROM (SELECT sum(x) AS s FROM (VALUES (1)) AS v(x) WHERE false) WHERE s IS NULL";
+    assert_eq!(one(&ctx, empty).await, 1);
+}
+
+/// When this fails, `exact_aggregates` need not sum integers.
+#[tokio::test]
+async fn stock_sums_of_integers_still_wrap() {
+    let wrapped = "SELECT sum(x) FROM (VALUES (9223372036854775807), (1)) AS v(x)";
+    assert_eq!(one(&SessionContext::new(), wrapped).await, i64::MIN);
+}

@@ -7,7 +7,7 @@ mod adapter;
 mod concat;
 mod different;
 mod elementwise;
-mod exact_floats;
+mod exact_aggregates;
 mod extremes;
 mod histogram;
 mod max_shape;
@@ -38,8 +38,8 @@ use super::lists::Lists;
 use crate::array::list_depth;
 use crate::error::{Error, Result};
 use adapter::{Grouped, Single};
-pub(crate) use exact_floats::{
-    SUM_STATE, build_udafs as exact_floats, exact_deviation, exact_mean,
+pub(crate) use exact_aggregates::{
+    SUM_STATE, build_udafs as exact_aggregates, exact_deviation, exact_mean,
 };
 pub(crate) use extremes::build_udafs as float_extremes;
 pub(super) use moments::{Moments, Statistic};

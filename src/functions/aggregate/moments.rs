@@ -132,18 +132,10 @@ impl Moments {
                     }
                 }
                 (Term::X | Term::Y, Exact::Signed) => {
-                    let values = of_type::<Int64Type>(last)?.values();
-                    let sign = if minus { -1 } else { 1 };
-                    rows.for_each_row(|row, group| {
-                        sums.add_integer(group, sign * i128::from(values[row]));
-                    });
+                    add_integers(sums, rows, of_type::<Int64Type>(last)?.values(), minus);
                 }
                 (Term::X | Term::Y, Exact::Unsigned) => {
-                    let values = of_type::<UInt64Type>(last)?.values();
-                    let sign = if minus { -1 } else { 1 };
-                    rows.for_each_row(|row, group| {
-                        sums.add_integer(group, sign * i128::from(values[row]));
-                    });
+                    add_integers(sums, rows, of_type::<UInt64Type>(last)?.values(), minus);
                 }
                 (Term::Xx | Term::Yy | Term::Xy, _) => {
                     let (x, y) = (as_floats(last)?, as_floats(first)?);
@@ -195,6 +187,23 @@ impl Moments {
 
     fn spread_xy(&self, group: usize) -> Result<Option<Whole>> {
         self.codeviation(group, Term::X, Term::Y, Term::Xy)
+    }
+
+    /// Returns the integer sum of each group, NULL for a group without values.
+    fn integer_sums<T: ArrowPrimitiveType>(&self, groups: usize) -> Result<ArrayRef>
+    where
+        T::Native: TryFrom<i128>,
+    {
+        let sums = self.sums(Term::X)?;
+        let sum = |group: usize| {
+            if self.counts[group] == 0 {
+                return Ok(None);
+            }
+            T::Native::try_from(sums.integer(group))
+                .map(Some)
+                .map_err(|_| Error::Overflow("sum".into()))
+        };
+        Ok(Arc::new((0..groups).map(sum).collect::<Result<PrimitiveArray<T>>>()?))
     }
 
     /// Returns the statistic of one group, or `None` where DataFusion returns NULL.
@@ -341,6 +350,22 @@ fn of_type<T: ArrowPrimitiveType>(array: &ArrayRef) -> Result<&PrimitiveArray<T>
     })
 }
 
+/// Adds integers to the sums of their groups, or subtracts them if `minus` is true.
+fn add_integers<T: Copy>(sums: &mut ExactSums, rows: MomentRows<'_>, values: &[T], minus: bool)
+where
+    i128: From<T>,
+{
+    match rows {
+        MomentRows { groups: MomentGroups::One, valid: None, .. } if !minus => {
+            sums.add_integer(0, values.iter().map(|value| i128::from(*value)).sum());
+        }
+        _ => {
+            let sign = if minus { -1 } else { 1 };
+            rows.for_each_row(|row, group| sums.add_integer(group, sign * i128::from(values[row])));
+        }
+    }
+}
+
 fn as_floats(array: &ArrayRef) -> Result<&[f64]> {
     Ok(of_type::<Float64Type>(array)?.values())
 }
@@ -423,6 +448,11 @@ impl Fold for Moments {
         if self.statistic == Statistic::Count {
             let counts = self.counts.iter().take(groups).copied();
             return Ok(Arc::new(UInt64Array::from_iter_values(counts)));
+        }
+        match (self.statistic, self.numbers) {
+            (Statistic::Sum, Exact::Signed) => return self.integer_sums::<Int64Type>(groups),
+            (Statistic::Sum, Exact::Unsigned) => return self.integer_sums::<UInt64Type>(groups),
+            _ => {}
         }
         let found = (0..groups).map(|group| self.compute(group));
         Ok(Arc::new(found.collect::<Result<Float64Array>>()?))

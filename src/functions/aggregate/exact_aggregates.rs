@@ -1,11 +1,12 @@
-//! `sum`, `avg`, `var`, `stddev`, `covar`, `corr` and `regr_*` of floats, computed from exact sums.
+//! `sum`, `avg`, `var`, `stddev`, `covar`, `corr` and `regr_*`, computed from exact sums.
 //!
 //! DataFusion's aggregates add floats in order of arrival, so the last digits depend on batches, partitions
 //! and files. A sliding frame keeps rounding errors, and every NaN, after the rows have left it. The
 //! aggregates here keep exact sums and round them only when they are read, so the same rows give the same
-//! bits. DataFusion's aggregates still handle other types: decimals, durations, intervals, and integers
-//! (except `avg` of integers). Remove these aggregates once `stock_float_aggregates_still_depend_on_the_cut`
-//! in the SQL tests fails.
+//! bits. DataFusion's `sum` of integers wraps around without an error; here only a final sum that does not
+//! fit 64 bits is an error. DataFusion's aggregates still handle decimals, durations and intervals. Remove
+//! these aggregates once `stock_float_aggregates_still_depend_on_the_cut` and
+//! `stock_sums_of_integers_still_wrap` in the SQL tests fail.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -65,28 +66,29 @@ pub(crate) fn build_udafs() -> Vec<AggregateUDF> {
         (regr_syy_udaf(), Statistic::SquaresY),
         (regr_sxy_udaf(), Statistic::ProductsXy),
     ];
-    let own = |(stock, statistic)| AggregateUDF::new_from_impl(ExactFloats::new(stock, statistic));
+    let own =
+        |(stock, statistic)| AggregateUDF::new_from_impl(ExactAggregate::new(stock, statistic));
     all.into_iter().map(own).collect()
 }
 
 pub(crate) fn exact_mean(of: Expr) -> Expr {
-    AggregateUDF::new_from_impl(ExactFloats::new(avg_udaf(), Statistic::Mean)).call(vec![of])
+    AggregateUDF::new_from_impl(ExactAggregate::new(avg_udaf(), Statistic::Mean)).call(vec![of])
 }
 
 pub(crate) fn exact_deviation(of: Expr) -> Expr {
     let statistic = Statistic::Deviation { sample: true };
-    AggregateUDF::new_from_impl(ExactFloats::new(stddev_udaf(), statistic)).call(vec![of])
+    AggregateUDF::new_from_impl(ExactAggregate::new(stddev_udaf(), statistic)).call(vec![of])
 }
 
-/// A DataFusion aggregate whose implementation for floats is replaced.
+/// A DataFusion aggregate whose implementation for floats and integers is replaced.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct ExactFloats {
+struct ExactAggregate {
     stock: Arc<AggregateUDF>,
     statistic: Statistic,
     signature: Signature,
 }
 
-impl ExactFloats {
+impl ExactAggregate {
     fn new(stock: Arc<AggregateUDF>, statistic: Statistic) -> Self {
         let signature = match statistic {
             Statistic::Mean => mean_signature(),
@@ -102,8 +104,8 @@ impl ExactFloats {
         match self.statistic {
             _ if fields.len() != self.statistic.arguments() => None,
             _ if is(&DataType::Float64) => Some(Exact::Float),
-            Statistic::Mean if is(&DataType::Int64) => Some(Exact::Signed),
-            Statistic::Mean if is(&DataType::UInt64) => Some(Exact::Unsigned),
+            Statistic::Sum | Statistic::Mean if is(&DataType::Int64) => Some(Exact::Signed),
+            Statistic::Sum | Statistic::Mean if is(&DataType::UInt64) => Some(Exact::Unsigned),
             _ => None,
         }
     }
@@ -144,7 +146,7 @@ fn mean_signature() -> Signature {
     )
 }
 
-impl AggregateUDFImpl for ExactFloats {
+impl AggregateUDFImpl for ExactAggregate {
     fn name(&self) -> &str {
         self.stock.name()
     }
@@ -233,7 +235,8 @@ impl AggregateUDFImpl for ExactFloats {
         ReversedUDAF::Identical
     }
 
-    /// Disables the rewrite of `sum(x + 0.1)` to `sum(x) + 0.1 * count(x)`, which rounds differently.
+    /// Disables the rewrite of `sum(x + 0.1)` to `sum(x) + 0.1 * count(x)`, which rounds differently, and of
+    /// `sum(x - 1)`, because `sum(x)` can overflow where `sum(x - 1)` does not.
     fn simplify_expr_op_literal(
         &self,
         function: &AggregateFunction,
@@ -243,7 +246,7 @@ impl AggregateUDFImpl for ExactFloats {
         arg_is_left: bool,
     ) -> DfResult<Option<Expr>> {
         match literal {
-            Expr::Literal(value, _) if value.data_type().is_floating() => Ok(None),
+            Expr::Literal(value, _) if value.data_type().is_numeric() => Ok(None),
             _ => {
                 self.stock.inner().simplify_expr_op_literal(function, arg, op, literal, arg_is_left)
             }
