@@ -45,7 +45,8 @@ impl RowClaims {
     pub fn of(node: &Arc<dyn ExecutionPlan>) -> Self {
         let schema = node.schema();
         let known = node.equivalence_properties();
-        let orders = known.oeq_class().iter().filter_map(|order| Ordered::new(order, &schema));
+        let orders =
+            known.oeq_class().iter().filter_map(|order| Ordered::new(order, &schema)).collect();
         // A scan also claims conditions that it uses only to skip row groups. A filter above it applies
         // them to each row.
         let classes = known.eq_group().iter().filter(|_| !is_scan(node));
@@ -53,7 +54,8 @@ impl RowClaims {
             let constant = class.iter().find_map(|e| known.eq_group().is_expr_constant(e));
             Equal::new(class.iter().cloned().collect(), constant, &schema)
         });
-        Self { node: describe(node), schema, orders: orders.collect(), equals: equals.collect() }
+        let equals = equals.collect();
+        Self { node: describe(node), schema, orders, equals }
     }
 
     pub fn check(&mut self, batch: &RecordBatch) -> Result<()> {
