@@ -46,6 +46,8 @@ mod from;
 mod grouping;
 #[path = "sql/headings.rs"]
 mod headings;
+#[path = "sql/in_lists.rs"]
+mod in_lists;
 #[path = "sql/integers.rs"]
 mod integers;
 #[path = "sql/joins.rs"]

@@ -288,6 +288,9 @@ class Grammar:
 
     def name(self, start):
         self.names += 1
+        # Some tables have the name of another one, which they hide in a subquery.
+        if start == "r" and self.chance(0.06):
+            return "r1"
         return f"{start}{self.names}"
 
     # Values. A scope is a list of (text, type).

@@ -345,3 +345,26 @@ async fn stock_correlated_self_joins_still_lose_rows() {
     let found = batches(&ctx, sql).await;
     assert!(found.is_err() || one(&ctx, sql).await != 4);
 }
+
+/// `x` of the outer query and `x` of the query after ALL have one name.
+#[tokio::test]
+async fn quantified_queries_of_the_same_table() {
+    let ctx = serrate::sql::session();
+    batches(&ctx, "CREATE TABLE same AS SELECT * FROM (VALUES (1), (5), (3)) AS v(x)")
+        .await
+        .unwrap();
+    let kept: [(&str, &[i64]); 6] = [
+        ("x >= ALL (SELECT x FROM same)", &[5]),
+        ("x < ANY (SELECT x FROM same)", &[1, 3]),
+        ("NOT (x < ANY (SELECT x FROM same))", &[5]),
+        ("x > ALL (SELECT x FROM same WHERE x < 3) OR x = 1", &[1, 3, 5]),
+        ("x <> ALL (SELECT x FROM same WHERE x > ANY (SELECT x FROM same))", &[1]),
+        ("x NOT IN (SELECT x FROM same WHERE x > 2)", &[1]),
+    ];
+    for (condition, expected) in kept {
+        let query = format!("SELECT x FROM same WHERE {condition} ORDER BY x");
+        assert_eq!(ints(&ctx, &query).await, expected, "{condition}");
+        let having = format!("SELECT x FROM same GROUP BY x HAVING {condition} ORDER BY x");
+        assert_eq!(ints(&ctx, &having).await, expected, "{condition}");
+    }
+}

@@ -14,6 +14,7 @@ pub(in crate::sql) mod equations;
 pub(in crate::sql) mod failing_rules;
 pub(in crate::sql) mod float_keys;
 pub(in crate::sql) mod guarded_rules;
+pub(in crate::sql) mod in_lists;
 pub(in crate::sql) mod join_orders;
 pub(in crate::sql) mod lambdas;
 pub(in crate::sql) mod limits;

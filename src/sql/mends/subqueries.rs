@@ -17,6 +17,9 @@ use crate::sql::mends::correlated::{has_grouping_sets, outer_columns};
 /// Name given to the column of a subquery after IN. No other column has this name.
 const VALUE: &str = "__serrate_in";
 
+/// Alias of a query after ALL or ANY.
+const QUANTIFIED: &str = "__serrate_quantified";
+
 /// Name given to the row count of a subquery after EXISTS.
 const COUNT: &str = "__serrate_count";
 const ANSWER: &str = "__serrate_exists";
@@ -31,6 +34,7 @@ const ANSWER: &str = "__serrate_exists";
 ///   rows, or too few because the query has a NULL for another outer row.
 /// * `x IN (query)` under NOT, IS NULL or CASE is never NULL, although it must be for some rows.
 /// * An aggregate without GROUP BY in a correlated query returns no row for an empty group instead of one.
+/// * `t.x >= ALL (SELECT x FROM t)` compares the `x` of the query with itself.
 /// * A condition on outer columns is moved above a LIMIT, a window function or the nullable side of an
 ///   outer join, which changes the result.
 ///
@@ -205,6 +209,7 @@ fn rewrite_condition(expr: Expr, asked: Asked, schema: &DFSchema) -> Result<Expr
                     TreeNodeRecursion::Jump,
                 )),
                 Expr::Exists(test) => Ok(Transformed::yes(rewrite_exists(test))),
+                Expr::SetComparison(test) => Ok(Transformed::yes(name_apart(test)?)),
                 expr => Ok(Transformed::no(expr)),
             })?;
             Ok(rewritten.data)
@@ -227,6 +232,18 @@ fn rewrite_quantified(test: SetComparison, schema: &DFSchema) -> Result<Expr> {
     when(exists(tested.rows(Some(deciding))?), lit(answer))
         .when(exists(tested.rows(Some(holds.is_null()))?), lit(ScalarValue::Boolean(None)))
         .otherwise(lit(!answer))
+}
+
+/// Gives the query of `x < ALL (query)` an alias.
+///
+/// DataFusion compares `x` with the column of the query by the names of both. Without the alias, `t.x >= ALL
+/// (SELECT x FROM t)` compares the column of the query with itself.
+fn name_apart(test: SetComparison) -> Result<Expr> {
+    let SetComparison { expr, subquery, op, quantifier } = test;
+    let query = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone());
+    let query = Arc::new(query.alias(QUANTIFIED)?.build()?);
+    let subquery = Subquery { subquery: query, ..subquery };
+    Ok(Expr::SetComparison(SetComparison::new(expr, subquery, op, quantifier)))
 }
 
 /// Replaces EXISTS with a literal if its query always returns a row.

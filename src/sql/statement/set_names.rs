@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, Ident, Select, SelectItem, SetExpr, visit_expressions,
+    Expr, Ident, Select, SelectItem, SetExpr, visit_expressions, visit_expressions_mut,
 };
 
 /// Renames the second of two columns with the same name in the inputs of UNION, EXCEPT and INTERSECT.
@@ -47,7 +47,7 @@ pub(in crate::sql) fn unused_name(name: &str, used: &mut HashSet<String>) -> Str
 }
 
 /// Gives aliases to columns of a SELECT that DataFusion would reject because it gives them the same name:
-/// equal expressions (the second becomes `x_1`), and subqueries (DataFusion names each `<subquery>`).
+/// expressions that are equal but for casts (the second becomes `x_1`), and subqueries (DataFusion names each `<subquery>`).
 pub(in crate::sql) fn name_repeated(select: &mut Select) {
     let is_query = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(e) if has_query(e));
     let several_queries = select.projection.iter().filter(|item| is_query(item)).count() > 1;
@@ -57,7 +57,7 @@ pub(in crate::sql) fn name_repeated(select: &mut Select) {
         Some(_) => name.value.clone(),
         None => name.value.to_lowercase(),
     };
-    let key = |expr: &Expr| match expr {
+    let key = |expr: &Expr| match &without_casts(expr) {
         Expr::Identifier(name) => plain(name),
         Expr::CompoundIdentifier(parts) if one_table && parts.len() == 2 => {
             parts.last().map(plain).unwrap_or_default()
@@ -93,6 +93,28 @@ pub(in crate::sql) fn name_repeated(select: &mut Select) {
             *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
         }
     }
+}
+
+/// Removes all casts, which the planner omits from the names of columns: it gives `x::INT` and `x::DOUBLE` one
+/// name.
+fn without_casts(expr: &Expr) -> Expr {
+    let mut bare = expr.clone();
+    let _ = visit_expressions_mut(&mut bare, |e| {
+        loop {
+            let inner = match e {
+                Expr::Cast { expr, .. } => expr.as_ref().clone(),
+                Expr::Nested(inner) if is_name(inner) => inner.as_ref().clone(),
+                _ => break,
+            };
+            *e = inner;
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    bare
+}
+
+fn is_name(expr: &Expr) -> bool {
+    matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
 }
 
 fn has_query(expr: &Expr) -> bool {

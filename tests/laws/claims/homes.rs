@@ -7,6 +7,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
 use datafusion::common::internal_err;
 use datafusion::error::Result;
+use datafusion::physical_expr::expressions::UnKnownColumn;
 use datafusion::physical_expr::{Partitioning, PhysicalExpr};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use serrate::datafusion;
@@ -26,6 +27,9 @@ impl Homes {
     /// `None` if the node claims no hash partitions, or by keys that cannot be compared here.
     pub fn of(node: &Arc<dyn ExecutionPlan>) -> Option<Self> {
         let Partitioning::Hash(keys, 2..) = node.output_partitioning() else { return None };
+        if keys.iter().any(|key| key.is::<UnKnownColumn>()) {
+            return None;
+        }
         let schema = node.schema();
         let fields = keys.iter().map(|key| key.data_type(&schema).ok().map(SortField::new));
         let converter = RowConverter::new(fields.collect::<Option<_>>()?).ok()?;

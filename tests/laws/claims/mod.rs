@@ -17,7 +17,7 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 use datafusion::common::Statistics;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
@@ -54,7 +54,7 @@ struct ClaimsExec {
 #[derive(Debug)]
 struct Seen {
     homes: Mutex<Option<Homes>>,
-    totals: Mutex<Totals>,
+    totals: Mutex<Option<Totals>>,
 }
 
 impl ClaimsExec {
@@ -122,33 +122,29 @@ impl ExecutionPlan for ClaimsExec {
     ) -> Result<SendableRecordBatchStream> {
         let rows = self.input.execute(partition, context)?;
         let mut claims = RowClaims::of(&self.input);
-        let mut counted = Some(Counted::of(&self.input, partition)?);
+        let mut counted = Counted::new(self.schema().fields().len());
         let seen = Arc::clone(&self.seen);
         let schema = rows.schema();
         // The last item is the end of the rows, which a consumer with a limit does not reach.
         let ended = rows.map(|batch| batch.map(Some)).chain(stream::iter([Ok(None)]));
         let checked = ended.filter_map(move |batch| {
             let checked = batch.and_then(|batch| {
+                let mut totals = seen.totals.lock().unwrap();
                 let Some(batch) = batch else {
-                    let counted = counted.take().ok_or_else(ended_twice)?;
-                    seen.totals.lock().unwrap().add(counted.end()?)?;
+                    totals.as_mut().map_or(Ok(()), |totals| totals.add(&counted))?;
                     return Ok(None);
                 };
                 claims.check(&batch)?;
-                if let Some(homes) = seen.homes.lock().unwrap().as_mut() {
-                    homes.check(&batch, partition)?;
-                }
-                counted.as_mut().ok_or_else(ended_twice)?.add(&batch)?;
+                totals.as_ref().map_or(Ok(()), |totals| totals.check(&batch))?;
+                let mut homes = seen.homes.lock().unwrap();
+                homes.as_mut().map_or(Ok(()), |homes| homes.check(&batch, partition))?;
+                counted.add(&batch);
                 Ok(Some(batch))
             });
             future::ready(checked.transpose())
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, checked)))
     }
-}
-
-fn ended_twice() -> DataFusionError {
-    DataFusionError::Internal("claims: a stream ends twice".to_owned())
 }
 
 /// Returns the line of EXPLAIN for a node.

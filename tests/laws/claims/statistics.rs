@@ -13,64 +13,87 @@ use serrate::datafusion;
 
 use super::{describe, plain_floats};
 
-/// What one partition has returned, beside its statistics.
+/// The statistics of a node, and what its partitions have returned.
+///
+/// Statistics of single partitions are not checked: a scan moves files between its partitions while it runs,
+/// and DataFusion calls the numbers of rows of filtered partitions exact.
 #[derive(Debug)]
-pub struct Counted {
+pub struct Totals {
     node: String,
     claimed: Arc<Statistics>,
-    /// Statistics of the partition and of the whole node: the bounds of both hold for each row.
-    bounds: Vec<Arc<Statistics>>,
+    /// Partitions that have not ended.
+    running: usize,
+    counted: Counted,
+}
+
+/// Numbers of rows, and of NULL in each column.
+#[derive(Debug)]
+pub struct Counted {
     rows: usize,
     nulls: Vec<usize>,
 }
 
 impl Counted {
-    pub fn of(node: &Arc<dyn ExecutionPlan>, partition: usize) -> Result<Self> {
-        let mut counted = Self::beside(node, Some(partition))?;
-        counted.bounds.push(Self::beside(node, None)?.claimed);
-        Ok(counted)
+    pub fn new(columns: usize) -> Self {
+        Self { rows: 0, nulls: vec![0; columns] }
     }
 
-    fn beside(node: &Arc<dyn ExecutionPlan>, partition: Option<usize>) -> Result<Self> {
-        let args = StatisticsArgs::new().with_partition(partition);
-        let claimed = StatisticsContext::new().compute(node.as_ref(), &args)?;
-        let nulls = vec![0; node.schema().fields().len()];
-        let bounds = vec![Arc::clone(&claimed)];
-        Ok(Self { node: describe(node), claimed, bounds, rows: 0, nulls })
-    }
-
-    pub fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+    pub fn add(&mut self, batch: &RecordBatch) {
         self.rows += batch.num_rows();
-        for (at, column) in batch.columns().iter().enumerate() {
-            self.nulls[at] += column.logical_null_count();
-            for claimed in &self.bounds {
-                let Some(claimed) = claimed.column_statistics.get(at) else { continue };
-                for (bound, beyond) in
-                    [(&claimed.min_value, Ordering::Less), (&claimed.max_value, Ordering::Greater)]
-                {
-                    let Precision::Exact(bound) = bound else { continue };
-                    if let Some(value) = find_beyond(column, bound, beyond)? {
-                        return internal_err!(
-                            "claims: {} has {value} in column {at} beyond its bound {bound}",
-                            self.node
-                        );
-                    }
+        for (nulls, column) in self.nulls.iter_mut().zip(batch.columns()) {
+            *nulls += column.logical_null_count();
+        }
+    }
+}
+
+impl Totals {
+    /// `None` if the node has no statistics.
+    pub fn of(node: &Arc<dyn ExecutionPlan>) -> Option<Self> {
+        let claimed =
+            StatisticsContext::new().compute(node.as_ref(), &StatisticsArgs::new()).ok()?;
+        let running = node.output_partitioning().partition_count();
+        let counted = Counted::new(node.schema().fields().len());
+        Some(Self { node: describe(node), claimed, running, counted })
+    }
+
+    /// Compares the values of a batch with the bounds of their columns.
+    pub fn check(&self, batch: &RecordBatch) -> Result<()> {
+        for (at, (column, claimed)) in
+            batch.columns().iter().zip(&self.claimed.column_statistics).enumerate()
+        {
+            for (bound, beyond) in
+                [(&claimed.min_value, Ordering::Less), (&claimed.max_value, Ordering::Greater)]
+            {
+                let Precision::Exact(bound) = bound else { continue };
+                if let Some(value) = find_beyond(column, bound, beyond)? {
+                    return internal_err!(
+                        "claims: {} has {value} in column {at} beyond its bound {bound}",
+                        self.node
+                    );
                 }
             }
         }
         Ok(())
     }
 
-    /// Compares the counts at the end of the rows.
-    pub fn end(self) -> Result<Self> {
-        if let Precision::Exact(claimed) = self.claimed.num_rows
-            && claimed != self.rows
-        {
-            return internal_err!("claims: {} has {} rows, not {claimed}", self.node, self.rows);
+    /// Adds a partition that has ended, and compares the sums after the last one.
+    pub fn add(&mut self, partition: &Counted) -> Result<()> {
+        self.counted.rows += partition.rows;
+        for (sum, nulls) in self.counted.nulls.iter_mut().zip(&partition.nulls) {
+            *sum += nulls;
         }
-        for (at, (claimed, nulls)) in
-            self.claimed.column_statistics.iter().zip(&self.nulls).enumerate()
+        self.running = self.running.saturating_sub(1);
+        if self.running > 0 {
+            return Ok(());
+        }
+        let rows = self.counted.rows;
+        if let Precision::Exact(claimed) = self.claimed.num_rows
+            && claimed != rows
         {
+            return internal_err!("claims: {} has {rows} rows, not {claimed}", self.node);
+        }
+        let columns = self.claimed.column_statistics.iter().zip(&self.counted.nulls);
+        for (at, (claimed, nulls)) in columns.enumerate() {
             if let Precision::Exact(claimed) = claimed.null_count
                 && claimed != *nulls
             {
@@ -80,34 +103,7 @@ impl Counted {
                 );
             }
         }
-        Ok(self)
-    }
-}
-
-/// The sum of all partitions, checked when the last one has ended.
-#[derive(Debug)]
-pub struct Totals {
-    partitions: usize,
-    all: Option<Counted>,
-}
-
-impl Totals {
-    pub fn of(node: &Arc<dyn ExecutionPlan>) -> Self {
-        let partitions = node.output_partitioning().partition_count();
-        Self { partitions, all: Counted::beside(node, None).ok() }
-    }
-
-    pub fn add(&mut self, partition: Counted) -> Result<()> {
-        let Some(all) = self.all.as_mut() else { return Ok(()) };
-        all.rows += partition.rows;
-        for (sum, nulls) in all.nulls.iter_mut().zip(&partition.nulls) {
-            *sum += nulls;
-        }
-        self.partitions = self.partitions.saturating_sub(1);
-        match self.partitions {
-            0 => self.all.take().map_or(Ok(()), |all| all.end().map(drop)),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 }
 

@@ -1,0 +1,65 @@
+//! IN lists and patterns that the simplifier of DataFusion replaces.
+
+use super::*;
+
+/// Conditions on a value `x`, of which each is NULL for NULL, with the values for which it is true.
+const LISTS: [(&str, &[i64]); 10] = [
+    ("x NOT IN (1, 2, 3, 4, 6) OR x NOT IN (10, 11, 12, 13, 14)", &[1, 5]),
+    ("NOT (x IN (1, 2, 3, 4, 6) AND x IN (10, 11, 12, 13, 14))", &[1, 5]),
+    ("NOT ((x = 1 OR x = 2) AND (x = 3 OR x = 4))", &[1, 5]),
+    ("NOT (NOT (x <> 1 AND x <> 2) AND NOT (x <> 3 AND x <> 4))", &[1, 5]),
+    ("NOT (x IN (1, 2, 3, 4, 6) AND x NOT IN (1, 2, 3, 4, 6))", &[1, 5]),
+    ("x IN (1, NULL) AND x NOT IN (5, NULL)", &[]),
+    ("x IN (1, 5, y) AND x NOT IN (7, 8, y)", &[1]),
+    ("x IN (1, 5) OR x IN (7, NULL)", &[1, 5]),
+    ("x NOT IN (1, 2) AND x NOT IN (7, 8)", &[5]),
+    ("x IN (1, 5) AND x IN (5, 6) AND y > 0", &[5]),
+];
+
+const VALUES: &str = "(VALUES (1, 4), (5, 5), (NULL, 9)) AS v(x, y)";
+
+#[tokio::test]
+async fn lists_are_null_for_null() {
+    let ctx = serrate::sql::session();
+    for (condition, kept) in LISTS {
+        let query = format!("SELECT x FROM {VALUES} WHERE {condition} ORDER BY x");
+        assert_eq!(ints(&ctx, &query).await, kept, "{condition}");
+        let null =
+            format!("SELECT count(*) FROM {VALUES} WHERE x IS NULL AND ({condition}) IS NULL");
+        assert_eq!(one(&ctx, &null).await, 1, "{condition}");
+    }
+    // The simplifier runs on lists with aliases, which the result does not show.
+    let shown = text(&ctx, &format!("SELECT x IN (1, 2) AND x IN (3, 4) FROM {VALUES}")).await;
+    assert!(shown.contains("IN") && !shown.contains("__serrate"), "{shown}");
+}
+
+#[tokio::test]
+async fn patterns_are_null_for_null() {
+    let ctx = serrate::sql::session();
+    let texts = "(VALUES ('a'), (''), (NULL)) AS v(s)";
+    for (condition, kept) in
+        [("s ~ '.*'", 2), ("NOT (s ~ '.*')", 0), ("s !~ '.*'", 0), ("s ~* '.*'", 2)]
+    {
+        let query = format!("SELECT count(*) FROM {texts} WHERE {condition}");
+        assert_eq!(one(&ctx, &query).await, kept, "{condition}");
+        let null = format!("SELECT count(*) FROM {texts} WHERE ({condition}) IS NULL");
+        assert_eq!(one(&ctx, &null).await, 1, "{condition}");
+    }
+}
+
+/// When this fails, `sql::mends::in_lists` need not set lists apart.
+#[tokio::test]
+async fn stock_in_lists_still_forget_null() {
+    let ctx = SessionContext::new();
+    let query = format!(
+        "SELECT count(*) FROM {VALUES} WHERE x NOT IN (1, 2, 3, 4, 6) OR x NOT IN (10, 11, 12, 13, 14)"
+    );
+    assert_eq!(one(&ctx, &query).await, 3);
+}
+
+/// When this fails, `sql::mends::in_lists` need not replace patterns.
+#[tokio::test]
+async fn stock_patterns_still_forget_null() {
+    let query = "SELECT count(*) FROM (VALUES ('a'), (NULL)) AS v(s) WHERE NOT (s ~ '.*')";
+    assert_eq!(one(&SessionContext::new(), query).await, 1);
+}
