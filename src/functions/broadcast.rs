@@ -40,10 +40,8 @@ pub(super) static BROADCAST: Def = Def {
             plan.lists(0)?;
         }
         if x.depth() >= y.depth() {
-            return Err(plan.refuse(
-                0,
-                format!(
-                    "has {} levels of lists, but argument 2 has only {}; argument 2 must have more levels",
+            return Err(plan.refuse(format!(
+                    "argument 1 has {} levels of lists, but argument 2 has only {}; argument 2 must have more levels",
                     x.depth(),
                     y.depth()
                 ),

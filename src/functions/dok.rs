@@ -103,10 +103,10 @@ pub(super) static CONTAINS: Def = Def {
     },
     plan: |plan| {
         if !is_text(plan.data_type(0)) {
-            return Err(plan.refuse(
-                0,
-                format!("(the table) must be a name, such as {SUCH}; it is {}", plan.data_type(0)),
-            ));
+            return Err(plan.refuse(format!(
+                "argument 1 (the table) must be a name, such as {SUCH}; it is {}",
+                plan.data_type(0)
+            )));
         }
         let spec = planned_file(plan)?;
         let keys = spec.keys()?;
@@ -124,7 +124,9 @@ pub(super) static CONTAINS: Def = Def {
 fn planned_file(plan: &Plan<'_>) -> Result<Spec> {
     let text = plan.literal_text(0, "the table", SUCH)?.unwrap_or_default();
     Spec::parse(text).map_err(|e| match e {
-        Error::Invalid(message) => plan.refuse(0, format!("(the table) is invalid: {message}")),
+        Error::Invalid(message) => {
+            plan.refuse(format!("argument 1 (the table) is invalid: {message}"))
+        }
         other => other,
     })
 }
@@ -134,10 +136,8 @@ fn count(plan: &Plan<'_>, expected: usize, more: &str, keys: &[(&str, DataType)]
         return Ok(());
     }
     let names: Vec<&str> = keys.iter().map(|(name, _)| *name).collect();
-    Err(plan.refuse(
-        0,
-        format!(
-            "(the table) has {expected} key(s), so write {}({SUCH}, {}{more}); {} argument(s) follow it",
+    Err(plan.refuse(format!(
+            "argument 1 (the table) has {expected} key(s), so write {}({SUCH}, {}{more}); {} argument(s) follow it",
             plan.name(),
             names.join(", "),
             plan.len() - 1
@@ -160,9 +160,11 @@ fn result_field(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Res
             || (leaf.is_integer() && key.is_integer())
             || (is_text(leaf) && is_text(key));
         if !fits {
-            return Err(
-                plan.refuse(i, format!("({name}) must be {}; it is {leaf}", describe_key(key)))
-            );
+            return Err(plan.refuse(format!(
+                "argument {} ({name}) must be {}; it is {leaf}",
+                i + 1,
+                describe_key(key)
+            )));
         }
         if given.depth() == 0 {
             continue;
@@ -171,10 +173,8 @@ fn result_field(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Res
             None => lists = Some(given),
             Some(known) if known.depth() == given.depth() => *known = known.widened_by(&given),
             Some(known) => {
-                return Err(plan.refuse(
-                    i,
-                    format!(
-                        "({name}) has {} levels of lists, but another key has {}; keys must be scalars or lists of the same lengths",
+                return Err(plan.refuse(format!(
+                        "argument {} ({name}) has {} levels of lists, but another key has {}; keys must be scalars or lists of the same lengths", i + 1,
                         given.depth(),
                         known.depth()
                     ),
@@ -211,7 +211,10 @@ fn default(plan: &Plan<'_>, i: usize, value: &DataType) -> Result<()> {
         return Ok(());
     }
     let found = plan.known_literal(i).map_or_else(|| given.to_string(), ToString::to_string);
-    Err(plan.refuse(i, format!("(default) must fit the values, which are {value}; it is {found}")))
+    Err(plan.refuse(format!(
+        "argument {} (default) must fit the values, which are {value}; it is {found}",
+        i + 1
+    )))
 }
 
 /// Runs a look-up for each row of a batch, or for each element if the keys are lists.

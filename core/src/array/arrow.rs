@@ -99,7 +99,7 @@ impl RaggedArray {
                 DataType::FixedSizeList(_, _) => open_fixed_list(current.as_fixed_size_list())?,
                 found @ (DataType::ListView(_) | DataType::LargeListView(_)) => {
                     return Err(Error::type_of(
-                        "conversion to a ragged array",
+                        "the array to convert to a ragged array",
                         "a List, LargeList or FixedSizeList (cast the array first)",
                         found,
                     ));

@@ -61,7 +61,11 @@ impl Histogram {
             other => other,
         };
         if values.is_nested() {
-            return Err(Error::type_of("a histogram", "flat values", values));
+            return Err(Error::type_of(
+                "values to count in a histogram",
+                "scalars (not lists or structs)",
+                values,
+            ));
         }
         Ok(Self { values: values.clone(), table: Vec::new(), parts: Vec::new(), part_values: 0 })
     }

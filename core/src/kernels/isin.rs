@@ -90,8 +90,8 @@ pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
     match scalar && fits {
         true => Ok(()),
         false => Err(Error::type_of(
-            format!("values of type {value} for leaves of type {leaf}"),
-            "values of a type that compares with the leaves (cast the values or the leaves)",
+            "the values to search for",
+            format!("a type that compares with {leaf}, the type of the leaves (cast one of them)"),
             value,
         )),
     }

@@ -444,7 +444,11 @@ type Compare = Box<dyn Fn(usize, usize) -> Ordering + Send + Sync>;
 fn make_leaf_comparator(leaves: &ArrayRef) -> Result<Compare> {
     let sortable = |t: &DataType| !t.is_nested() && !matches!(t, DataType::RunEndEncoded(..));
     if !sortable(leaves.data_type()) {
-        return Err(Error::type_of("sorting", "flat values", leaves.data_type()));
+        return Err(Error::type_of(
+            "values to sort",
+            "scalars (not lists or structs)",
+            leaves.data_type(),
+        ));
     }
     Ok(make_comparator(leaves, leaves, SortOptions::default())?)
 }

@@ -86,10 +86,8 @@ fn plan_result(types: &AggTypes<'_>, how: Reduction) -> Result<DataType> {
 
 fn leaf_type(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<DataType> {
     how.output_type(lists.leaf()).map_err(|_| {
-        types.refuse(
-            0,
-            format!(
-                "must be a list of values from which the {} can be computed; its values are {}{}",
+        types.refuse(format!(
+                "argument 1 must be a list of values from which the {} can be computed; its values are {}{}",
                 how.name(),
                 lists.leaf(),
                 match lists.leaf() {

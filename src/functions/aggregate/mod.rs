@@ -127,15 +127,14 @@ impl<'a> AggTypes<'a> {
         match self.types[0] {
             DataType::Null => Ok(None),
             t if list_depth(t) > 0 => Ok(Some(Lists::of(t))),
-            t => Err(self.refuse(
-                0,
-                format!("must be a list (List, LargeList or FixedSizeList); it is {t}"),
-            )),
+            t => Err(self.refuse(format!(
+                "argument 1 must be a list (List, LargeList or FixedSizeList); it is {t}"
+            ))),
         }
     }
 
-    pub(super) fn refuse(&self, i: usize, message: impl fmt::Display) -> Error {
-        Error::invalid(format!("{}: argument {} {message}", self.name, i + 1))
+    pub(super) fn refuse(&self, message: impl fmt::Display) -> Error {
+        Error::invalid(format!("{}: {message}", self.name))
     }
 }
 

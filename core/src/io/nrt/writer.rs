@@ -326,7 +326,9 @@ fn write_bounds(
     scratch: &mut Vec<u8>,
 ) -> Result<i64> {
     let too_many = || {
-        Error::Overflow("the bounds of an .nrt file (more than 2^63 - 1 values on one axis)".into())
+        Error::invalid(
+            "an axis of the .nrt file has more than 2^63 - 1 values, the maximum; write fewer rows",
+        )
     };
     let children = i64::try_from(layout.children()).map_err(|_| too_many())?;
     let end = base.checked_add(children).ok_or_else(too_many)?;

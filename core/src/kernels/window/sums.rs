@@ -38,7 +38,7 @@ impl<'a> WindowSums<'a> {
             return Ok(Arc::new(Float64Array::try_new(sums.into(), nulls)?));
         }
         let sums = self.integer_sums()?.into_iter().enumerate();
-        let too_large = |i: usize| Error::Overflow(format!("the sum of window {i} overflows"));
+        let too_large = |i: usize| Error::Overflow(format!("the sum of window {i}"));
         if out.is_unsigned_integer() {
             let sums = sums.map(|(i, n)| u64::try_from(n).map_err(|_| too_large(i)));
             let sums = sums.collect::<Result<Vec<_>>>()?;
