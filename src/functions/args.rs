@@ -46,15 +46,15 @@ impl<'a> Plan<'a> {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "{} takes {}; {} given. Write {}",
-            self.name(),
-            match (least, most) {
+            "{name} takes {arguments}; {given} given. Write {syntax}",
+            name = self.name(),
+            arguments = match (least, most) {
                 (a, b) if a == b => format!("{a} argument(s)"),
                 (a, super::def::ANY) => format!("{a} or more arguments"),
                 (a, b) => format!("{a} to {b} arguments"),
             },
-            self.len(),
-            self.def.doc.syntax.join(" or ")
+            given = self.len(),
+            syntax = self.def.doc.syntax.join(" or ")
         )))
     }
 
@@ -90,7 +90,7 @@ impl<'a> Plan<'a> {
 
     /// Returns the error for argument 0 if its leaves have a wrong type. If the leaves are decimals, the
     /// message suggests a cast.
-    pub(crate) fn refuse_values(&self, must: impl std::fmt::Display, leaf: &DataType) -> Error {
+    pub(crate) fn wrong_values(&self, must: impl std::fmt::Display, leaf: &DataType) -> Error {
         let hint = match leaf {
             t if t.is_decimal() => {
                 format!("; cast decimals first: {}(ragged_cast(x, 'DOUBLE'))", self.name())

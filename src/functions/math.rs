@@ -192,7 +192,7 @@ fn plan_unary(plan: &Plan<'_>, how: Unary) -> Result<FieldRef> {
         DataType::Dictionary(_, values) => how.output_type(values),
         leaf => how.output_type(leaf),
     };
-    let out = out.map_err(|_| plan.refuse_values("numbers", leaf))?;
+    let out = out.map_err(|_| plan.wrong_values("numbers", leaf))?;
     Ok(nullable(lists.plain_leaf(out)))
 }
 

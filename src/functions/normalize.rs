@@ -123,7 +123,7 @@ fn plan_scaled(plan: &Plan<'_>) -> Result<FieldRef> {
         DataType::Null => Ok(DataType::Float64),
         leaf => normalize::output_type(plan.name(), leaf),
     };
-    let leaf = leaf.map_err(|_| plan.refuse_values("numbers", lists.leaf()))?;
+    let leaf = leaf.map_err(|_| plan.wrong_values("numbers", lists.leaf()))?;
     Ok(nullable(lists.plain_leaf(leaf)))
 }
 

@@ -309,7 +309,7 @@ fn plan_reduction(plan: &Plan<'_>, how: Reduction) -> Result<FieldRef> {
 }
 
 fn refuse_leaf(plan: &Plan<'_>, how: Reduction, leaf: &DataType) -> Error {
-    plan.refuse_values(format_args!("values from which the {} can be computed", how.name()), leaf)
+    plan.wrong_values(format_args!("values from which the {} can be computed", how.name()), leaf)
 }
 
 fn compute_reduction(call: &Call<'_>, how: Reduction) -> Result<ArrayRef> {

@@ -94,7 +94,7 @@ cumulative!(
 );
 
 fn refuse_leaf(plan: &Plan<'_>, lists: &Lists) -> crate::Error {
-    plan.refuse_values("numbers or times", lists.leaf())
+    plan.wrong_values("numbers or times", lists.leaf())
 }
 
 pub(super) static DIFF: Def = Def {

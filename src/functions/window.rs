@@ -208,7 +208,7 @@ fn parse_reduction(plan: &Plan<'_>, i: usize) -> Result<Option<Reduction>> {
 
 fn output_type(plan: &Plan<'_>, how: Reduction, leaf: &DataType) -> Result<DataType> {
     how.output_type(leaf).map_err(|_| {
-        plan.refuse_values(
+        plan.wrong_values(
             format_args!("values from which the {} can be computed", how.name()),
             leaf,
         )
@@ -351,7 +351,7 @@ fn span_of(value: &ScalarValue, time: &DataType) -> Result<Option<Span>> {
     if value.try_as_str().flatten() == Some("unbounded") {
         return Ok(Some(Span::Unbounded));
     }
-    let wrong = || Error::invalid(format!("the argument is {value}"));
+    let wrong = || Error::invalid(format!("{value} is neither a span nor 'unbounded'"));
     let interval = DataType::Interval(IntervalUnit::MonthDayNano);
     let found = match value.data_type() {
         t if (t.is_string() || matches!(t, DataType::Interval(_))) && is_time(time) => {

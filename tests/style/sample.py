@@ -17,12 +17,17 @@ from pathlib import Path
 ROOTS = ["src", "core/src"]
 # A message is a string literal inside one of these calls.
 ERRORS = re.compile(
-    r"(?:Error::\w+|Failure::\w+|[\w.]*refuse\w*|\w+_err!?|[Ee]rr|DataFusionError::\w+)\s*[!(]"
+    r"(?:Error::\w+|\bFailure::\w+|[\w.]*refuse\w*|\w+_err!?|(?<!Ok\()[Ee]rr(?!\(\w+\)\s*=>)"
+    r"|DataFusionError::\w+)\s*[!(]"
 )
-# Errors that make a sentence of their arguments, as core/src/error.rs declares them.
+# Calls that make a sentence of their arguments, as core/src/error.rs declares it.
 SENTENCES = {
     "Error::type_of": "{}: expected {}, found {}",
     "Error::Overflow": "{}: the result does not fit a 64-bit integer; cast the values to float64 first",
+    "source.wrong_type": "column {}: expected {}, found {}",
+    "sink.wrong_value": "{{path}}: expected {}, found {}",
+    "self.depth_varies": "the nesting depth varies at {{path}}: expected {}, found {}; all values of a "
+    "column must be in the same number of lists",
 }
 
 
@@ -110,7 +115,10 @@ def find_sentences(text, strings):
 
 
 def find_messages(path, text):
-    """Returns the literals of at least three words in calls that make errors: place, literal."""
+    """Returns the literals of at least three words in calls that make errors: place, literal.
+
+    A placeholder is no word: "column {name:?}: {e}" only adds a place to the message of another error.
+    """
     found = []
     tests = text.find("#[cfg(test)]\nmod ")
     strings = {start: end for kind, start, end in tokens(text) if kind == "string"}
@@ -121,7 +129,8 @@ def find_messages(path, text):
             found.append((f"{path}:{line}", re.sub(r"\\\n\s*", "", sentence)))
     for start, end in strings.items():
         literal = text[start + 1 : end - 1]
-        if len(literal.split()) < 3 or 0 <= tests < start:
+        words = re.findall(r"[A-Za-z]+", re.sub(r"\{[^{}]*\}|\\[nrt]", " ", literal))
+        if len(words) < 3 or 0 <= tests < start:
             continue
         if any(first < start < last for first, last, _ in sentences):
             continue

@@ -192,7 +192,7 @@ fn select_shards<'a>(
     let selected = select_columns(tables, options)?;
     for (i, table) in selected.iter().enumerate() {
         let shard = format!("shard {i} of a loader");
-        table.refuse_scalars(&shard)?;
+        table.check_no_scalars(&shard)?;
         if table.ndim() == 0 {
             return Err(Error::invalid(format!(
                 "{shard} has no axes, but batches consist of rows; unsqueeze the table to make it one row"

@@ -311,7 +311,7 @@ impl RaggedTable {
     /// # Errors
     /// When the table has [`scalars`](Self::scalars), which a batch cannot hold.
     pub fn to_batch(&self) -> Result<RecordBatch> {
-        self.refuse_scalars("a record batch")?;
+        self.check_no_scalars("a record batch")?;
         let deepest = self.columns().iter().map(Column::axis).max().unwrap_or(0);
         let shared: Vec<AxisOffsets> = self.axes()[..deepest]
             .iter()
@@ -381,7 +381,7 @@ impl RaggedTable {
     /// several columns, because a null list of structs is null for all its fields
     /// ([`without_null_lists`](Self::without_null_lists) makes null lists empty).
     pub fn to_struct_batch(&self) -> Result<RecordBatch> {
-        self.refuse_scalars("a record batch")?;
+        self.check_no_scalars("a record batch")?;
         let deepest = self.columns().iter().map(Column::axis).max().unwrap_or(0);
         let mut inner: Option<(FieldRef, ArrayRef)> = None;
         for axis in (0..=deepest).rev() {

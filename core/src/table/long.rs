@@ -219,7 +219,7 @@ impl RaggedTable {
     /// # Ok::<(), serrate::Error>(())
     /// ```
     pub fn to_long(&self, options: &LongOptions) -> Result<RecordBatch> {
-        self.refuse_scalars("a long table")?;
+        self.check_no_scalars("a long table")?;
         let depth = self.axes().len();
         let gaps = options.keep_empty
             && self.axes().iter().any(|a| {

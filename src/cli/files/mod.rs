@@ -105,14 +105,17 @@ pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> O
     if !other || (of.is_none() && output.is_dir()) {
         return Ok(());
     }
-    Err(Failure::usage(format!(
-        "{} will contain {what}, but its name ends in .{extension}; {}",
-        output.display(),
-        of.map_or_else(
-            || "use a name without an extension".to_owned(),
-            |format| format!("use the extension .{}", format.extension())
-        )
-    )))
+    Err(Failure::usage(match of {
+        Some(format) => format!(
+            "{} will contain {what}, but its name ends in .{extension}; use the extension .{}",
+            output.display(),
+            format.extension()
+        ),
+        None => format!(
+            "{} will contain {what}, but its name ends in .{extension}; use a name without an extension",
+            output.display()
+        ),
+    }))
 }
 
 /// Extensions of formats that are never written. [`check_name`] refuses an output path that ends in one of

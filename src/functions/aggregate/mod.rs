@@ -96,15 +96,15 @@ impl<'a> AggTypes<'a> {
         let (least, most) = def.arity;
         if !(least..=most).contains(&types.len()) {
             return Err(Error::invalid(format!(
-                "{} takes {}; {} given. Write {}",
-                def.name,
-                if least == most {
+                "{name} takes {arguments}; {given} given. Write {syntax}",
+                name = def.name,
+                arguments = if least == most {
                     format!("{least} argument(s)")
                 } else {
                     format!("{least} to {most} arguments")
                 },
-                types.len(),
-                def.doc.syntax.join(" or ")
+                given = types.len(),
+                syntax = def.doc.syntax.join(" or ")
             )));
         }
         Ok(Self { name: def.name, types, ordering: Vec::new() })

@@ -17,7 +17,7 @@ use crate::sql::mends::correlated::{
 };
 use crate::sql::mends::sorts::has_comparison;
 use crate::sql::mends::subqueries::{
-    as_value, has_query, is_correlated, query_of, refuse_subquery,
+    as_value, has_query, is_correlated, query_of, reject_subquery,
 };
 
 /// Analyzer rule, after type coercion: plans `x IN (query)` and `EXISTS (query)` as values, and correlated
@@ -185,7 +185,7 @@ fn check_lateral(join: &Join) -> Result<()> {
     match query.exists(|node| {
         Ok(matches!(node, LogicalPlan::Aggregate(sets) if has_grouping_sets(sets)))
     })? {
-        true => refuse_subquery("GROUPING SETS"),
+        true => reject_subquery("GROUPING SETS"),
         false => Ok(()),
     }
 }

@@ -397,7 +397,7 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
             LogicalPlan::Limit(node) if matches!(expr, Expr::Exists(_)) => {
                 let first = matches!(node.get_skip_type()?, SkipType::Literal(0));
                 if !first || !matches!(node.get_fetch_type()?, FetchType::Literal(_)) {
-                    return refuse_subquery("OFFSET");
+                    return reject_subquery("OFFSET");
                 }
                 &node.input
             }
@@ -405,7 +405,7 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
         };
     }
     if !scalar && !has_one_row(&query.subquery) && holds_lone_aggregate(plan)? {
-        return refuse_subquery("an aggregate without GROUP BY");
+        return reject_subquery("an aggregate without GROUP BY");
     }
     plan.apply(|node| {
         let moved_over = match node {
@@ -418,14 +418,14 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
             _ => None,
         };
         match moved_over {
-            Some(what) if names_outer(node.inputs().into_iter())? => refuse_subquery(what),
+            Some(what) if names_outer(node.inputs().into_iter())? => reject_subquery(what),
             _ => Ok(TreeNodeRecursion::Continue),
         }
     })?;
     Ok(())
 }
 
-pub(super) fn refuse_subquery<T>(what: &str) -> Result<T> {
+pub(super) fn reject_subquery<T>(what: &str) -> Result<T> {
     not_impl_err!(
         "a correlated subquery with {what} above a condition on columns of the outer query is not supported; join both tables in FROM instead, and aggregate or filter the joined rows"
     )

@@ -130,7 +130,7 @@ impl ColumnSink {
             ElementKind::Leaf => return Err(self.depth_varies("a value", "a list")),
             ElementKind::Unknown(nulls) => {
                 if d + 1 >= MAX_DEPTH {
-                    return Err(self.depth_varies("at most 64 nested lists", "another"));
+                    return Err(self.depth_varies("at most 64 nested lists", "one more"));
                 }
                 self.open_level(nulls);
             }

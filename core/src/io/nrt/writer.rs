@@ -118,7 +118,7 @@ impl NrtWriter {
     /// of the table is then written. Also if the disk is full or the bounds overflow; the file then
     /// cannot be finished.
     pub fn write(&mut self, table: &RaggedTable) -> Result<()> {
-        table.refuse_scalars("an .nrt file")?;
+        table.check_no_scalars("an .nrt file")?;
         if table.axes().len() != self.bounds.len() {
             return Err(Error::file(
                 self.out.target(),
