@@ -62,9 +62,9 @@ impl VocabularyCodes {
         };
         let unknown = |token: u32| {
             Error::invalid(format!(
-                "token {token} is not in the vocabulary of {}, whose largest token is {}; check that the tokens are of this vocabulary",
-                codes_file(path).display(),
-                self.vocabulary.id().size().saturating_sub(1)
+                "token {token} is not in the vocabulary of {codes_file}, whose largest token is {largest}; check that the tokens are of this vocabulary",
+                codes_file = codes_file(path).display(),
+                largest = self.vocabulary.id().size().saturating_sub(1)
             ))
         };
         let places = tokens.iter().map(|token| match token {

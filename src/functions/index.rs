@@ -303,9 +303,7 @@ pub(super) static SEARCHSORTED: Def = Def {
         let needles = Lists::of(plan.data_type(1));
         if needles.depth() == 0 && lists.depth() != 1 {
             return Err(plan.refuse(format!(
-                    "argument 1 must be a list of one level; it has {}: select one with ragged_get or merge them with ragged_flatten",
-                    lists.depth()
-                ),
+                    "argument 1 must be a list of one level; it has {levels}: select one with ragged_get or merge them with ragged_flatten", levels = lists.depth()),
             ));
         }
         if needles.depth() != lists.depth() && needles.depth() + 1 != lists.depth() {

@@ -214,10 +214,10 @@ pub fn batched_bool_indexing_write(
     }
     if let Some(i) = to_write.offsets().first_difference(&masked.kept) {
         return Err(Error::invalid(format!(
-            "{} has {} entries to write but {} slots where the mask is true; the numbers must be equal",
-            to_write.structure().name_sample(i),
-            to_write.offsets().length(i),
-            masked.kept.length(i)
+            "{sample} has {entries} entries to write but {slots} slots where the mask is true; the numbers must be equal",
+            sample = to_write.structure().name_sample(i),
+            entries = to_write.offsets().length(i),
+            slots = masked.kept.length(i)
         )));
     }
     let from =

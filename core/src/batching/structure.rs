@@ -48,9 +48,9 @@ impl SampleStructure {
         if largest > width {
             let i = offsets.lengths().position(|n| n > width).unwrap_or(0);
             return Err(Error::invalid(format!(
-                "{} has {} entries, more than the size {width} of the non-uniform axis",
-                name_sample(&batch_shape, i),
-                offsets.length(i)
+                "{sample} has {entries} entries, more than the size {width} of the non-uniform axis",
+                sample = name_sample(&batch_shape, i),
+                entries = offsets.length(i)
             )));
         }
         Ok(Self {
@@ -195,8 +195,8 @@ pub(super) fn read_lengths(sizes: &DenseTensor) -> Result<Vec<usize>> {
         let one = |(i, n): (usize, &T)| {
             (*n).try_into().map_err(|_| {
                 Error::invalid(format!(
-                    "{} has the invalid size {n:?}; sizes must be 0 or more",
-                    name_sample(sizes.shape(), i)
+                    "{sample} has the invalid size {n:?}; sizes must be 0 or more",
+                    sample = name_sample(sizes.shape(), i)
                 ))
             })
         };
@@ -235,10 +235,7 @@ pub(super) fn count_mask_lengths(mask: &DenseTensor) -> Result<Vec<usize>> {
             match row[n..].iter().position(|b| *b != 0) {
                 None => Ok(n),
                 Some(j) => Err(Error::invalid(format!(
-                    "the mask of {} is true at entry {} after it is false at entry {n}; the entries of a sample must come first",
-                    name_sample(batch, i),
-                    n + j
-                ))),
+                    "the mask of {sample} is true at entry {later} after it is false at entry {n}; the entries of a sample must come first", sample = name_sample(batch, i), later = n + j))),
             }
         })
         .collect()
