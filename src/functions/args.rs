@@ -78,12 +78,18 @@ impl<'a> Plan<'a> {
     pub(crate) fn lists(&self, i: usize) -> Result<Lists> {
         let found = self.data_type(i);
         match found {
-            DataType::ListView(_) | DataType::LargeListView(_) => Err(self.refuse(format!("argument {} is a {found}, which is not supported; cast it to List or LargeList with arrow_cast first", i + 1),
-            )),
-            DataType::Boolean => Err(self.refuse(format!("argument {} must be a list (List, LargeList or FixedSizeList); it is Boolean. If it compares two lists: operators compare lists as a whole, whereas ragged_eq(a, b), ragged_ne, ragged_lt, ragged_le, ragged_gt and ragged_ge compare value by value. IS NULL tests a list as a whole, ragged_is_null(x) its values", i + 1),
-            )),
-            _ if list_depth(found) == 0 => Err(self.refuse(format!("argument {} must be a list (List, LargeList or FixedSizeList); it is {found}", i + 1),
-            )),
+            DataType::ListView(_) | DataType::LargeListView(_) => Err(self.refuse(format!(
+                "argument {} is a {found}, which is not supported; cast it to List or LargeList with arrow_cast first",
+                i + 1
+            ))),
+            DataType::Boolean => Err(self.refuse(format!(
+                "argument {} must be a list (List, LargeList or FixedSizeList); it is Boolean. If it compares two lists: operators compare lists as a whole, whereas ragged_eq(a, b), ragged_ne, ragged_lt, ragged_le, ragged_gt and ragged_ge compare value by value. IS NULL tests a list as a whole, ragged_is_null(x) its values",
+                i + 1
+            ))),
+            _ if list_depth(found) == 0 => Err(self.refuse(format!(
+                "argument {} must be a list (List, LargeList or FixedSizeList); it is {found}",
+                i + 1
+            ))),
             _ => Ok(Lists::of(found)),
         }
     }
@@ -134,9 +140,9 @@ impl<'a> Plan<'a> {
             None => Ok(None),
             Some(Some(value)) => Ok(Some(value)),
             Some(None) => Err(self.refuse(format!(
-                    "argument {} ({what}) must be a literal such as {such}: a column, a parameter ($1) or a computed value is not known when the query is planned", i + 1
-                ),
-            )),
+                "argument {} ({what}) must be a literal such as {such}: a column, a parameter ($1) or a computed value is not known when the query is planned",
+                i + 1
+            ))),
         }
     }
 

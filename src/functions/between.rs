@@ -96,11 +96,10 @@ fn plan(plan: &Plan<'_>) -> Result<FieldRef> {
     let values = plan.lists(at.values)?;
     if values.depth() > lists.depth() {
         return Err(plan.refuse(format!(
-                "argument 2 (time) has {} levels of lists, but the list that it selects from has only {}; give at most as many",
-                values.depth(),
-                lists.depth()
-            ),
-        ));
+            "argument 2 (time) has {} levels of lists, but the list that it selects from has only {}; give at most as many",
+            values.depth(),
+            lists.depth()
+        )));
     }
     for i in [at.values + 1, at.values + 2] {
         super::operators::check_comparable(plan, Op::Lt, at.values, i)?;

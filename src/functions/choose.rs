@@ -93,8 +93,10 @@ pub(super) fn check_fits(
     // A column of floats may have fractions, which a cast would drop.
     let cut = value.is_floating() && values.is_integer() && plan.known_literal(i).is_none();
     if cut || !can_cast_types(value, values) {
-        return Err(plan.refuse(format!("argument {} is {value}, but must fit the values of the other argument, which are {values}; cast it first", i + 1),
-        ));
+        return Err(plan.refuse(format!(
+            "argument {} is {value}, but must fit the values of the other argument, which are {values}; cast it first",
+            i + 1
+        )));
     }
     Ok(values.clone())
 }
@@ -176,11 +178,10 @@ pub(super) static FILL_NULL: Def = Def {
         let value = Lists::of(plan.data_type(1));
         if value.depth() > lists.depth() {
             return Err(plan.refuse(format!(
-                    "argument 2 has {} levels of lists, but the list that it fills has only {}; give at most as many",
-                    value.depth(),
-                    lists.depth()
-                ),
-            ));
+                "argument 2 has {} levels of lists, but the list that it fills has only {}; give at most as many",
+                value.depth(),
+                lists.depth()
+            )));
         }
         let out = match lists.leaf() {
             DataType::Null => value.leaf().clone(),
@@ -219,11 +220,15 @@ macro_rules! casts {
                 let lists = plan.lists(0)?;
                 let text = plan.literal_text(1, "the type", "'Float32'")?.unwrap_or_default();
                 let to = parse_type(text).ok_or_else(|| {
-                    plan.refuse(format!("argument 2 ({text:?}) is not a scalar type; write a type such as 'DOUBLE' or 'Float32'"))
+                    plan.refuse(format!(
+                        "argument 2 ({text:?}) is not a scalar type; write a type such as 'DOUBLE' or 'Float32'"
+                    ))
                 })?;
                 if !can_cast_types(lists.leaf(), &to) {
-                    return Err(plan.refuse(format!("argument 1 has values of type {}, which cannot be cast to {to}", lists.leaf()),
-                    ));
+                    return Err(plan.refuse(format!(
+                        "argument 1 has values of type {}, which cannot be cast to {to}",
+                        lists.leaf()
+                    )));
                 }
                 Ok(nullable(lists.plain_leaf(to)))
             },

@@ -189,10 +189,9 @@ pub(super) static DECODE: Def = Def {
         let own = plan.field(0).metadata().get(VOCABULARY_METADATA);
         if let Some(own) = own.filter(|own| **own != codes.vocabulary.id().to_string()) {
             return Err(plan.refuse(format!(
-                    "argument 2 ({path}) is the vocabulary {}, but the tokens are of the vocabulary {own}; decode them with the vocabulary that encoded them",
-                    codes.vocabulary.id()
-                ),
-            ));
+                "argument 2 ({path}) is the vocabulary {}, but the tokens are of the vocabulary {own}; decode them with the vocabulary that encoded them",
+                codes.vocabulary.id()
+            )));
         }
         Ok(tag_field(lists.plain_leaf(text_type()), &codes))
     },

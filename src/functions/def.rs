@@ -111,7 +111,8 @@ impl Def {
         arity: (1, 1),
         doc: Doc::EMPTY,
         plan: |plan| {
-            Err(plan.refuse("argument 1 cannot be checked, because the function has no definition (internal error)",
+            Err(plan.refuse(
+                "argument 1 cannot be checked, because the function has no definition (internal error)"
             ))
         },
         call: |_| Err(Error::invalid("internal error: the function has no definition")),

@@ -51,18 +51,16 @@ pub(super) static DENSIFY: Def = Def {
         let sizes = literal_sizes(plan)?;
         if sizes.len() != lists.depth() {
             return Err(plan.refuse(format!(
-                    "argument 2 (the sizes) has {} sizes, but argument 1 has {} axes of lists; give one size per axis",
-                    sizes.len(),
-                    lists.depth()
-                ),
-            ));
+                "argument 2 (the sizes) has {} sizes, but argument 1 has {} axes of lists; give one size per axis",
+                sizes.len(),
+                lists.depth()
+            )));
         }
         if is_text(lists.leaf()) {
             return Err(plan.refuse(format!(
-                    "argument 1 has strings ({}), which have no numeric value: the keys of a dictionary are valid within one batch only. Encode them with a vocabulary, densify(ragged_encode(x, 'DIR/metadata/codes.parquet'), ..), or use code_id of meds('DIR')",
-                    lists.leaf()
-                ),
-            ));
+                "argument 1 has strings ({}), which have no numeric value: the keys of a dictionary are valid within one batch only. Encode them with a vocabulary, densify(ragged_encode(x, 'DIR/metadata/codes.parquet'), ..), or use code_id of meds('DIR')",
+                lists.leaf()
+            )));
         }
         let dtype = DType::of_leaves(lists.leaf(), plan.name())?;
         if let Some(fill) = parse_fill(plan.known_literal(2)).map_err(|m| plan.refuse(m))? {
@@ -123,11 +121,10 @@ pub(super) static VALID: Def = Def {
         let (lists, sizes) = (plan.lists(0)?, literal_sizes(plan)?);
         if sizes.len() != lists.depth() {
             return Err(plan.refuse(format!(
-                    "argument 2 (the sizes) has {} sizes, but argument 1 has {} axes of lists; give one size per axis",
-                    sizes.len(),
-                    lists.depth()
-                ),
-            ));
+                "argument 2 (the sizes) has {} sizes, but argument 1 has {} axes of lists; give one size per axis",
+                sizes.len(),
+                lists.depth()
+            )));
         }
         plan_mask(plan)
     },
@@ -143,11 +140,10 @@ fn plan_mask(plan: &Plan<'_>) -> Result<FieldRef> {
     let (lists, sizes) = (plan.lists(0)?, literal_sizes(plan)?);
     if sizes.len() > lists.depth() {
         return Err(plan.refuse(format!(
-                "argument 2 (the sizes) has {} sizes, but argument 1 has {} axes of lists; give at most one size per axis",
-                sizes.len(),
-                lists.depth()
-            ),
-        ));
+            "argument 2 (the sizes) has {} sizes, but argument 1 has {} axes of lists; give at most one size per axis",
+            sizes.len(),
+            lists.depth()
+        )));
     }
     plan_side(plan, 2)?;
     Ok(Arc::new(tensor_field("", DType::Bool, &sizes)?))
@@ -157,7 +153,8 @@ fn plan_mask(plan: &Plan<'_>) -> Result<FieldRef> {
 /// determine the type of the result.
 fn literal_sizes(plan: &Plan<'_>) -> Result<Vec<usize>> {
     let Some(value) = plan.known_literal(1) else {
-        return Err(plan.refuse("argument 2 (the sizes) must be literals such as [256, 64] or '256, 64', because they determine the type of the result; columns, parameters ($1) and computed values are not known when the query is planned. ragged_pad accepts computed sizes and returns lists",
+        return Err(plan.refuse(
+            "argument 2 (the sizes) must be literals such as [256, 64] or '256, 64', because they determine the type of the result; columns, parameters ($1) and computed values are not known when the query is planned. ragged_pad accepts computed sizes and returns lists"
         ));
     };
     read_sizes(value).map_err(|m| plan.refuse(m))
@@ -303,10 +300,9 @@ pub(super) static PAD: Def = Def {
             l if l.depth() == 0 && (sizes.is_integer() || sizes.is_null()) => {
                 if lists.depth() > 1 {
                     return Err(plan.refuse(format!(
-                            "argument 2 (the sizes) must be a list of {} sizes, one per axis, with NULL for an axis to leave as it is, such as [256, NULL]; it is a single number",
-                            lists.depth()
-                        ),
-                    ));
+                        "argument 2 (the sizes) must be a list of {} sizes, one per axis, with NULL for an axis to leave as it is, such as [256, NULL]; it is a single number",
+                        lists.depth()
+                    )));
                 }
             }
             _ => {

@@ -137,12 +137,11 @@ fn count(plan: &Plan<'_>, expected: usize, more: &str, keys: &[(&str, DataType)]
     }
     let names: Vec<&str> = keys.iter().map(|(name, _)| *name).collect();
     Err(plan.refuse(format!(
-            "argument 1 (the table) has {expected} key(s), so write {}({SUCH}, {}{more}); {} argument(s) follow it",
-            plan.name(),
-            names.join(", "),
-            plan.len() - 1
-        ),
-    ))
+        "argument 1 (the table) has {expected} key(s), so write {}({SUCH}, {}{more}); {} argument(s) follow it",
+        plan.name(),
+        names.join(", "),
+        plan.len() - 1
+    )))
 }
 
 /// Checks the types of the keys, and returns the field of the result: type `of`, or lists of `of` if keys are
@@ -174,11 +173,11 @@ fn result_field(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Res
             Some(known) if known.depth() == given.depth() => *known = known.widened_by(&given),
             Some(known) => {
                 return Err(plan.refuse(format!(
-                        "argument {} ({name}) has {} levels of lists, but another key has {}; keys must be scalars or lists of the same lengths", i + 1,
-                        given.depth(),
-                        known.depth()
-                    ),
-                ));
+                    "argument {} ({name}) has {} levels of lists, but another key has {}; keys must be scalars or lists of the same lengths",
+                    i + 1,
+                    given.depth(),
+                    known.depth()
+                )));
             }
         }
     }

@@ -69,11 +69,10 @@ fn check_mask(plan: &Plan<'_>) -> Result<Lists> {
     let mask = plan.boolean_lists(1)?;
     if mask.depth() > lists.depth() {
         return Err(plan.refuse(format!(
-                "argument 2 (mask) has {} levels of lists, but the list that it filters has only {}; give at most as many",
-                mask.depth(),
-                lists.depth()
-            ),
-        ));
+            "argument 2 (mask) has {} levels of lists, but the list that it filters has only {}; give at most as many",
+            mask.depth(),
+            lists.depth()
+        )));
     }
     Ok(lists)
 }

@@ -150,11 +150,10 @@ pub(super) static GET: Def = Def {
         let given = index.iter().filter(|i| i.takes_axis()).count();
         if given > lists.depth() {
             return Err(plan.refuse(format!(
-                    "argument 2 has {given} items, but argument 1 has {} axes of lists (the first item is for axis \
-                     1); give at most one item per axis",
-                    lists.depth()
-                ),
-            ));
+                "argument 2 has {given} items, but argument 1 has {} axes of lists (the first item is for axis \
+                 1); give at most one item per axis",
+                lists.depth()
+            )));
         }
         retyped_field(plan, lists.only(&kept_levels(&index, lists.depth())))
     },
@@ -174,9 +173,8 @@ fn one_at_a_time(plan: &Plan<'_>, text: &str, index: &[Index]) -> Result<()> {
     let arrays = index.iter().any(|i| picks(i) && !matches!(i, Index::At(_)));
     match (picking.next(), picking.next()) {
         (Some(_), Some((_, position))) if arrays => Err(plan.refuse(format!(
-                "argument 2 ({text:?}), position {position}: numpy combines a list with another list or an integer element by element, which is not supported; index one axis at a time: ragged_get(ragged_get(x, '[0, 1]'), ':, [0, 1]')"
-            ),
-        )),
+            "argument 2 ({text:?}), position {position}: numpy combines a list with another list or an integer element by element, which is not supported; index one axis at a time: ragged_get(ragged_get(x, '[0, 1]'), ':, [0, 1]')"
+        ))),
         _ => Ok(()),
     }
 }
@@ -303,16 +301,16 @@ pub(super) static SEARCHSORTED: Def = Def {
         let needles = Lists::of(plan.data_type(1));
         if needles.depth() == 0 && lists.depth() != 1 {
             return Err(plan.refuse(format!(
-                    "argument 1 must be a list of one level; it has {levels}: select one with ragged_get or merge them with ragged_flatten", levels = lists.depth()),
-            ));
+                "argument 1 must be a list of one level; it has {levels}: select one with ragged_get or merge them with ragged_flatten",
+                levels = lists.depth()
+            )));
         }
         if needles.depth() != lists.depth() && needles.depth() + 1 != lists.depth() {
             return Err(plan.refuse(format!(
-                    "argument 2 has {} level(s) of lists, and the lists to search have {}; give as many levels or one less",
-                    needles.depth(),
-                    lists.depth()
-                ),
-            ));
+                "argument 2 has {} level(s) of lists, and the lists to search have {}; give as many levels or one less",
+                needles.depth(),
+                lists.depth()
+            )));
         }
         let times = lists.leaf();
         if let Some(value) = plan.known_literal(1)
@@ -320,8 +318,9 @@ pub(super) static SEARCHSORTED: Def = Def {
             && times.is_temporal()
             && value.cast_to(times).map_or(true, |time| time.is_null())
         {
-            return Err(plan.refuse(format!("argument 2 ({text:?}) is not a {times}; write it like '2020-01-31' or '2020-01-31 08:30:00'"),
-            ));
+            return Err(plan.refuse(format!(
+                "argument 2 ({text:?}) is not a {times}; write it like '2020-01-31' or '2020-01-31 08:30:00'"
+            )));
         }
         Ok(nullable(needles.plain_leaf(DataType::Int64)))
     },

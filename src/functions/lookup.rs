@@ -158,9 +158,9 @@ fn plan_types(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
     }
     if !Path::new(path).exists() {
         return Err(plan.refuse(format!(
-                "argument {} ({path:?}) is not a file; to name a table, run the statement with serrate::sql::sql", from + 1
-            ),
-        ));
+            "argument {} ({path:?}) is not a file; to name a table, run the statement with serrate::sql::sql",
+            from + 1
+        )));
     }
     let table = LookupFile::get(path, names)?;
     Ok([table.keys.data_type().clone(), table.values.data_type().clone()])
@@ -272,11 +272,10 @@ pub(super) static BIN: Def = Def {
         }
         if codes.depth() > lists.depth() {
             return Err(plan.refuse(format!(
-                    "argument 2 has {} levels of lists, but the values have {}; give one code for each value, or one for each list of values",
-                    codes.depth(),
-                    lists.depth()
-                ),
-            ));
+                "argument 2 has {} levels of lists, but the values have {}; give one code for each value, or one for each list of values",
+                codes.depth(),
+                lists.depth()
+            )));
         }
         lookup::comparable(codes.leaf(), &keys).map_err(|e| name_table(plan, &e))?;
         let numbers = match &cuts {

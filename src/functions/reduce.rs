@@ -219,9 +219,8 @@ fn parse_ddof(plan: &Plan<'_>) -> Result<u32> {
     let given = plan.literal_integer(2, "ddof", "0")?.unwrap_or(1);
     u32::try_from(given).map_err(|_| {
         plan.refuse(format!(
-                "argument 3 (ddof) must be an integer from 0 to 4294967295, such as 0 or 1; it is {given}"
-            ),
-        )
+            "argument 3 (ddof) must be an integer from 0 to 4294967295, such as 0 or 1; it is {given}"
+        ))
     })
 }
 

@@ -48,11 +48,11 @@ pub(super) static SORT: Def = Def {
         check_comparable(plan, by, keys.leaf())?;
         if keys.depth() > lists.depth() {
             return Err(plan.refuse(format!(
-                    "argument {} (by) has {} levels of lists, but the list that it sorts has only {}; give at most as many", by + 1,
-                    keys.depth(),
-                    lists.depth()
-                ),
-            ));
+                "argument {} (by) has {} levels of lists, but the list that it sorts has only {}; give at most as many",
+                by + 1,
+                keys.depth(),
+                lists.depth()
+            )));
         }
         same_field(plan)
     },
@@ -110,10 +110,10 @@ fn check_order(plan: &Plan<'_>, at: Option<usize>) -> Result<()> {
     match parse_order(text) {
         Some(_) => Ok(()),
         None => Err(plan.refuse(format!(
-                "argument {} (the order) must be 'asc' or 'desc', optionally followed by 'nulls first'; it is {:?}", i + 1,
-                text.unwrap_or_default()
-            ),
-        )),
+            "argument {} (the order) must be 'asc' or 'desc', optionally followed by 'nulls first'; it is {:?}",
+            i + 1,
+            text.unwrap_or_default()
+        ))),
     }
 }
 

@@ -43,8 +43,10 @@ pub(super) static ZIP: Def = Def {
 
 fn zip_type(plan: &Plan<'_>) -> Result<(Lists, Fields)> {
     if plan.len() % 2 == 1 {
-        return Err(plan.refuse(format!("argument {} has no list: write each name followed by its list, as in ragged_zip('time', time, 'code', code)", plan.len()),
-        ));
+        return Err(plan.refuse(format!(
+            "argument {} has no list: write each name followed by its list, as in ragged_zip('time', time, 'code', code)",
+            plan.len()
+        )));
     }
     let mut names: Vec<&str> = Vec::new();
     let mut lists = Vec::new();

@@ -42,11 +42,10 @@ pub(super) static TAKE: Def = Def {
         let indices = check_integers(plan, 1, "the positions")?;
         if indices.depth() > lists.depth() {
             return Err(plan.refuse(format!(
-                    "argument 2 has {} levels of lists, but the list that it selects from has only {}; give at most as many",
-                    indices.depth(),
-                    lists.depth()
-                ),
-            ));
+                "argument 2 has {} levels of lists, but the list that it selects from has only {}; give at most as many",
+                indices.depth(),
+                lists.depth()
+            )));
         }
         let field = same_field(plan)?;
         let out = Lists::of(&lists.widened_by(&indices).open()).open();

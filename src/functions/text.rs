@@ -216,8 +216,9 @@ pub(super) static ISIN: Def = Def {
             let given = plan.data_type(1);
             let values = plan.lists(1)?;
             if values.depth() != 1 {
-                return Err(plan.refuse(format!("argument 2 (the values) must be a list of one level, such as ['a', 'b']; it is {given}"),
-                ));
+                return Err(plan.refuse(format!(
+                    "argument 2 (the values) must be a list of one level, such as ['a', 'b']; it is {given}"
+                )));
             }
             isin::check_types(lists.leaf(), values.leaf()).map_err(|e| {
                 plan.refuse(format!("argument 2 cannot be compared with argument 1: {e}"))

@@ -198,9 +198,9 @@ fn parse_reduction(plan: &Plan<'_>, i: usize) -> Result<Option<Reduction>> {
         Some(value) if !value.is_null() => match reduction_of(value.try_as_str().flatten()) {
             Some(how) => Ok(Some(how)),
             None => Err(plan.refuse(format!(
-                    "argument {} (how) must be 'any', 'all', 'count', 'sum', 'mean', 'min', 'max', 'first' or 'last'; it is {value}. For another reduction, leave (how) out and reduce the returned lists: ragged_median(ragged_window(..), -1)", i + 1
-                ),
-            )),
+                "argument {} (how) must be 'any', 'all', 'count', 'sum', 'mean', 'min', 'max', 'first' or 'last'; it is {value}. For another reduction, leave (how) out and reduce the returned lists: ragged_median(ragged_window(..), -1)",
+                i + 1
+            ))),
         },
         _ => Ok(None),
     }
@@ -231,36 +231,32 @@ fn check_times(plan: &Plan<'_>) -> Result<Shape> {
     }
     if time.depth() > x.depth() {
         return Err(plan.refuse(format!(
-                "argument 2 (time) has {} levels of lists, but the list that it describes has only {}; give at most as many",
-                time.depth(),
-                x.depth()
-            ),
-        ));
+            "argument 2 (time) has {} levels of lists, but the list that it describes has only {}; give at most as many",
+            time.depth(),
+            x.depth()
+        )));
     }
     if at.depth() != time.depth() && at.depth() + 1 != time.depth() {
         return Err(plan.refuse(format!(
-                "argument 3 (at) has {} level(s) of lists, and the times have {}; give as many levels or one less",
-                at.depth(),
-                time.depth()
-            ),
-        ));
+            "argument 3 (at) has {} level(s) of lists, and the times have {}; give as many levels or one less",
+            at.depth(),
+            time.depth()
+        )));
     }
     let leaf = time.leaf();
     let number = leaf.is_numeric() && !leaf.is_decimal();
     if !number && !is_time(leaf) && !leaf.is_null() {
         return Err(plan.refuse(format!(
-                "argument 2 (time) must hold dates, timestamps, durations or numbers; its values are {leaf}"
-            ),
-        ));
+            "argument 2 (time) must hold dates, timestamps, durations or numbers; its values are {leaf}"
+        )));
     }
     if let Some(value) = plan.known_literal(2)
         && let Some(Some(text)) = value.try_as_str()
         && value.cast_to(leaf).map_or(true, |time| time.is_null())
     {
         return Err(plan.refuse(format!(
-                "argument 3 ({text:?}) is not a {leaf}; write it like '2020-01-31' or '2020-01-31 08:30:00'"
-            ),
-        ));
+            "argument 3 ({text:?}) is not a {leaf}; write it like '2020-01-31' or '2020-01-31 08:30:00'"
+        )));
     }
     Ok(Shape { levels: time.depth(), time: leaf.clone(), x, at })
 }
@@ -282,11 +278,10 @@ fn check_types(plan: &Plan<'_>, given: Option<&TimeWindow>) -> Result<()> {
     };
     found.map(|_| ()).map_err(|_| {
         plan.refuse(format!(
-                "argument 3 (at) must hold values that can be compared with the times, which are {}; its values are {}",
-                time.leaf_type(),
-                at.leaf_type()
-            ),
-        )
+            "argument 3 (at) must hold values that can be compared with the times, which are {}; its values are {}",
+            time.leaf_type(),
+            at.leaf_type()
+        ))
     })
 }
 

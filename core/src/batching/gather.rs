@@ -126,7 +126,9 @@ pub(super) fn gather_entries(
         } else {
             let bytes = count.checked_mul(entry);
             let bytes = bytes.ok_or_else(|| {
-                Error::invalid("the selected entries have more bytes than memory can address; select fewer entries")
+                Error::invalid(
+                    "the selected entries have more bytes than memory can address; select fewer entries"
+                )
             })?;
             let filler = data.filler_entry();
             fill_buffer(bytes, |out| {

@@ -91,17 +91,18 @@ impl SampleStructure {
     pub(super) fn check_same_sizes(&self, other: &Self, what: &str) -> Result<()> {
         if self.batch_shape != other.batch_shape {
             return Err(Error::invalid(format!(
-                "{what} have batch axes of shape {:?} and {:?}; the two shapes must be equal",
-                self.batch_shape, other.batch_shape
+                "{what} have batch axes of shape {own:?} and {theirs:?}; the two shapes must be equal",
+                own = self.batch_shape,
+                theirs = other.batch_shape
             )));
         }
         match self.offsets.first_difference(&other.offsets) {
             None => Ok(()),
             Some(i) => Err(Error::invalid(format!(
-                "{what} differ in size: {} has {} and {} entries, but both numbers must be equal",
-                self.name_sample(i),
-                self.offsets.length(i),
-                other.offsets.length(i)
+                "{what} differ in size: {sample} has {own} and {theirs} entries, but both numbers must be equal",
+                sample = self.name_sample(i),
+                own = self.offsets.length(i),
+                theirs = other.offsets.length(i)
             ))),
         }
     }
@@ -235,7 +236,10 @@ pub(super) fn count_mask_lengths(mask: &DenseTensor) -> Result<Vec<usize>> {
             match row[n..].iter().position(|b| *b != 0) {
                 None => Ok(n),
                 Some(j) => Err(Error::invalid(format!(
-                    "the mask of {sample} is true at entry {later} after it is false at entry {n}; the entries of a sample must come first", sample = name_sample(batch, i), later = n + j))),
+                    "the mask of {sample} is true at entry {later} after it is false at entry {n}; the entries of a sample must come first",
+                    sample = name_sample(batch, i),
+                    later = n + j
+                ))),
             }
         })
         .collect()

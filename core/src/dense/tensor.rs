@@ -177,7 +177,9 @@ impl DenseTensor {
             )));
         }
         T::view(&self.buffer).ok_or_else(|| {
-            Error::invalid("the buffer of the tensor is not aligned for the element type of the tensor; create the tensor with `DenseTensor::try_new`, which copies unaligned buffers")
+            Error::invalid(
+                "the buffer of the tensor is not aligned for the element type of the tensor; create the tensor with `DenseTensor::try_new`, which copies unaligned buffers"
+            )
         })
     }
 

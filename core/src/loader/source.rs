@@ -295,7 +295,9 @@ fn unify_column(
             .ok_or_else(|| {
                 Error::type_of(
                     format!("{what} of shard {i}"),
-                    format!("{target}, as in the earlier shards, or a number type that has a common type with {target}"),
+                    format!(
+                        "{target}, as in the earlier shards, or a number type that has a common type with {target}"
+                    ),
                     found,
                 )
             })?;

@@ -152,7 +152,10 @@ pub(super) fn unify_schemas(a: &Schema, b: &Schema, b_is: &Path) -> Outcome<Sche
         .iter()
         .map(|left| {
             let right = b.field_with_name(left.name()).map_err(|_| {
-                wrong(format!("the column {:?} of the earlier files is missing; all files must have the same columns", left.name()))
+                wrong(format!(
+                    "the column {:?} of the earlier files is missing; all files must have the same columns",
+                    left.name()
+                ))
             })?;
             let data_type = unify_types(left.data_type(), right.data_type()).ok_or_else(|| {
                 wrong(format!(

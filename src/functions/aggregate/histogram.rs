@@ -136,7 +136,8 @@ impl Histogram {
 /// Returns the maximum number of values in the result, from the second argument. `None` (NULL) means all.
 fn parse_top(begin: &AggBegin<'_>) -> Result<Option<usize>> {
     let Some(value) = begin.literal(1) else {
-        return Err(begin.types.refuse("argument 2 (n) must be a literal such as 5: a column or a parameter ($1) is not known when the query is planned",
+        return Err(begin.types.refuse(
+            "argument 2 (n) must be a literal such as 5: a column or a parameter ($1) is not known when the query is planned"
         ));
     };
     if value.is_null() {
@@ -147,7 +148,9 @@ fn parse_top(begin: &AggBegin<'_>) -> Result<Option<usize>> {
             usize::try_from(n).map(Some).map_err(|_| {
                 begin
                     .types
-                    .refuse(format!("argument 2 (n), the maximum number of values in the result, must be 0 or more; it is {n}"))
+                    .refuse(format!(
+                        "argument 2 (n), the maximum number of values in the result, must be 0 or more; it is {n}"
+                    ))
             })
         }
         other => Err(begin.types.refuse(format!("argument 2 (n) must be an integer; it is {other}"))),

@@ -462,7 +462,9 @@ pub(in crate::sql) fn using_sample(text: &str) -> Option<DataFusionError> {
         .windows(2)
         .any(|pair| pair[0].eq_ignore_ascii_case("using") && pair[1].eq_ignore_ascii_case("sample"))
         .then(|| {
-            refuse("USING SAMPLE is not supported: use WHERE random() < 0.01 to select each row with that probability, or LIMIT to select the first rows")
+            refuse(
+                "USING SAMPLE is not supported: use WHERE random() < 0.01 to select each row with that probability, or LIMIT to select the first rows"
+            )
         })
 }
 

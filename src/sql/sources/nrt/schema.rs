@@ -27,7 +27,13 @@ pub(super) fn unify<'a>(
                     let wide = widen_lists(f.data_type(), field.data_type()).ok_or_else(|| {
                         DataFusionError::Plan(format!(
                             "column {column:?} is {first_type} in {first_file} but {other_type} in {other_file}; the files of a table must agree on \
-                             the axis of a column and on whether it holds numbers", column = f.name(), first_type = f.data_type(), first_file = first.display(), other_type = field.data_type(), other_file = path.display()))
+                             the axis of a column and on whether it holds numbers",
+                            column = f.name(),
+                            first_type = f.data_type(),
+                            first_file = first.display(),
+                            other_type = field.data_type(),
+                            other_file = path.display()
+                        ))
                     })?;
                     *f = Arc::new(Field::new(f.name(), wide, true));
                 }

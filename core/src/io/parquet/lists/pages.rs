@@ -118,7 +118,13 @@ impl<'a> ColumnChunk<'a> {
                 (Some(next), Some(first)) => (end, row) = (next, first),
                 _ => {
                     return Err(self.place.error(format!(
-                        "the offset index places {size} byte(s) of data page {i} at {offset}, starting with row {row}, but the chunk has bytes {chunk:?} and {rows} row(s), and pages must follow each other", size = page.compressed_page_size, offset = page.offset, row = page.first_row_index, chunk = self.bytes, rows = self.rows)));
+                        "the offset index places {size} byte(s) of data page {i} at {offset}, starting with row {row}, but the chunk has bytes {chunk:?} and {rows} row(s), and pages must follow each other",
+                        size = page.compressed_page_size,
+                        offset = page.offset,
+                        row = page.first_row_index,
+                        chunk = self.bytes,
+                        rows = self.rows
+                    )));
                 }
             }
         }
