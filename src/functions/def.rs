@@ -121,8 +121,9 @@ impl Def {
         facts: Facts::NONE,
     };
 
-    /// Whether a call can fail for some values. For each argument, `shapes` has the column with the same
-    /// list lengths, if known; `written` is true if all arguments but the first are literals.
+    /// Whether a call can return an error that depends on the values of its arguments. `shapes[i]` is a
+    /// column whose lists have the same lengths as argument `i`, if such a column is known. `written` is
+    /// whether all arguments but the first are literals.
     pub(crate) fn can_fail(
         &self,
         types: &[DataType],

@@ -161,7 +161,7 @@ impl RaggedBatch {
         let room = tensor.shape()[dim];
         if let Some(i) = given.lengths.iter().position(|n| *n > room) {
             return Err(Error::invalid(format!(
-                "{sample} has {entries} entries, more than the size {room} of the non-uniform axis",
+                "{sample} has {entries} entries, more than the size {room} of the non-uniform axis, which holds the entries of each sample; correct the sample sizes",
                 sample = name_sample(&given.batch_shape, i),
                 entries = given.lengths[i]
             )));

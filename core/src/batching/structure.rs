@@ -48,7 +48,7 @@ impl SampleStructure {
         if largest > width {
             let i = offsets.lengths().position(|n| n > width).unwrap_or(0);
             return Err(Error::invalid(format!(
-                "{sample} has {entries} entries, more than the size {width} of the non-uniform axis",
+                "{sample} has {entries} entries, more than the size {width} of the non-uniform axis, which holds the entries of each sample; give a size that fits the largest sample",
                 sample = name_sample(&batch_shape, i),
                 entries = offsets.length(i)
             )));

@@ -149,7 +149,8 @@ impl SearchSet {
             let strict = is_text(&given) || is_text(leaf);
             let options = CastOptions { safe: !strict, ..CastOptions::default() };
             let converted = cast_with_options(&values, to, &options)?;
-            // Float leaves match the nearest float or integer; other values must be exact.
+            // For float leaves, each number is searched as the nearest float. For other leaves, values that the
+            // cast changes are dropped, because they equal no leaf.
             let nearest = leaf.is_floating() && (given.is_floating() || given.is_integer());
             values = match strict || nearest {
                 true => converted,

@@ -338,7 +338,8 @@ impl RaggedTable {
     /// # Errors
     /// When a column is missing, a leaf type differs, or a list does not fit a FixedSizeList.
     pub fn to_batch_as(&self, schema: &SchemaRef) -> Result<RecordBatch> {
-        // Columns whose list types match share their buffers with the table.
+        // A column that has the type of its field in `plain` shares its buffers with the table. Other columns
+        // are converted.
         let plain = self.to_batch()?;
         let mut arrays = Vec::with_capacity(schema.fields().len());
         for field in schema.fields() {

@@ -42,7 +42,7 @@ impl AnalyzerRule for QueryValues {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let mut found = false;
         plan.apply_with_subqueries(|node| {
-            found = found || is_done_here(node)?;
+            found = found || may_rewrite_node(node)?;
             Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
         })?;
         if !found {
@@ -67,12 +67,12 @@ impl AnalyzerRule for QueryValues {
     }
 }
 
-/// Whether this rule may change a node: it contains subqueries, lambdas in the keys of a window, or
-/// constant lists of lists in sort keys.
+/// Whether [`QueryValues`] may rewrite a node. It rewrites subqueries, lateral joins, lambdas in window
+/// expressions, and constant lists of lists in sort keys.
 ///
-/// DataFusion numbers lambda parameters after the columns of a node. So a window key with a lambda differs
-/// from the key of the sort below, and the plan fails DataFusion's check.
-fn is_done_here(node: &LogicalPlan) -> Result<bool> {
+/// DataFusion numbers lambda parameters after the columns of a node. A window key with a lambda would
+/// therefore differ from the key of the sort below it, and the plan would fail DataFusion's check.
+fn may_rewrite_node(node: &LogicalPlan) -> Result<bool> {
     if has_query(node)? {
         return Ok(true);
     }
@@ -120,7 +120,7 @@ fn has_unordered_constant(e: &Expr, schema: &DFSchema) -> bool {
 }
 
 fn of_node(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
-    if !is_done_here(&node)? {
+    if !may_rewrite_node(&node)? {
         return Ok(Transformed::no(node));
     }
     match node {

@@ -137,11 +137,11 @@ pub(in crate::sql) fn local_target(conf: &FileSinkConfig, format: &str) -> Resul
     Ok(path)
 }
 
-/// Returns the one local file that a COPY writes, or `None` for any other target.
+/// Returns the path of the local file to which a COPY writes all rows. Returns `None` for INSERT, and for COPY
+/// to several files, to a folder or to an object store.
 pub(in crate::sql) fn single_file(conf: &FileSinkConfig) -> Option<PathBuf> {
     let [url] = conf.table_paths.as_slice() else { return None };
-    // Whether the plan is a COPY. Only a COPY has the URL as the user wrote it, and no list of files of a
-    // table.
+    // COPY and INSERT share `FileSinkConfig`. Only COPY sets `original_url` without a `file_group`.
     let copy = conf.insert_op == InsertOp::Append
         && !conf.original_url.is_empty()
         && conf.file_group.is_empty();

@@ -584,10 +584,13 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     Ok(())
 }
 
-/// The argument of a function, as the prefix of its name tells: a ragged list, a one-level list or a scalar.
+/// Kind of value on which a scalar function works, from the prefix of the function's name.
 #[derive(Clone, Copy)]
 enum Kind {
+    /// Lists of any depth (`ragged_..`).
     Ragged,
+    /// Lists of one level (`array_..`, `list_..`).
     List,
+    /// Scalars (all other names).
     Single,
 }

@@ -193,7 +193,7 @@ pub(in crate::sql) fn outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
     Ok(found)
 }
 
-/// Returns the columns that the subqueries of a node name and that no input of the node has.
+/// Returns the columns that subqueries in a node's expressions take from outside: no input of the node has them.
 pub(super) fn nested_outer_columns(node: &LogicalPlan) -> Result<Vec<Column>> {
     let mut found = Vec::new();
     if !has_query(node)? {
