@@ -134,6 +134,8 @@ def find_messages(path, text):
             continue
         if any(first < start < last for first, last, _ in sentences):
             continue
+        if text[:start].endswith("contains("):
+            continue
         statement = re.split(r"[;{}]\s*\n", text[max(0, start - 400) : start])[-1]
         if ERRORS.search(statement):
             line = text.count("\n", 0, start) + 1

@@ -329,14 +329,16 @@ impl ScalarUDFImpl for FloatKey {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
             [t] => Ok(t.clone()),
-            _ => plan_err!("float_key takes 1 argument; {} given", types.len()),
+            _ => plan_err!("internal error: float_key takes 1 argument; {} given", types.len()),
         }
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         match args.arg_fields {
             [field] => Ok(Arc::clone(field)),
-            fields => plan_err!("float_key takes 1 argument; {} given", fields.len()),
+            fields => {
+                plan_err!("internal error: float_key takes 1 argument; {} given", fields.len())
+            }
         }
     }
 
@@ -347,7 +349,7 @@ impl ScalarUDFImpl for FloatKey {
                 let key = canonical_floats(&value.to_array()?)?;
                 Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&key, 0)?))
             }
-            args => exec_err!("float_key takes 1 argument; {} given", args.len()),
+            args => exec_err!("internal error: float_key takes 1 argument; {} given", args.len()),
         }
     }
 }

@@ -89,7 +89,7 @@ impl TensorEntry {
             Error::file(
                 path,
                 format!(
-                    "tensor {:?} has {} elements; elements {}..{} cannot be read",
+                    "tensor {:?} has {} elements; elements {}..{} are out of range or no whole bytes",
                     self.name, self.elements, range.start, range.end
                 ),
             )

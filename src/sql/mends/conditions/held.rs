@@ -55,7 +55,9 @@ impl ScalarUDFImpl for EvaluatedHere {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let value = args.args.into_iter().next();
         value.ok_or_else(|| {
-            internal_datafusion_err!("evaluated_here takes 1 condition or more; 0 given")
+            internal_datafusion_err!(
+                "internal error: evaluated_here takes 1 condition or more; 0 given"
+            )
         })
     }
 }
@@ -86,15 +88,16 @@ impl ScalarUDFImpl for EvaluatedLater {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        types
-            .first()
-            .cloned()
-            .ok_or_else(|| internal_datafusion_err!("evaluated_later takes 1 argument; 0 given"))
+        types.first().cloned().ok_or_else(|| {
+            internal_datafusion_err!("internal error: evaluated_later takes 1 argument; 0 given")
+        })
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let value = args.args.into_iter().next();
-        value.ok_or_else(|| internal_datafusion_err!("evaluated_later takes 1 argument; 0 given"))
+        value.ok_or_else(|| {
+            internal_datafusion_err!("internal error: evaluated_later takes 1 argument; 0 given")
+        })
     }
 }
 
