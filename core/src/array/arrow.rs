@@ -190,7 +190,11 @@ pub fn lists_as<'a>(
         current = field.data_type();
     }
     if leaves.data_type() != current {
-        return Err(Error::type_of("the leaves", current.to_string(), leaves.data_type()));
+        return Err(Error::type_of(
+            "leaves to convert to Arrow",
+            current.to_string(),
+            leaves.data_type(),
+        ));
     }
     let mut out = leaves;
     while let Some(((layout, nulls), kind, field)) = open.pop() {

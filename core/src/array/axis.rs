@@ -16,7 +16,6 @@ pub enum Layout {
     Uniform {
         /// Number of children in each list.
         size: usize,
-        /// Number of lists.
         lists: usize,
     },
 }

@@ -103,7 +103,7 @@ impl Delta {
         self.widths.start += 1;
         if self.width > 64 {
             return Err(Fault::new(format!(
-                "a miniblock declares differences of {} bits; at most 64 bits are allowed",
+                "a miniblock of the encoding DELTA_BINARY_PACKED declares differences of {} bits; at most 64 bits are allowed",
                 self.width
             )));
         }
