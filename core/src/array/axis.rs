@@ -16,6 +16,7 @@ pub enum Layout {
     Uniform {
         /// Number of children in each list.
         size: usize,
+        /// Number of lists.
         lists: usize,
     },
 }
