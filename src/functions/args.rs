@@ -182,8 +182,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the axis that argument `i` names, or `None` if the argument is NULL or not given. Axis 0 is an
-    /// error that suggests `across`.
+    /// Returns the axis in argument `i`, or `None` if the argument is NULL or not given. Axis 0 is an error
+    /// that suggests `across`.
     pub(crate) fn axis(&self, i: usize, lists: &Lists, across: &str) -> Result<Option<usize>> {
         let Some(axis) = self.literal_integer(i, "the axis", "1 or -1")? else { return Ok(None) };
         resolve_axis(self.name(), axis, lists.ndim(), across).map(Some)

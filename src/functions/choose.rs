@@ -130,7 +130,8 @@ fn cast_argument(call: &Call<'_>, i: usize, to: &DataType) -> Result<BatchOperan
             let back = cast(&there, &from)?;
             Ok(not_distinct(&back, value)?.true_count() == value.len())
         });
-        // A cast to a narrower float may round, as a literal of that type would.
+        // A cast to a narrower float type may round, because SQL also rounds a literal to the type of a
+        // column.
         let nearest = from.is_floating() && to.is_floating();
         if !(nearest || exact.unwrap_or(false)) {
             return Err(Error::invalid(format!(

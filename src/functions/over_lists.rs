@@ -56,7 +56,7 @@ pub(crate) fn written_call(map: &HigherOrderFunction) -> Option<Expr> {
     lists.next().is_none().then_some(Expr::ScalarFunction(call))
 }
 
-/// Returns the name of the lambda parameter that stands for an element of the list with index `at`.
+/// Returns the name of the lambda parameter for the elements of the list with index `at`.
 fn variable(at: usize) -> String {
     format!("value_{at}")
 }

@@ -184,8 +184,7 @@ pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
 /// values of the list. The right side is ignored.
 pub(crate) const ON_LISTS: &str = "ON LISTS";
 
-/// Custom operator that stands for a unary minus. The left side is the operand, and the right side is
-/// ignored.
+/// Custom operator that replaces a unary minus. The left side is the operand, and the right side is ignored.
 pub(crate) const SIGNED: &str = "SIGNED";
 
 /// Custom operator in `call FILTER mask`, for `ragged_mean(x) FILTER (WHERE mask)`.

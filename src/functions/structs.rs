@@ -171,7 +171,7 @@ fn field_lists_type(lists: &Lists, field: &Field) -> DataType {
     lists.plain().outer(lists.depth(), Lists::of(field.data_type()).open())
 }
 
-/// Returns the field that argument `i` names, or the message of an error.
+/// Returns the field with the name in argument `i`, or the message of an error.
 fn find_field<'a>(
     leaf: &'a DataType,
     i: usize,

@@ -14,10 +14,10 @@ use crate::error::{Error, Result};
 /// Mode of [`broadcast`]: the elements of an inner list that receive the value of the outer element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Spread {
-    /// All elements.
+    /// All elements of the list receive the value.
     #[default]
     Repeat,
-    /// The first element; the others are null.
+    /// Only the first element of the list receives the value; the others are null.
     First,
 }
 

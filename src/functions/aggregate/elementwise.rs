@@ -117,8 +117,8 @@ fn state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
     Ok(out)
 }
 
-/// Number of buffered values above which the rows of each group are first combined to one row. Later, rows
-/// are combined whenever the buffered values are more than twice the values of the combined rows.
+/// Number of buffered values at which `combine_waiting` first combines the buffered rows of each group to one
+/// row. Later, it runs whenever the buffered values have doubled since the last time.
 const WAITING: usize = 1 << 18;
 
 /// One combined row of lists per group, and buffered rows that are not combined yet.

@@ -110,16 +110,16 @@ pub(super) fn defer_constant(constant: Expr) -> Expr {
 /// The conditions of a filter, or the join conditions besides the key equalities, in order.
 #[derive(Debug, Default)]
 pub(super) struct Conditions {
-    /// Conditions that may be evaluated for any row, anywhere in the plan.
+    /// Free conditions: the plan may evaluate them for any row, at any place.
     pub(super) free: Vec<Expr>,
-    /// Conditions that can fail, or that are volatile.
+    /// Held conditions, which can fail or are volatile. The plan evaluates them only where the query does.
     pub(super) held: Vec<Expr>,
 }
 
 impl Conditions {
     pub(super) fn add(&mut self, predicate: Expr, schema: &DFSchema) {
         for condition in split_conjunction_owned(predicate) {
-            // A correlated condition counts as free, because it moves into the join that replaces its
+            // A condition on outer columns is free, because it moves into the join that replaces its
             // subquery.
             if condition.contains_outer() {
                 self.free.push(condition);
@@ -134,7 +134,7 @@ impl Conditions {
     }
 }
 
-/// Whether a condition may be evaluated for any row, at any place in the plan.
+/// Whether a condition is free: the plan may evaluate it for any row, at any place.
 ///
 /// A condition whose subquery becomes a join is free, because the rules that create the join must see it.
 pub(super) fn is_free(condition: &Expr, schema: &DFSchema) -> bool {

@@ -7,7 +7,7 @@ pub struct Real {
     negative: bool,
     /// The significant bits, as an integer. It is 0, or its highest bit is set.
     whole: u64,
-    /// Exponent of the power of 2 that the lowest bit stands for.
+    /// Exponent of the lowest bit: the bit has the value `2^exponent`.
     exponent: i64,
 }
 
@@ -102,7 +102,7 @@ pub struct Whole {
     negative: bool,
     /// The integer in words of 64 bits (limbs), lowest first. The first and the last limb are nonzero.
     limbs: Vec<u64>,
-    /// Exponent of the power of 2 that the lowest bit stands for.
+    /// Exponent of the lowest bit of `limbs`: the bit has the value `2^exponent`.
     exponent: i64,
 }
 

@@ -23,7 +23,7 @@ pub enum Terms {
 }
 
 impl Terms {
-    /// Returns the exponent of the power of 2 that the lowest bit of a sum stands for.
+    /// Returns the exponent of the lowest bit of a sum: the bit has the value 2^exponent.
     fn unit(self) -> i64 {
         match self {
             Self::Floats => -1074,

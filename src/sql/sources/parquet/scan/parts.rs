@@ -48,7 +48,7 @@ pub(super) struct Split {
     pub(super) given: ParquetSource,
     /// The columns that the list decoder reads, starting with the columns of conditions.
     pub(super) columns: Vec<ListColumn>,
-    /// Number of the first `columns` that the conditions need.
+    /// Number of entries at the start of `columns` that the conditions need.
     pub(super) tested: usize,
     /// Conditions on lists, over columns of DataFusion's scan followed by the lists that they need.
     condition: Option<Arc<dyn PhysicalExpr>>,
