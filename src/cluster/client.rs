@@ -175,7 +175,7 @@ impl Cluster {
         *context.state_ref().write() = state;
     }
 
-    /// Asks all workers whether they can be used, unless they were asked less than [`FRESH`] ago.
+    /// Asks all workers whether they can be used, unless an answer is younger than [`FRESH`].
     pub(super) async fn refresh_health(&self) {
         if lock_mutex(&self.shared.health).checked.is_some_and(|at| at.elapsed() < FRESH) {
             return;

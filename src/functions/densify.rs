@@ -337,7 +337,8 @@ pub(super) static PAD: Def = Def {
     ..Def::DEFAULTS
 };
 
-/// Returns the sizes to which [`PAD`] pads lists, one [`RowArg`] per axis.
+/// Returns the sizes to which the function `ragged_pad` pads lists: for each axis, one size for all rows or
+/// one per row.
 fn row_sizes(call: &Call<'_>, axes: usize) -> Result<Vec<RowArg>> {
     let constant = call.constant(1).is_some();
     let sizes = match call.constant(1) {

@@ -426,7 +426,8 @@ pub(crate) trait TableNames: fmt::Debug + Send + Sync {
 
 /// A function whose first argument may be the name of a table of the session.
 struct NamedTableUdf {
-    /// The same function without table names: its first argument is a [`Spec`] or a path.
+    /// The same function without table names: its first argument is a path or a serialized [`Spec`], which
+    /// identifies a version of a file.
     inner: Arc<ScalarUDF>,
     names: Arc<dyn TableNames>,
     /// The file version that the plan uses, kept in memory for as long as the plan exists.
@@ -444,8 +445,8 @@ pub(crate) fn with_names(names: &Arc<dyn TableNames>) -> Vec<ScalarUDF> {
 }
 
 impl NamedTableUdf {
-    /// Returns the [`Spec`] that replaces a table name or path in the call, and the file version. Returns
-    /// `None` if the text stays unchanged.
+    /// Returns the text that replaces a table name or path in the call (a [`Spec`], which identifies a
+    /// version of a file), and this version. Returns `None` if the text stays unchanged.
     fn bind_name(&self, text: &str) -> DfResult<Option<(String, Arc<Version>)>> {
         if text.starts_with('{') {
             return Ok(None);

@@ -168,7 +168,7 @@ fn with_time_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     }
 }
 
-/// Whether one of the planners is [`ListOperators`], which plans the operators of [`PREDICATES`].
+/// Whether the planners include [`ListOperators`], which plans LIKE, ILIKE and IN on lists.
 pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
     // A planner can be identified only by its debug text.
     let ours = format!("{ListOperators:?}");

@@ -189,7 +189,7 @@ const TAKING_SIGNED: [&str; 35] = [
     "trunc",
 ];
 
-/// Whether a function of DataFusion must be wrapped by [`takes_unsigned`].
+/// Whether a function of DataFusion accepts Int64 but not UInt64, so that [`takes_unsigned`] must wrap it.
 pub(crate) fn is_for_signed(name: &str) -> bool {
     TAKING_SIGNED.contains(&name)
 }

@@ -347,7 +347,7 @@ impl CompactFields for DenseTensor {
     }
 }
 
-/// A field of a [`CompactFields`] collection: a tensor or a value of another type.
+/// A field of a collection whose tensors are converted to batches: a tensor or a value of another type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Field<T> {
     /// A tensor, which becomes a batch.
@@ -439,7 +439,7 @@ pub fn get_compact_lists<T: CompactFields>(
     get_compact_from_named_tuple(mask, data)
 }
 
-/// Converts tensors like [`get_compact_lists`], in any [`CompactFields`] type.
+/// Converts the tensors of any [`CompactFields`] type to batches, like [`get_compact_lists`].
 pub fn get_compact_from_named_tuple<T: CompactFields>(
     mask: &DenseTensor,
     data: T,

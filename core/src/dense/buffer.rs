@@ -186,7 +186,7 @@ impl BufferPool {
         Self(Arc::new(PoolState { keep: bytes, free: Mutex::new(Vec::new()) }))
     }
 
-    /// Returns the number of bytes in the pool that no tensor uses.
+    /// Returns the number of bytes of memory that the pool keeps and that no tensor uses at present.
     pub fn held(&self) -> usize {
         self.0.free().iter().map(|(b, _)| b.as_slice().len()).sum()
     }

@@ -307,7 +307,8 @@ macro_rules! floats {
 }
 floats!(f32 => u32, 1 << 31, f64 => u64, 1 << 63);
 
-/// Sorts values without nulls by their [`Sortable`] keys; `None` for types without such keys.
+/// Sorts values without nulls by unsigned keys that compare like the values ([`Sortable`]); `None` for types
+/// without such keys.
 fn sort_values(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<Option<ArrayRef>> {
     fn sort_typed_values<T: ArrowPrimitiveType<Native: Sortable>>(
         values: &ArrayRef,

@@ -46,7 +46,7 @@ pub(super) struct SourceColumn {
     pub(super) fact: Option<usize>,
 }
 
-/// A shard: the layouts of its axes, and its columns in the order of [`LoaderSource::columns`].
+/// One shard of a loader: the layouts of its axes, and its columns in the order of [`LoaderSource::columns`].
 #[derive(Debug)]
 pub(super) struct SourceShard {
     pub(super) rows: usize,
@@ -73,8 +73,8 @@ enum ColumnCells {
     Bits(BooleanBuffer),
 }
 
-/// Static facts of the rows of a [`LoaderSource`], as a source with the same shards and rows, whose axis 1
-/// has the facts.
+/// Static facts of the rows of a loader, as a source with the same shards and rows, whose axis 1 has the
+/// facts.
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) source: LoaderSource,

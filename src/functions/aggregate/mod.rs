@@ -187,7 +187,8 @@ pub(super) trait Fold: fmt::Debug + Send + Sync {
     fn size(&self) -> usize;
 }
 
-/// DataFusion's aggregate function for an [`AggDef`].
+/// Adapts an [`AggDef`], the definition of an aggregate in this crate, to DataFusion's trait for aggregate
+/// functions.
 struct RaggedUdaf {
     def: &'static AggDef,
     signature: Signature,

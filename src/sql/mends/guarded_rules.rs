@@ -244,8 +244,8 @@ fn have_equal_names(a: &Schema, b: &Schema) -> bool {
         && a.fields().iter().zip(b.fields()).all(|(a, b)| a.name() == b.name())
 }
 
-/// Stops the filters and projections that a [`GuardedRule`] would move down from above. Present only while
-/// the rule runs.
+/// Stops filters and projections that an optimizer rule would move down from above. Present only while a
+/// [`GuardedRule`] runs.
 #[derive(Debug)]
 struct BarrierExec {
     input: Arc<dyn ExecutionPlan>,
@@ -277,7 +277,8 @@ impl ExecutionPlan for BarrierExec {
     }
 }
 
-/// Hides a join from a [`GuardedRule`], but lets projections through. Present only while the rule runs.
+/// Hides a join from an optimizer rule, but lets projections through. Present only while a [`GuardedRule`]
+/// runs.
 #[derive(Debug)]
 struct OpaqueJoinExec {
     join: Arc<dyn ExecutionPlan>,

@@ -134,8 +134,8 @@ fn repeated_sort(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>
     same.then(|| Arc::clone(sort.input()))
 }
 
-/// Hides a limit from the rule: reports no fetch, and reports the order of its input only if `ordered` is
-/// true. Exists only while [`OpaqueLimits`] runs.
+/// Hides a limit from the wrapped optimizer rule: reports no fetch, and reports the order of its input only
+/// if `ordered` is true. Present only while [`OpaqueLimits`] runs.
 #[derive(Debug)]
 struct OpaqueLimitExec {
     limit: Arc<dyn ExecutionPlan>,

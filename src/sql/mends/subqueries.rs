@@ -271,7 +271,7 @@ struct Tested {
     value: Expr,
     /// The tested value as an expression within the query, where its columns are outer columns.
     outer: Expr,
-    /// The query, with its column renamed to [`VALUE`].
+    /// The query, with its column renamed to the name [`VALUE`], which no other column has.
     query: LogicalPlan,
     correlated: bool,
     /// Whether neither the value nor the query is volatile, so that each evaluation gives the same result.

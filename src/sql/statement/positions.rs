@@ -292,7 +292,7 @@ impl Visitor for Found {
     }
 }
 
-/// Second pass: marks the tables that [`Found`] collected, and excludes the new columns from `*`.
+/// Second pass: marks the tables that the first pass collected, and excludes the new columns from `*`.
 struct Marker<'a> {
     offered: &'a HashMap<ObjectName, Vec<&'static str>>,
     scopes: Scopes<String>,

@@ -251,8 +251,8 @@ impl FeatureShard {
 /// Aggregation states of the feature keys that occur in the history of the current subject, for every window.
 struct Scratch<'a> {
     spec: &'a FeatureSpec,
-    /// For each feature key of `spec`: its position in `keys`, or [`NONE`] if the current subject does not
-    /// have the feature key.
+    /// For each feature key of `spec`: its position in `keys`, or [`NONE`] if the current subject has no
+    /// measurement with this key.
     slots: Vec<u32>,
     /// Feature keys of the current subject in order of first occurrence, as indices of the keys of `spec`.
     keys: Vec<u32>,

@@ -19,12 +19,12 @@ enum Origin {
     One(usize),
 }
 
-/// A partially indexed table, and the axis to which the next [`AxisItem`] applies.
+/// A partially indexed table, and the axis to which the next item of the index applies.
 pub(super) struct IndexCursor {
     pub(super) table: RaggedTable,
-    /// Axis of the original table to which the next [`AxisItem`] applies.
+    /// Axis of the original table to which the next item of the index applies.
     axis: usize,
-    /// Axis of `table` to which the next [`AxisItem`] applies; less than `axis` if earlier ones dropped
+    /// Axis of `table` to which the next item of the index applies; less than `axis` if earlier items dropped
     /// axes.
     at: usize,
     rows: Origin,
@@ -263,16 +263,14 @@ impl IndexCursor {
     }
 }
 
-/// Says which indices of a [`Pick`] select elements from a list.
+/// Selects which indices of a [`Pick`] (the indices along one axis) apply to a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PickMode {
-    /// All indices of the [`Pick`]; the selected elements form a list.
+    /// All indices apply to every list; the selected elements form a list.
     Element,
-    /// In the lists of row `i`, only index `i` of the [`Pick`]. One element is selected per list, so the
-    /// axis is dropped.
+    /// Index `i` applies to the lists of row `i`. One element is selected per list, so the axis is dropped.
     Row,
-    /// In all lists, the only index of the [`Pick`]. One element is selected per list, so the axis is
-    /// dropped.
+    /// The only index applies to all lists. One element is selected per list, so the axis is dropped.
     Constant,
 }
 

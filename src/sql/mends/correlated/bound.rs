@@ -95,8 +95,8 @@ impl Bound<'_> {
         })
     }
 
-    /// Returns the rows of a filter or projection whose expressions contain subqueries. Where these
-    /// subqueries use columns of the outer query, they use the columns `keys` instead.
+    /// Returns the rows of a filter or projection whose expressions contain subqueries. In these subqueries,
+    /// the columns `keys` replace the columns of the outer query.
     fn with_inner_queries(&mut self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         match plan {
             LogicalPlan::Filter(node) => {

@@ -64,7 +64,8 @@ impl TableFunctionImpl for MedsAsOfFunction {
     }
 }
 
-/// A table of labels with the histories up to their times, see [`MedsAsOfFunction`].
+/// A table with one row per label: the label, and the history of its subject up to the time of the label. See
+/// [`MedsAsOfFunction`].
 #[derive(Debug)]
 pub(crate) struct MedsAsOfTable {
     folder: MedsFolder,

@@ -21,7 +21,8 @@ use super::positions::ROW;
 use super::runs::{bridged, chosen, count, first, intersect};
 use crate::io::nrt::NrtFile;
 
-/// Number of rows in the first evaluation of conditions. Doubles each time, up to [`LARGEST_CHOICE`].
+/// Number of rows for which conditions are evaluated first. The number doubles with each further evaluation,
+/// up to [`LARGEST_CHOICE`].
 const FIRST_CHOICE: usize = 1 << 13;
 const LARGEST_CHOICE: usize = 1 << 17;
 

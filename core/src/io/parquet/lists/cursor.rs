@@ -27,7 +27,8 @@ const MOST_EXPECTED: usize = 1 << 28;
 
 #[derive(Debug)]
 struct OpenPage {
-    /// The page that is being read. The levels in the [`LevelWindow`] have already been taken from it.
+    /// The page that is being read. Its levels that are in the [`LevelWindow`] have already been taken from
+    /// it.
     page: DataPage,
     values: EncodedValues,
 }

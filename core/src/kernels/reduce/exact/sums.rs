@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use super::real::{Real, Whole, add_limbs, add_wide, split_u128};
 
-/// Type of the numbers that an [`ExactSums`] adds.
+/// Type of the numbers that an exact sum adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Terms {
     /// 64-bit floats.

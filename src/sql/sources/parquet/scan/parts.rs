@@ -174,8 +174,8 @@ impl Split {
     }
 }
 
-/// Returns the number of rows to request from DataFusion's scan at once. Columns with small values allow
-/// large requests, so that fewer pages of lists are decoded twice. Nested columns are requested in batches of
+/// Returns the number of rows to request from DataFusion's scan at once. Large requests decode fewer pages of
+/// lists twice, and are possible if all columns have small values. Nested columns are requested in batches of
 /// the output's size.
 fn given_rows(schema: &Schema, batch_size: usize) -> usize {
     let fields = schema.fields();
@@ -197,8 +197,8 @@ struct Asked {
 
 impl Asked {
     fn add(&mut self, expr: &Arc<dyn PhysicalExpr>, alias: &str) -> usize {
-        // Only a column that is requested twice is returned once. Equal calls stay separate, because two
-        // calls of random() return different values.
+        // A column that is requested twice is returned once. Equal calls stay separate, because two calls of
+        // random() return different values.
         let column = expr.downcast_ref::<Column>();
         let same = |e: &ProjectionExpr| column.is_some() && e.expr.downcast_ref() == column;
         let known = self.exprs.iter().position(same);
