@@ -134,7 +134,7 @@ def find_messages(path, text):
             continue
         if any(first < start < last for first, last, _ in sentences):
             continue
-        if text[:start].endswith("contains("):
+        if text[:start].endswith(("contains(", "join(")):
             continue
         statement = re.split(r"[;{}]\s*\n", text[max(0, start - 400) : start])[-1]
         if ERRORS.search(statement):

@@ -57,14 +57,18 @@ impl Measurements {
         let column = |name: &str| table.column(&format!("{prefix}{name}"));
         let codes = column("code")?.values();
         let Some(codes) = codes.as_dictionary_opt::<UInt32Type>() else {
-            return Err(Error::type_of("code", "a dictionary of strings", codes.data_type()));
+            return Err(Error::type_of(
+                "column code",
+                "a dictionary of strings",
+                codes.data_type(),
+            ));
         };
         let values = column("numeric_value")?.values();
         let Some(values) = values.as_primitive_opt::<Float32Type>() else {
-            return Err(Error::type_of("numeric_value", "Float32", values.data_type()));
+            return Err(Error::type_of("column numeric_value", "Float32", values.data_type()));
         };
         let Some(texts) = codes.values().as_string_opt::<i32>() else {
-            return Err(Error::type_of("code", "strings", codes.values().data_type()));
+            return Err(Error::type_of("column code", "strings", codes.values().data_type()));
         };
         let prefixes: Vec<usize> = (0..spec.keys().len())
             .filter(|k| matches!(spec.keys()[*k], FeatureKey::Prefix(_)))
@@ -122,7 +126,7 @@ impl FeatureShard {
     ) -> Result<Self> {
         let values = shard.events.column("time")?.values();
         let Some(times) = values.as_primitive_opt::<TimestampMicrosecondType>() else {
-            return Err(Error::type_of("time", "Timestamp(µs)", values.data_type()));
+            return Err(Error::type_of("column time", "Timestamp(µs)", values.data_type()));
         };
         let (times, subjects) = (times.values().clone(), shard.events.layout(1)?.clone());
         for label in &labels {

@@ -70,19 +70,22 @@ impl<'a> Parser<'a> {
         &mut self,
         mut member: impl FnMut(&mut Self, &str) -> Result<()>,
     ) -> Result<()> {
-        self.expect_byte(b'{', "expected an object")?;
+        self.expect_byte(b'{', "expected a JSON object in braces")?;
         if self.accept_byte(b'}') {
             return Ok(());
         }
         loop {
             self.peek();
             let key = self.parse_string()?;
-            self.expect_byte(b':', "expected a colon")?;
+            self.expect_byte(b':', "expected a colon after the key of a JSON object")?;
             member(self, &key)?;
             if self.accept_byte(b'}') {
                 return Ok(());
             }
-            self.expect_byte(b',', "expected a comma or a closing brace")?;
+            self.expect_byte(
+                b',',
+                "expected a comma or a closing brace after the member of a JSON object",
+            )?;
         }
     }
 
@@ -91,7 +94,7 @@ impl<'a> Parser<'a> {
         &mut self,
         mut element: impl FnMut(&mut Self) -> Result<()>,
     ) -> Result<()> {
-        self.expect_byte(b'[', "expected a list")?;
+        self.expect_byte(b'[', "expected a JSON list in brackets")?;
         if self.accept_byte(b']') {
             return Ok(());
         }
@@ -100,7 +103,10 @@ impl<'a> Parser<'a> {
             if self.accept_byte(b']') {
                 return Ok(());
             }
-            self.expect_byte(b',', "expected a comma or a closing bracket")?;
+            self.expect_byte(
+                b',',
+                "expected a comma or a closing bracket after the element of a JSON list",
+            )?;
         }
     }
 
@@ -134,7 +140,7 @@ impl<'a> Parser<'a> {
                 let number = self.parse_number()?;
                 sink.push_scalar(number)
             }
-            _ => Err(self.describe_unexpected("expected a value")),
+            _ => Err(self.describe_unexpected("expected a JSON value")),
         }
     }
 
@@ -143,7 +149,7 @@ impl<'a> Parser<'a> {
             self.pos += word.len();
             Ok(())
         } else {
-            Err(self.describe_unexpected(&format!("expected {word}")))
+            Err(self.describe_unexpected(&format!("expected the JSON word {word}")))
         }
     }
 
@@ -171,7 +177,8 @@ impl<'a> Parser<'a> {
             self.pos += 1;
             float = true;
             if self.skip_digits() == 0 {
-                return Err(self.describe_unexpected("expected a digit"));
+                return Err(self
+                    .describe_unexpected("expected a digit after the decimal point of a number"));
             }
         }
         if matches!(next(self), Some(b'e' | b'E')) {
@@ -179,7 +186,9 @@ impl<'a> Parser<'a> {
             float = true;
             self.pos += usize::from(matches!(next(self), Some(b'+' | b'-')));
             if self.skip_digits() == 0 {
-                return Err(self.describe_unexpected("expected a digit"));
+                return Err(
+                    self.describe_unexpected("expected a digit in the exponent of a number")
+                );
             }
         }
         let text = std::str::from_utf8(&self.bytes[start..self.pos]).unwrap_or_default();
@@ -188,12 +197,14 @@ impl<'a> Parser<'a> {
             let most = if text.starts_with('-') { i128::MIN } else { i128::MAX };
             return Ok(JsonScalar::Int(text.parse().unwrap_or(most)));
         }
-        text.parse().map(JsonScalar::Float).map_err(|_| self.error_here("expected a number"))
+        text.parse()
+            .map(JsonScalar::Float)
+            .map_err(|_| self.error_here("the text is not a JSON number"))
     }
 
     fn parse_string(&mut self) -> Result<Cow<'a, str>> {
         if self.bytes.get(self.pos) != Some(&b'"') {
-            return Err(self.describe_unexpected("expected a quoted string"));
+            return Err(self.describe_unexpected("expected a JSON string in double quotes"));
         }
         let start = self.pos + 1;
         let mut end = start;

@@ -594,7 +594,7 @@ fn cast_tokens(values: &ArrayRef) -> Result<UInt32Array> {
         Inexact::Cast(e) => {
             Error::invalid(format!("codes must be tokens from 0 to 4294967295: {e}"))
         }
-        _ => Error::type_of("codes", "integers", values.data_type()),
+        _ => Error::type_of("the column of codes", "integers", values.data_type()),
     })?;
     let token = |token: Option<i64>| {
         let token = token.unwrap_or(0);
