@@ -90,8 +90,8 @@ impl Memory {
         (bytes, contents)
     }
 
-    /// Records what the block holds now, so that its next user knows which bytes to clear. Does nothing if
-    /// the block does not belong to a pool.
+    /// Stores what the block holds now, so that its next user knows which bytes to clear. Does nothing if the
+    /// block does not belong to a pool.
     pub(crate) fn set_contents(&mut self, contents: impl FnOnce() -> BlockContents) {
         if self.pool.strong_count() > 0 {
             self.contents = contents();

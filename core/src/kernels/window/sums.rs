@@ -143,7 +143,7 @@ impl<'a> WindowSums<'a> {
     }
 }
 
-/// A power of two that divides all floats of a list, so that in this unit the floats are integers.
+/// A power of two that divides all floats of a list. As multiples of it, the floats are integers.
 #[derive(Clone, Copy, Debug)]
 struct FixedUnit {
     exponent: i32,

@@ -35,8 +35,9 @@ impl IndexCursor {
         Self { table: table.clone(), axis: 0, at: 0, rows: Origin::Same }
     }
 
-    /// Applies `items`, one per axis. If `by_row` is set, index arrays on axes after axis 0 select one
-    /// element in each row (array element `i` in row `i`) instead of a list of elements in every list.
+    /// Applies `items`, one per axis. If `by_row` is set, an index array on an axis after axis 0 selects one
+    /// element in each row: its element `i` selects an element of row `i`. Otherwise it selects the same
+    /// elements in every list.
     pub(super) fn apply_items(&mut self, items: &[AxisItem], by_row: bool) -> Result<()> {
         let mut rest = items;
         while let Some(item) = rest.first() {
@@ -138,8 +139,8 @@ impl IndexCursor {
             PickMode::Row | PickMode::Constant => 0..1,
         };
         if all.is_empty() {
-            // The loop below does not run for an array that selects nothing, so check here that the length
-            // of a mask fits. Later masks need no check, because they apply to no list.
+            // The loop below does not run for an array that selects nothing, so the length of a mask is
+            // checked here. Later masks need no check, because they apply to no list.
             for (pick, list) in run.iter().take(1).flat_map(|p| (0..lists).map(move |l| (p, l))) {
                 let size = layouts[0].as_ref().map_or(rows, |l| l.length(list));
                 if !missing[0].get(list) {

@@ -1,7 +1,8 @@
 //! [`Real`] and [`Whole`]: intermediate numbers between exact sums and floats.
 
-/// A number of 64 significant bits with an exponent of any size. Bits that do not fit set the
-/// lowest bit ("rounding to odd"), so that a later rounding to 53 bits equals a single rounding.
+/// A number of 64 significant bits with an exponent of any size. If bits do not fit, the lowest bit is set
+/// ("rounding to odd"). A later rounding to 53 bits then gives the same result as a single rounding of the
+/// exact number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Real {
     negative: bool,
