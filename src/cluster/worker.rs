@@ -164,8 +164,8 @@ fn build_state(
     Ok(state)
 }
 
-/// Copies all functions to another session. Aliases are copied first, so that a function whose name equals an
-/// alias replaces the alias.
+/// Copies all functions to another session. Aliases are copied first; a function with the same name as an
+/// alias then replaces the alias.
 fn copy_functions(from: &SessionState, to: &mut SessionState) -> Result<()> {
     use datafusion::execution::FunctionRegistry;
     for own in [false, true] {

@@ -294,8 +294,8 @@ impl Operands {
 /// Minimum number of nested operators on lists that are replaced with one call of the function [`ListChain`].
 const LONG_OF_LISTS: usize = 16;
 
-/// The operator functions that a [`ListChain`] call (one call for a long expression on lists) can contain,
-/// each with the letter that encodes it in the first argument of the call.
+/// The operator functions that a [`ListChain`] call can contain, each with the letter that stands for it in
+/// the first argument of the call.
 const FUNCTIONS: [(&str, char); 5] = [
     ("ragged_add", '+'),
     ("ragged_sub", '-'),

@@ -87,8 +87,8 @@ impl Reads {
 }
 
 /// When a call can fail although planning has accepted the types of its arguments. A rewrite may evaluate a
-/// call for rows that the query skips (rows that a condition drops, that match no row of a join, or that take
-/// another branch of CASE) only if the call cannot fail.
+/// call that cannot fail for rows that the query skips: rows that a condition drops, that match no row of a
+/// join, or that take another branch of CASE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fails {
     Never,

@@ -120,7 +120,7 @@ fn subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
                 pairs.data_type(),
             )
         })?;
-    // Holds the lock, so that partitions that start together build the table once.
+    // The lock is held while the table is built, so that partitions that start together build it only once.
     let table = Arc::new(LookupTable::try_new(pairs.column(0), pairs.column(1))?);
     tables.push((Arc::downgrade(list), Arc::clone(&table)));
     Ok(table)

@@ -384,8 +384,8 @@ fn with_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr
     expr
 }
 
-/// Number of nested operators after which a cast stores their type, so that the type is not computed from all
-/// operators again.
+/// Number of nested operators from which on a cast stores the type of the nested operators. Without the cast,
+/// each further operator would compute the types of all nested operators again.
 const KNOWN: usize = 16;
 
 /// Shortens the computation of types in long expressions such as `a + b + c`, because the type of each

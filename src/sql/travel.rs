@@ -499,7 +499,7 @@ mod tests {
         }
     }
 
-    /// A new node needs an arm in `to_portable`, or a reason in `STAYS`.
+    /// Fails if a plan node is neither handled in `to_portable` nor listed with a reason in `STAYS`.
     #[test]
     fn every_node_and_source_travels_or_says_why_not() {
         let mut files = Vec::new();

@@ -264,8 +264,8 @@ impl DisplayAs for BarrierExec {
 }
 
 impl ExecutionPlan for BarrierExec {
-    // Returns the properties of the input as the same `Arc`, so that nodes above keep the properties that
-    // they derived from this `Arc`.
+    // The properties must be the same `Arc` as those of the input, so that nodes above keep the properties
+    // that they derived from this `Arc`.
     pass_through!("BarrierExec");
 
     fn execute(

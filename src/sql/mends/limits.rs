@@ -182,7 +182,7 @@ impl ExecutionPlan for OpaqueLimitExec {
         orders.map(|order| order.cloned().map(OrderingRequirements::from)).collect()
     }
 
-    /// Returns `false`, so that the rule does not push an order that a parent requires down to the input.
+    /// Returns `false`. Otherwise, the rule would also require of the input the order that a parent requires.
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![false]
     }

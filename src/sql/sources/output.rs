@@ -163,9 +163,9 @@ pub(in crate::sql) fn make_folder(target: &Path) -> Result<()> {
     }
 }
 
-/// Passes a stream to `write`, which runs on a thread for blocking work, and returns its result. If the
-/// stream fails or the query is dropped, the last item that `write` receives is an error, so that a cancelled
-/// query writes no file.
+/// Passes a stream to `write` on a thread for blocking work, and returns the result. If the stream fails or
+/// the query is dropped, the last item that `write` receives is an error. A cancelled query therefore writes
+/// no file.
 pub(in crate::sql) async fn write_blocking<T: Send + 'static>(
     data: SendableRecordBatchStream,
     write: impl FnOnce(&mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<T> + Send + 'static,

@@ -60,7 +60,8 @@ pub(in crate::sql) async fn names(state: &SessionState, query: Query) -> Option<
     Some(plan.schema().fields().iter().map(|field| field.name().clone()).collect())
 }
 
-/// Adds the CTEs that are visible at the position of a query to the query, so that it can be planned alone.
+/// Adds to a query the CTEs that are visible at its position, so that it can be planned without the
+/// surrounding statement.
 pub(in crate::sql) fn with_queries(mut query: Query, scopes: &Scopes<Cte>) -> Query {
     let mut ctes: Vec<Cte> = Vec::new();
     for cte in scopes.in_sight() {

@@ -101,8 +101,8 @@ impl ScalarUDFImpl for EvaluatedLater {
     }
 }
 
-/// Wraps a constant expression whose evaluation fails, so that no rule evaluates it. The query then fails
-/// only if it evaluates the constant itself.
+/// Wraps a constant expression whose evaluation fails, so that no optimizer rule evaluates it. The query then
+/// fails only if it evaluates the constant itself.
 pub(super) fn defer_constant(constant: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LATER), vec![constant]))
 }
@@ -119,8 +119,8 @@ pub(super) struct Conditions {
 impl Conditions {
     pub(super) fn add(&mut self, predicate: Expr, schema: &DFSchema) {
         for condition in split_conjunction_owned(predicate) {
-            // A condition on outer columns is free, because it moves into the join that replaces its
-            // subquery.
+            // A condition on columns of an outer query counts as one that may be evaluated anywhere, because
+            // it moves into the join that replaces its subquery.
             if condition.contains_outer() {
                 self.free.push(condition);
             } else if is_held(&condition) {

@@ -380,8 +380,8 @@ impl Bound<'_> {
         self.project_with_keys(LogicalPlan::Join(joined), columns).map(Some)
     }
 
-    /// Returns the rows of the second input of a join with a renamed copy of the columns `keys`, and the
-    /// condition that the copy equals the columns `keys` of the first input.
+    /// Returns the rows of the second input of a join with a renamed copy of the columns `keys`. Also returns
+    /// the condition that each copy equals its column in the first input.
     fn with_other_keys(
         &mut self,
         plan: &LogicalPlan,

@@ -24,8 +24,9 @@ const ALTERNATIVES: usize = 1 << 12;
 /// The values that each key column may have in one alternative of a condition. `None` means any value.
 type Values = Vec<Option<HashSet<ScalarValue>>>;
 
-/// Returns the keys for which all of `filters` may be true, one array per key column, or `None` if they are
-/// too many or an alternative allows any value in a column. The caller must still check the filters.
+/// Returns the keys for which all of `filters` may be true, as one array per key column. Returns `None` if
+/// there are too many keys, or if the filters allow any value in a key column. The caller must still check
+/// the filters.
 pub(super) fn find_keys(
     filters: &[Expr],
     schema: &SchemaRef,

@@ -44,7 +44,6 @@ enum Origin {
 pub(super) struct Columns {
     schema: SchemaRef,
     origins: Vec<Origin>,
-    /// Names of the tensors to read.
     tensors: Vec<String>,
     /// The deepest axis of the tensors to read.
     depth: usize,
