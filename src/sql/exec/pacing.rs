@@ -62,7 +62,8 @@ struct Paced {
     /// The rows of the last batch that are not returned yet.
     rest: Option<RecordBatch>,
     size: usize,
-    /// When the last piece was returned to the node above, to measure how long that node takes for the piece.
+    /// Time when the last piece was returned to the node above. It shows how long that node takes for a
+    /// piece.
     given: Option<Instant>,
     yielded: Instant,
 }

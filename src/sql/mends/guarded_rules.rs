@@ -277,8 +277,8 @@ impl ExecutionPlan for BarrierExec {
     }
 }
 
-/// Hides a join from an optimizer rule, but lets projections through. Present only while a [`GuardedRule`]
-/// runs.
+/// Hides a join from an optimizer rule, but still allows the rule to move a projection into the join. It is
+/// in the plan only while a [`GuardedRule`] runs.
 #[derive(Debug)]
 struct OpaqueJoinExec {
     join: Arc<dyn ExecutionPlan>,

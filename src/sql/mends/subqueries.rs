@@ -149,7 +149,7 @@ enum Asked {
     True,
     /// Only FALSE differs: TRUE and NULL have the same effect.
     False,
-    /// TRUE, FALSE and NULL have three different effects.
+    /// TRUE, FALSE and NULL each have a different effect.
     Value,
 }
 
@@ -266,7 +266,7 @@ fn rewrite_in(test: InSubquery, asked: Asked, schema: &DFSchema) -> Result<Expr>
     }
 }
 
-/// The operands of `value IN (query)`, in the form in which EXISTS can replace IN.
+/// The operands of `value IN (query)`, prepared for a rewrite that replaces IN by EXISTS.
 struct Tested {
     value: Expr,
     /// The tested value as an expression within the query, where its columns are outer columns.

@@ -601,7 +601,7 @@ macro_rules! narrow_array {
 }
 
 impl Store {
-    /// Builds an array of the type that `nested_ragged_tensors` would choose.
+    /// Builds an array of the type that the Python library `nested_ragged_tensors` would choose.
     fn infer_type(self, nulls: Option<NullBuffer>) -> Result<ArrayRef, NoType> {
         fn valid<T: Copy>(v: &[T], nulls: Option<&NullBuffer>) -> impl Iterator<Item = T> {
             v.iter()

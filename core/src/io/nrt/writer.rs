@@ -33,7 +33,8 @@ use crate::table::{Column, RaggedTable};
 pub struct NrtWriter {
     out: SafetensorsWriter,
     columns: Vec<TargetColumn>,
-    /// Tensor of the bounds of each axis, from axis 1 on, and the last bound written.
+    /// For each axis from axis 1 on, the tensor with its bounds (the ends of its lists), and the last bound
+    /// that was written.
     bounds: Vec<(TensorId, i64)>,
     rows: u64,
     plain: bool,
