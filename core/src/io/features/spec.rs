@@ -318,13 +318,15 @@ fn check_repeated<T: Eq + Hash>(
     name: impl Fn(&T) -> String,
 ) -> Result<()> {
     if values.is_empty() {
-        return Err(Error::invalid(format!("features need {what}, but none are given")));
+        return Err(Error::invalid(format!(
+            "features need {what}, but none are given; give at least one"
+        )));
     }
     let mut seen = HashSet::with_capacity(values.len());
     match values.iter().find(|value| !seen.insert(*value)) {
         None => Ok(()),
         Some(twice) => Err(Error::invalid(format!(
-            "the {what} of features name {:?} twice; name each once",
+            "{:?} occurs twice in the {what} of features; name each once",
             name(twice)
         ))),
     }
@@ -344,7 +346,7 @@ mod tests {
             let message = span(wrong).unwrap_err().to_string();
             assert!(message.contains("'30d'"), "{message}");
         }
-        assert!(span("1y").unwrap_err().to_string().contains("give the number of days"));
+        assert!(span("1y").unwrap_err().to_string().contains("write a number of days"));
     }
 
     #[test]
