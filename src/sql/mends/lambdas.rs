@@ -41,7 +41,7 @@ struct Bodies<'a> {
     state: &'a SessionState,
     /// Number of lambdas that enclose the current position in the query.
     within: usize,
-    /// The values of `within` in the enclosing queries, innermost last.
+    /// The number of enclosing lambdas in each enclosing query; the innermost query is last.
     around: Vec<usize>,
 }
 

@@ -118,7 +118,8 @@ impl FileFormatFactory for WholeFileFormatFactory {
 #[derive(Debug)]
 pub(crate) struct WholeFileFormat {
     inner: Arc<dyn FileFormat>,
-    /// Format for JSON lists of records, if the first characters of files decide the form.
+    /// The format for JSON files that are one list of records. Set if the first character of a file decides
+    /// which of the two JSON formats reads it.
     array: Option<Arc<dyn FileFormat>>,
     extension: String,
     overwrite: bool,

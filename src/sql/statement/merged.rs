@@ -111,7 +111,7 @@ struct Natural {
     scopes: Scopes<Cte>,
     /// The two inputs of each join as separate queries.
     found: Vec<[Query; 2]>,
-    /// The common columns of the two inputs, for each join.
+    /// For each NATURAL join, the names of the columns that both inputs have.
     known: Option<std::vec::IntoIter<Option<Vec<String>>>>,
 }
 
@@ -185,9 +185,10 @@ impl VisitorMut for Natural {
 
 struct Table {
     name: ObjectName,
-    /// Merged columns that replace a column of this table, with their expressions.
+    /// The columns of this table that USING merges with columns of other tables, each with the expression
+    /// that replaces it.
     own: Vec<(Ident, Expr)>,
-    /// Columns of this table that are merged into an earlier table.
+    /// Columns of this table that USING merges into a column of an earlier table.
     merged: Vec<ObjectName>,
     /// Columns of `own` that several joins merge. The planner rejects their unqualified names as ambiguous.
     repeated: Vec<Ident>,

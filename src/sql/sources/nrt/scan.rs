@@ -66,7 +66,7 @@ pub(super) struct Scan {
     /// Number of rows that LIMIT still allows.
     pub(super) left: AtomicUsize,
     pub(super) read: Read,
-    /// Bytes and requests that the metrics already include.
+    /// The numbers of read bytes and of requests that have already been added to the metrics.
     pub(super) counted: (AtomicU64, AtomicU64),
 }
 

@@ -28,7 +28,8 @@ pub(super) struct ListColumn {
     /// Index of the column among the top-level columns of the file.
     pub(super) root: usize,
     pub(super) field: FieldRef,
-    /// Field in the table's schema, with the same data type as `field`.
+    /// The field of this column in the schema of the table. It has the same data type as `field`, the field
+    /// in the file.
     pub(super) declared: FieldRef,
     pub(super) parts: Parts,
 }
