@@ -87,8 +87,8 @@ pub struct SerrateOptions {
     /// Whether a MEDS subject may be in several shards, with one row per shard. By default, a subject in
     /// several shards is an error.
     pub meds_shared_subjects: bool,
-    /// Path of the `codes.parquet` file, or of a MEDS folder with one, for calls of `descendants` that name
-    /// no file. Default: an empty string, which is no file.
+    /// Path of the `codes.parquet` file, or of a MEDS folder with one, for calls of `descendants` without a
+    /// file argument. Default: an empty string, which is no file.
     pub codes: String,
     /// Whether Serrate's own decoder (default) or DataFusion's scan reads list columns in Parquet files.
     pub parquet_lists: bool,

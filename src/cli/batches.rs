@@ -121,11 +121,11 @@ pub(super) fn run(args: &BatchesArgs) -> Outcome {
     }
     if args.input.is_file() {
         return Err(Failure::usage(format!(
-            "{} is a file, but batches are made from MEDS folders and tensorized cohorts; for other \
-             tables use SQL: COPY (SELECT ..) TO 'dir/' STORED AS BATCHES (batch {}, len {})",
-            args.input.display(),
-            args.batch,
-            args.len
+            "{input} is a file, but batches are made from MEDS folders and tensorized cohorts; for other \
+             tables use SQL: COPY (SELECT ..) TO 'dir/' STORED AS BATCHES (batch {batch}, len {len})",
+            input = args.input.display(),
+            batch = args.batch,
+            len = args.len
         )));
     }
     let options = to_meds_options(args)?;

@@ -260,9 +260,9 @@ fn check_vocabulary(
     match kept {
         None => Ok(()),
         Some(file) => Err(Failure::message(format!(
-            "{} lists the codes of another data set, which {} uses; choose another folder",
-            path.display(),
-            file.path().display()
+            "{codes_file} lists the codes of another data set, which {input} uses; choose another folder",
+            codes_file = path.display(),
+            input = file.path().display()
         ))),
     }
 }

@@ -193,8 +193,7 @@ fn parse_rows(text: &str) -> Result<RowRange, String> {
     let end = if end.trim().is_empty() { None } else { Some(number(end)?) };
     match end {
         Some(end) if end < start => Err(format!(
-            "{text:?} ends before it starts; write the smaller row \
-         first"
+            "the range of rows {text:?} ends before it starts; write the smaller row first"
         )),
         end => Ok(RowRange { start, end }),
     }

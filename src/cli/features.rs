@@ -164,7 +164,7 @@ fn find_target(args: &FeaturesArgs) -> Outcome<Target> {
     }
     if !matches!(target, Target::Table(_)) && args.form == FeatureForm::List {
         return Err(Failure::usage(format!(
-            "--form list is for tables such as features.parquet, but {} is sparse",
+            "--form list requires a table such as features.parquet as output, but {} is sparse; give another output or form",
             args.output.display()
         )));
     }

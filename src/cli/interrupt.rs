@@ -129,7 +129,7 @@ pub(super) async fn or_cancel<T>(work: impl Future<Output = Outcome<T>>) -> Outc
     }
 }
 
-/// Counts a task in [`TASKS`] while the task exists.
+/// Counts a running task: adds 1 to [`TASKS`] when it is created, and subtracts 1 when it is dropped.
 struct TaskGuard;
 
 impl TaskGuard {

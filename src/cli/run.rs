@@ -125,7 +125,7 @@ impl Runner {
         self.run_script(&name, &sql).await
     }
 
-    /// Runs the statements of `sql` up to the first that fails. Messages name the script `name`.
+    /// Runs the statements of `sql` up to the first that fails. `name` is the name of the script in messages.
     pub(super) async fn run_script(&mut self, name: &str, sql: &str) -> Outcome {
         let script = script::split_statements(sql, &self.dialect()).map_err(|e| {
             Failure::message(format!("{name}:{}:{}: {}", e.line, e.column, e.message))
@@ -310,7 +310,7 @@ async fn start_statement(
     Ok(Some(RunningStatement { plan, stream, done, explains }))
 }
 
-/// Suggests how to read a folder that a statement names like a table.
+/// Suggests how to read a folder whose name a statement uses as the name of a table.
 fn hint_folder(message: &str) -> Option<String> {
     let (_, name) = message.split_once("table 'datafusion.public.")?;
     let (name, _) = name.split_once("' not found")?;

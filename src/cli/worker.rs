@@ -73,7 +73,10 @@ fn read_token(path: &Path) -> Outcome<String> {
     let text = std::fs::read_to_string(path)
         .map_err(|e| Failure::message(format!("{}: {e}", path.display())))?;
     match text.trim() {
-        "" => Err(Failure::message(format!("{} is empty; write the token to it", path.display()))),
+        "" => Err(Failure::message(format!(
+            "the token file {} is empty; write the token to it",
+            path.display()
+        ))),
         token => Ok(token.to_owned()),
     }
 }

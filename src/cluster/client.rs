@@ -175,7 +175,7 @@ impl Cluster {
         *context.state_ref().write() = state;
     }
 
-    /// Asks all workers whether they can be used, unless they were asked less than [`FRESH`] ago.
+    /// Asks all workers whether they can be used, unless an answer is younger than [`FRESH`].
     pub(super) async fn refresh_health(&self) {
         if lock_mutex(&self.shared.health).checked.is_some_and(|at| at.elapsed() < FRESH) {
             return;
@@ -220,7 +220,7 @@ impl Cluster {
         let name = show_address(url);
         let limit = CONNECT.min(self.shared.channels.timeout);
         match tokio::time::timeout(limit, question).await {
-            Err(_) => Err(format!("worker {name} does not answer")),
+            Err(_) => Err(format!("worker {name} does not answer; check that it runs")),
             Ok(Err(e)) if is_refused(&e) => Err(format!(
                 "worker {name} refuses the token; pass the file with its token as --token-file"
             )),

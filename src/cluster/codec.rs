@@ -64,7 +64,7 @@ fn read_frame(buf: &[u8]) -> Result<(Value, &[u8])> {
     }
     if format != FORMAT {
         return exec_err!(
-            "a plan node has format {format}, but this worker reads {FORMAT}; use the same version everywhere"
+            "a plan node has the encoding version {format}, but this process reads version {FORMAT}; use the same version of Serrate for the session and all workers"
         );
     }
     let length = usize::try_from(u32::from_le_bytes([l0, l1, l2, l3])).map_err(|_| damaged())?;

@@ -316,7 +316,10 @@ impl Drop for AbortOnDrop {
 pub(super) fn single_child(node: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     match node.children()[..] {
         [child] => Ok(Arc::clone(child)),
-        _ => internal_err!("the plan node {} must have exactly one input", node.name()),
+        _ => internal_err!(
+            "internal error: the plan node {} must have exactly one input",
+            node.name()
+        ),
     }
 }
 

@@ -240,7 +240,8 @@ fn mark_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     Ok(plan.data)
 }
 
-/// Whether a plan is a scan that can be divided, with only nodes of [`IN_ORDER`] above the scan.
+/// Whether a plan is a scan that can be divided, below only nodes that keep the partitions and the order of
+/// their input ([`IN_ORDER`]).
 fn is_chain_of_scan(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let mut node = plan;
     loop {

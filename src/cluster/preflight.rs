@@ -171,9 +171,9 @@ fn compare_plans(
     plan: &Arc<dyn ExecutionPlan>,
     decoded: &Arc<dyn ExecutionPlan>,
 ) -> std::result::Result<(), String> {
-    let lost = |what: &str| {
+    let lost = |property: &str| {
         Err(format!(
-            "the plan node {} loses its {what} when it is encoded for workers",
+            "the plan node {} loses its {property} when it is encoded for workers",
             plan.name()
         ))
     };

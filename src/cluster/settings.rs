@@ -98,7 +98,7 @@ fn decode_percent(text: &str) -> std::result::Result<String, DataFusionError> {
         let digits = rest.get(..2).and_then(|d| std::str::from_utf8(d).ok());
         let byte = digits.and_then(|d| u8::from_str_radix(d, 16).ok());
         bytes.push(byte.ok_or_else(|| {
-            exec_datafusion_err!("a % is not followed by two hexadecimal digits")
+            exec_datafusion_err!("the encoded settings of the session have a % without two hexadecimal digits after it")
         })?);
         rest = rest.get(2..).unwrap_or_default();
     }

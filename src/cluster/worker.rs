@@ -164,7 +164,8 @@ fn build_state(
     Ok(state)
 }
 
-/// Copies all functions to another session, aliases first, so that names take precedence over aliases.
+/// Copies all functions to another session. Aliases are copied first; a function with the same name as an
+/// alias then replaces the alias.
 fn copy_functions(from: &SessionState, to: &mut SessionState) -> Result<()> {
     use datafusion::execution::FunctionRegistry;
     for own in [false, true] {
@@ -211,7 +212,8 @@ fn check_plan(plan: &Arc<dyn ExecutionPlan>, root: Option<&Path>) -> Result<()> 
     Ok(())
 }
 
-/// Puts a [`GuardExec`] at the top, or below an exchange, which datafusion-distributed expects at the top.
+/// Inserts a [`GuardExec`], which runs a plan on the runtime for queries, at the top of a plan. If the top
+/// node is an exchange, which datafusion-distributed expects there, inserts it below that node.
 fn guard_plan(plan: Arc<dyn ExecutionPlan>, queries: &Handle) -> Result<Arc<dyn ExecutionPlan>> {
     if plan.is::<RepartitionExec>() || plan.is::<BroadcastExec>() {
         let inner = Arc::new(GuardExec::new(single_child(&plan)?, queries.clone()));

@@ -46,15 +46,15 @@ impl<'a> Plan<'a> {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "{} takes {}; {} given. Write {}",
-            self.name(),
-            match (least, most) {
+            "{name} takes {arguments}; {given} given. Write {syntax}",
+            name = self.name(),
+            arguments = match (least, most) {
                 (a, b) if a == b => format!("{a} argument(s)"),
                 (a, super::def::ANY) => format!("{a} or more arguments"),
                 (a, b) => format!("{a} to {b} arguments"),
             },
-            self.len(),
-            self.def.doc.syntax.join(" or ")
+            given = self.len(),
+            syntax = self.def.doc.syntax.join(" or ")
         )))
     }
 
@@ -71,46 +71,49 @@ impl<'a> Plan<'a> {
         self.fields.get(i).is_some_and(|f| f.data_type().is_null())
     }
 
-    pub(crate) fn refuse(&self, i: usize, message: impl std::fmt::Display) -> Error {
-        Error::invalid(format!("{}: argument {} {message}", self.name(), i + 1))
+    pub(crate) fn refuse(&self, message: impl std::fmt::Display) -> Error {
+        Error::invalid(format!("{}: {message}", self.name()))
     }
 
     pub(crate) fn lists(&self, i: usize) -> Result<Lists> {
         let found = self.data_type(i);
         match found {
-            DataType::ListView(_) | DataType::LargeListView(_) => Err(self.refuse(
-                i,
-                format!("is a {found}, which is not supported; cast it to List or LargeList with arrow_cast first"),
-            )),
-            DataType::Boolean => Err(self.refuse(
-                i,
-                "must be a list (List, LargeList or FixedSizeList); it is Boolean. If it compares two lists: operators compare lists as a whole, whereas ragged_eq(a, b), ragged_ne, ragged_lt, ragged_le, ragged_gt and ragged_ge compare value by value. IS NULL tests a list as a whole, ragged_is_null(x) its values",
-            )),
-            _ if list_depth(found) == 0 => Err(self.refuse(
-                i,
-                format!("must be a list (List, LargeList or FixedSizeList); it is {found}"),
-            )),
+            DataType::ListView(_) | DataType::LargeListView(_) => Err(self.refuse(format!(
+                "argument {} is a {found}, which is not supported; cast it to List or LargeList with arrow_cast first",
+                i + 1
+            ))),
+            DataType::Boolean => Err(self.refuse(format!(
+                "argument {} must be a list (List, LargeList or FixedSizeList); it is Boolean. If it compares two lists: operators compare lists as a whole, whereas ragged_eq(a, b), ragged_ne, ragged_lt, ragged_le, ragged_gt and ragged_ge compare value by value. IS NULL tests a list as a whole, ragged_is_null(x) its values",
+                i + 1
+            ))),
+            _ if list_depth(found) == 0 => Err(self.refuse(format!(
+                "argument {} must be a list (List, LargeList or FixedSizeList); it is {found}",
+                i + 1
+            ))),
             _ => Ok(Lists::of(found)),
         }
     }
 
     /// Returns the error for argument 0 if its leaves have a wrong type. If the leaves are decimals, the
     /// message suggests a cast.
-    pub(crate) fn refuse_values(&self, must: impl std::fmt::Display, leaf: &DataType) -> Error {
+    pub(crate) fn wrong_values(&self, must: impl std::fmt::Display, leaf: &DataType) -> Error {
         let hint = match leaf {
             t if t.is_decimal() => {
                 format!("; cast decimals first: {}(ragged_cast(x, 'DOUBLE'))", self.name())
             }
             _ => String::new(),
         };
-        self.refuse(0, format!("must be a list of {must}; its values are {leaf}{hint}"))
+        self.refuse(format!("argument 1 must be a list of {must}; its values are {leaf}{hint}"))
     }
 
     pub(crate) fn boolean_lists(&self, i: usize) -> Result<Lists> {
         let lists = self.lists(i)?;
         match lists.leaf() {
             DataType::Boolean | DataType::Null => Ok(lists),
-            t => Err(self.refuse(i, format!("must be a list of booleans; its values are {t}"))),
+            t => Err(self.refuse(format!(
+                "argument {} must be a list of booleans; its values are {t}",
+                i + 1
+            ))),
         }
     }
 
@@ -119,7 +122,10 @@ impl<'a> Plan<'a> {
         match self.fields.get(i).map(|f| f.data_type()) {
             None | Some(DataType::Null) => Ok(()),
             Some(t) if t.is_integer() => Ok(()),
-            Some(t) => Err(self.refuse(i, format!("({what}) must be an integer; it is {t}"))),
+            Some(t) => {
+                Err(self
+                    .refuse(format!("argument {} ({what}) must be an integer; it is {t}", i + 1)))
+            }
         }
     }
 
@@ -133,12 +139,10 @@ impl<'a> Plan<'a> {
         match self.literals.get(i) {
             None => Ok(None),
             Some(Some(value)) => Ok(Some(value)),
-            Some(None) => Err(self.refuse(
-                i,
-                format!(
-                    "({what}) must be a literal such as {such}: a column, a parameter ($1) or a computed value is not known when the query is planned"
-                ),
-            )),
+            Some(None) => Err(self.refuse(format!(
+                "argument {} ({what}) must be a literal such as {such}: a column, a parameter ($1) or a computed value is not known when the query is planned",
+                i + 1
+            ))),
         }
     }
 
@@ -160,8 +164,10 @@ impl<'a> Plan<'a> {
         let Some(value) = self.literal(i, what, such)? else { return Ok(None) };
         match integer_of(value) {
             Some(n) => Ok(n),
-            None => Err(self
-                .refuse(i, format!("({what}) must be an integer such as {such}; it is {value}"))),
+            None => Err(self.refuse(format!(
+                "argument {} ({what}) must be an integer such as {such}; it is {value}",
+                i + 1
+            ))),
         }
     }
 
@@ -169,15 +175,15 @@ impl<'a> Plan<'a> {
         let Some(value) = self.literal(i, what, such)? else { return Ok(None) };
         match value.try_as_str() {
             Some(Some(text)) => Ok(Some(text)),
-            _ => {
-                Err(self
-                    .refuse(i, format!("({what}) must be a string such as {such}; it is {value}")))
-            }
+            _ => Err(self.refuse(format!(
+                "argument {} ({what}) must be a string such as {such}; it is {value}",
+                i + 1
+            ))),
         }
     }
 
-    /// Returns the axis that argument `i` names, or `None` if the argument is NULL or not given. Axis 0 is an
-    /// error that suggests `across`.
+    /// Returns the axis in argument `i`, or `None` if the argument is NULL or not given. Axis 0 is an error
+    /// that suggests `across`.
     pub(crate) fn axis(&self, i: usize, lists: &Lists, across: &str) -> Result<Option<usize>> {
         let Some(axis) = self.literal_integer(i, "the axis", "1 or -1")? else { return Ok(None) };
         resolve_axis(self.name(), axis, lists.ndim(), across).map(Some)

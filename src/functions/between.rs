@@ -86,27 +86,28 @@ fn plan(plan: &Plan<'_>) -> Result<FieldRef> {
     if let Some(i) = at.closed {
         let kind = plan.literal_text(i, "which bounds are included", "'[]'")?;
         if !is_kind(kind) {
-            return Err(plan.refuse(
-                i,
-                format!("must be '[]', '[)', '(]' or '()'; it is {:?}", kind.unwrap_or("NULL")),
-            ));
+            return Err(plan.refuse(format!(
+                "argument {} must be '[]', '[)', '(]' or '()'; it is {:?}",
+                i + 1,
+                kind.unwrap_or("NULL")
+            )));
         }
     }
     let values = plan.lists(at.values)?;
     if values.depth() > lists.depth() {
-        return Err(plan.refuse(
-            1,
-            format!(
-                "(time) has {} levels of lists, but the list that it selects from has only {}; give at most as many",
-                values.depth(),
-                lists.depth()
-            ),
-        ));
+        return Err(plan.refuse(format!(
+            "argument 2 (time) has {} levels of lists, but the list that it selects from has only {}; give at most as many",
+            values.depth(),
+            lists.depth()
+        )));
     }
     for i in [at.values + 1, at.values + 2] {
         super::operators::check_comparable(plan, Op::Lt, at.values, i)?;
         if at.values == 1 && list_depth(plan.data_type(i)) > 0 {
-            return Err(plan.refuse(i, "(a bound) must be one scalar per row, not a list"));
+            return Err(plan.refuse(format!(
+                "argument {} (a bound) must be one scalar per row, not a list",
+                i + 1
+            )));
         }
     }
     match at.values {

@@ -40,14 +40,11 @@ pub(super) static BROADCAST: Def = Def {
             plan.lists(0)?;
         }
         if x.depth() >= y.depth() {
-            return Err(plan.refuse(
-                0,
-                format!(
-                    "has {} levels of lists, but argument 2 has only {}; argument 2 must have more levels",
-                    x.depth(),
-                    y.depth()
-                ),
-            ));
+            return Err(plan.refuse(format!(
+                "argument 1 has {} levels of lists, but argument 2 has only {}; argument 2 must have more levels",
+                x.depth(),
+                y.depth()
+            )));
         }
         parse_spread(plan.literal_text(2, "how", "'repeat'")?)?;
         retyped_field(plan, y.widened_by(&x).plain_leaf(x.leaf().clone()))

@@ -21,18 +21,20 @@ use datafusion::logical_expr::{
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr as PhysicalBinary, Column, Literal};
 
-/// Minimum number of nested operators, as in `a + b + c`, that one [`Chain`] call replaces. Optimizer rules
-/// do not recognize the call, so shorter expressions stay unchanged.
+/// Minimum number of nested operators, as in `a + b + c`, that are replaced with one call of the function
+/// [`Chain`]. Optimizer rules do not recognize the call, so shorter expressions stay unchanged.
 const LONG: usize = 64;
 
-/// Minimum number of operators that are appended at once to an existing call of [`Chain`].
+/// Minimum number of operators that are appended at once to an existing [`Chain`] call, which replaces long
+/// arithmetic.
 const MORE: usize = 16;
 
 /// Maximum number of operands in one call that are neither columns nor literals. The values of all these
 /// operands are in memory at once.
 const COMPUTED: usize = 64;
 
-/// The operators that a [`Chain`] call can contain, with the letters that encode them in its first argument.
+/// The operators that a [`Chain`] call (one call for a long arithmetic expression) can contain, each with the
+/// letter that encodes it in the first argument of the call.
 const OPERATORS: [(Operator, char); 10] = [
     (Operator::Plus, '+'),
     (Operator::Minus, '-'),
@@ -60,8 +62,8 @@ fn decode_operator(letter: char) -> Result<Operator> {
     })
 }
 
-/// Whether the left side of an expression nests enough operators that [`gather_operands`] should replace them
-/// with one call.
+/// Whether the left side of an expression nests so many operators that one [`Chain`] call should replace
+/// them.
 pub(crate) fn is_long(expr: &Expr) -> bool {
     let mut next = expr;
     for length in 0..LONG {
@@ -106,8 +108,8 @@ pub(crate) fn is_chain(call: &ScalarFunction) -> bool {
     Arc::ptr_eq(&call.func, &CHAIN) || Arc::ptr_eq(&call.func, &LIST_CHAIN)
 }
 
-/// Replaces nested operators on numbers, such as `a + b + c`, with one [`Chain`] call. Returns any other
-/// expression unchanged, as `Err`.
+/// Replaces nested operators on numbers, such as `a + b + c`, with one call of the function [`Chain`].
+/// Returns any other expression unchanged, as `Err`.
 pub(crate) fn gather_operands(
     expr: Expr,
     schema: &datafusion::common::DFSchema,
@@ -289,11 +291,11 @@ impl Operands {
     }
 }
 
-/// Minimum number of nested operators on lists that one call of [`ListChain`] replaces.
+/// Minimum number of nested operators on lists that are replaced with one call of the function [`ListChain`].
 const LONG_OF_LISTS: usize = 16;
 
-/// The functions of operators that a [`ListChain`] call can contain, with the letters that encode them in its
-/// first argument.
+/// The operator functions that a [`ListChain`] call can contain, each with the letter that stands for it in
+/// the first argument of the call.
 const FUNCTIONS: [(&str, char); 5] = [
     ("ragged_add", '+'),
     ("ragged_sub", '-'),
@@ -302,7 +304,7 @@ const FUNCTIONS: [(&str, char); 5] = [
     ("ragged_mod", '%'),
 ];
 
-/// Returns the letter in [`FUNCTIONS`] that encodes a call, or `None` if a [`ListChain`] cannot contain the
+/// Returns the letter that encodes a call in a [`ListChain`], or `None` if a [`ListChain`] cannot contain the
 /// call.
 fn list_letter(call: &ScalarFunction) -> Option<char> {
     let (_, letter) = FUNCTIONS.iter().find(|(name, _)| *name == call.name())?;
@@ -323,8 +325,8 @@ pub(super) fn is_list_chain(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(call) if Arc::ptr_eq(&call.func, &LIST_CHAIN))
 }
 
-/// If the left operand of `call` is a [`ListChain`], appends the operator of `call` to this chain. Otherwise
-/// replaces deeply nested calls with one [`ListChain`].
+/// Merges operators on lists into one call: appends the operator of `call` to its left operand if this is a
+/// [`ListChain`], and otherwise replaces deeply nested calls with one [`ListChain`].
 pub(super) fn join_lists(call: Expr) -> Expr {
     let Expr::ScalarFunction(mut call) = call else { return call };
     let Some(letter) = list_letter(&call) else { return Expr::ScalarFunction(call) };

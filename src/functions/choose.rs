@@ -45,10 +45,10 @@ pub(super) static WHERE: Def = Def {
             }
         }
         if !matches!(mask.leaf(), DataType::Boolean | DataType::Null) {
-            return Err(plan.refuse(
-                0,
-                format!("(mask) must be a list of booleans; its values are {}", mask.leaf()),
-            ));
+            return Err(plan.refuse(format!(
+                "argument 1 (mask) must be a list of booleans; its values are {}",
+                mask.leaf()
+            )));
         }
         let (a, b) = (Lists::of(plan.data_type(1)), Lists::of(plan.data_type(2)));
         let out = common_type(plan, &a, &b)?;
@@ -71,7 +71,9 @@ fn common_type(plan: &Plan<'_>, a: &Lists, b: &Lists) -> Result<DataType> {
         (true, false) if !x.is_null() => check_fits(plan, 2, y, x),
         (false, true) if !y.is_null() => check_fits(plan, 1, x, y),
         _ => select::common_type(OperandType::Leaves(x), OperandType::Leaves(y)).map_err(|_| {
-            plan.refuse(2, format!("is {y}, which has no common type with {x}; cast one side"))
+            plan.refuse(format!(
+                "argument 3 is {y}, which has no common type with {x}; cast one side"
+            ))
         }),
     }
 }
@@ -91,10 +93,10 @@ pub(super) fn check_fits(
     // A column of floats may have fractions, which a cast would drop.
     let cut = value.is_floating() && values.is_integer() && plan.known_literal(i).is_none();
     if cut || !can_cast_types(value, values) {
-        return Err(plan.refuse(
-            i,
-            format!("is {value}, but must fit the values of the other argument, which are {values}; cast it first"),
-        ));
+        return Err(plan.refuse(format!(
+            "argument {} is {value}, but must fit the values of the other argument, which are {values}; cast it first",
+            i + 1
+        )));
     }
     Ok(values.clone())
 }
@@ -108,10 +110,9 @@ fn deepest_field(plan: &Plan<'_>, sides: &[&Lists], leaf: DataType) -> Result<Fi
             let all = sides.iter().fold((*deep).clone(), |all, other| all.widened_by(other));
             Ok(nullable(all.plain_leaf(leaf)))
         }
-        _ => {
-            Err(plan
-                .refuse(0, "is a scalar, as are all other arguments; one argument must be a list"))
-        }
+        _ => Err(plan.refuse(
+            "argument 1 is a scalar, as are all other arguments; one argument must be a list",
+        )),
     }
 }
 
@@ -129,7 +130,8 @@ fn cast_argument(call: &Call<'_>, i: usize, to: &DataType) -> Result<BatchOperan
             let back = cast(&there, &from)?;
             Ok(not_distinct(&back, value)?.true_count() == value.len())
         });
-        // A cast to a narrower float may round, as a literal of that type would.
+        // A cast to a narrower float type may round, because SQL also rounds a literal to the type of a
+        // column.
         let nearest = from.is_floating() && to.is_floating();
         if !(nearest || exact.unwrap_or(false)) {
             return Err(Error::invalid(format!(
@@ -176,14 +178,11 @@ pub(super) static FILL_NULL: Def = Def {
         let lists = plan.lists(0)?;
         let value = Lists::of(plan.data_type(1));
         if value.depth() > lists.depth() {
-            return Err(plan.refuse(
-                1,
-                format!(
-                    "has {} levels of lists, but the list that it fills has only {}; give at most as many",
-                    value.depth(),
-                    lists.depth()
-                ),
-            ));
+            return Err(plan.refuse(format!(
+                "argument 2 has {} levels of lists, but the list that it fills has only {}; give at most as many",
+                value.depth(),
+                lists.depth()
+            )));
         }
         let out = match lists.leaf() {
             DataType::Null => value.leaf().clone(),
@@ -222,13 +221,15 @@ macro_rules! casts {
                 let lists = plan.lists(0)?;
                 let text = plan.literal_text(1, "the type", "'Float32'")?.unwrap_or_default();
                 let to = parse_type(text).ok_or_else(|| {
-                    plan.refuse(1, format!("({text:?}) is not a scalar type; write a type such as 'DOUBLE' or 'Float32'"))
+                    plan.refuse(format!(
+                        "argument 2 ({text:?}) is not a scalar type; write a type such as 'DOUBLE' or 'Float32'"
+                    ))
                 })?;
                 if !can_cast_types(lists.leaf(), &to) {
-                    return Err(plan.refuse(
-                        0,
-                        format!("has values of type {}, which cannot be cast to {to}", lists.leaf()),
-                    ));
+                    return Err(plan.refuse(format!(
+                        "argument 1 has values of type {}, which cannot be cast to {to}",
+                        lists.leaf()
+                    )));
                 }
                 Ok(nullable(lists.plain_leaf(to)))
             },

@@ -62,9 +62,9 @@ impl VocabularyCodes {
         };
         let unknown = |token: u32| {
             Error::invalid(format!(
-                "token {token} is not in the vocabulary of {}, whose largest token is {}; check that the tokens are of this vocabulary",
-                codes_file(path).display(),
-                self.vocabulary.id().size().saturating_sub(1)
+                "token {token} is not in the vocabulary of {codes_file}, whose largest token is {largest}; check that the tokens are of this vocabulary",
+                codes_file = codes_file(path).display(),
+                largest = self.vocabulary.id().size().saturating_sub(1)
             ))
         };
         let places = tokens.iter().map(|token| match token {
@@ -94,7 +94,7 @@ pub(crate) fn codes_file(path: &str) -> PathBuf {
 fn plan_codes<'a>(plan: &Plan<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {
     match plan.literal_text(1, "the codes", SUCH)? {
         Some(path) => Ok((path, VocabularyCodes::of(path)?)),
-        None => Err(plan.refuse(1, format!("(the codes) must be given, such as {SUCH}"))),
+        None => Err(plan.refuse(format!("argument 2 (the codes) must be given, such as {SUCH}"))),
     }
 }
 
@@ -140,8 +140,10 @@ pub(super) static ENCODE: Def = Def {
     plan: |plan| {
         let lists = plan.lists(0)?;
         if !is_text(lists.leaf()) && !lists.leaf().is_null() {
-            return Err(plan
-                .refuse(0, format!("must be a list of strings; its values are {}", lists.leaf())));
+            return Err(plan.refuse(format!(
+                "argument 1 must be a list of strings; its values are {}",
+                lists.leaf()
+            )));
         }
         let (_, codes) = plan_codes(plan)?;
         Ok(tag_field(lists.plain_leaf(DataType::UInt32), &codes))
@@ -178,21 +180,18 @@ pub(super) static DECODE: Def = Def {
     plan: |plan| {
         let lists = plan.lists(0)?;
         if !lists.leaf().is_integer() && !lists.leaf().is_null() {
-            return Err(plan.refuse(
-                0,
-                format!("must be a list of integers; its values are {}", lists.leaf()),
-            ));
+            return Err(plan.refuse(format!(
+                "argument 1 must be a list of integers; its values are {}",
+                lists.leaf()
+            )));
         }
         let (path, codes) = plan_codes(plan)?;
         let own = plan.field(0).metadata().get(VOCABULARY_METADATA);
         if let Some(own) = own.filter(|own| **own != codes.vocabulary.id().to_string()) {
-            return Err(plan.refuse(
-                1,
-                format!(
-                    "({path}) is the vocabulary {}, but the tokens are of the vocabulary {own}; decode them with the vocabulary that encoded them",
-                    codes.vocabulary.id()
-                ),
-            ));
+            return Err(plan.refuse(format!(
+                "argument 2 ({path}) is the vocabulary {}, but the tokens are of the vocabulary {own}; decode them with the vocabulary that encoded them",
+                codes.vocabulary.id()
+            )));
         }
         Ok(tag_field(lists.plain_leaf(text_type()), &codes))
     },
@@ -235,7 +234,9 @@ pub(super) static DESCENDANTS: Def = Def {
         let given = plan.data_type(0);
         let roots = Lists::of(given);
         if roots.depth() > 1 || !(is_text(roots.leaf()) || roots.leaf().is_null()) {
-            return Err(plan.refuse(0, format!("must be a code or a list of codes; it is {given}")));
+            return Err(
+                plan.refuse(format!("argument 1 must be a code or a list of codes; it is {given}"))
+            );
         }
         match plan.literal_text(1, "the codes", SUCH) {
             Err(_) if plan.known_literal(1).is_some_and(|v| v.is_null()) => {}

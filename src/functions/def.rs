@@ -87,8 +87,8 @@ impl Reads {
 }
 
 /// When a call can fail although planning has accepted the types of its arguments. A rewrite may evaluate a
-/// call for rows that the query skips (rows that a condition drops, that match no row of a join, or that take
-/// another branch of CASE) only if the call cannot fail.
+/// call that cannot fail for rows that the query skips: rows that a condition drops, that match no row of a
+/// join, or that take another branch of CASE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fails {
     Never,
@@ -112,8 +112,7 @@ impl Def {
         doc: Doc::EMPTY,
         plan: |plan| {
             Err(plan.refuse(
-                0,
-                "cannot be checked, because the function has no definition (internal error)",
+                "argument 1 cannot be checked, because the function has no definition (internal error)"
             ))
         },
         call: |_| Err(Error::invalid("internal error: the function has no definition")),
@@ -122,8 +121,9 @@ impl Def {
         facts: Facts::NONE,
     };
 
-    /// Whether a call can fail for some values. For each argument, `shapes` has the column with the same
-    /// list lengths, if known; `written` is true if all arguments but the first are literals.
+    /// Whether a call can return an error that depends on the values of its arguments. `shapes[i]` is a
+    /// column whose lists have the same lengths as argument `i`, if such a column is known. `written` is
+    /// whether all arguments but the first are literals.
     pub(crate) fn can_fail(
         &self,
         types: &[DataType],

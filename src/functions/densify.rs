@@ -50,28 +50,22 @@ pub(super) static DENSIFY: Def = Def {
         let lists = plan.lists(0)?;
         let sizes = literal_sizes(plan)?;
         if sizes.len() != lists.depth() {
-            return Err(plan.refuse(
-                1,
-                format!(
-                    "(the sizes) has {} sizes, but argument 1 has {} axes of lists; give one size per axis",
-                    sizes.len(),
-                    lists.depth()
-                ),
-            ));
+            return Err(plan.refuse(format!(
+                "argument 2 (the sizes) has {} sizes, but argument 1 has {} axes of lists; give one size per axis",
+                sizes.len(),
+                lists.depth()
+            )));
         }
         if is_text(lists.leaf()) {
-            return Err(plan.refuse(
-                0,
-                format!(
-                    "has strings ({}), which have no numeric value: the keys of a dictionary are valid within one batch only. Encode them with a vocabulary, densify(ragged_encode(x, 'DIR/metadata/codes.parquet'), ..), or use code_id of meds('DIR')",
-                    lists.leaf()
-                ),
-            ));
+            return Err(plan.refuse(format!(
+                "argument 1 has strings ({}), which have no numeric value: the keys of a dictionary are valid within one batch only. Encode them with a vocabulary, densify(ragged_encode(x, 'DIR/metadata/codes.parquet'), ..), or use code_id of meds('DIR')",
+                lists.leaf()
+            )));
         }
         let dtype = DType::of_leaves(lists.leaf(), plan.name())?;
-        if let Some(fill) = parse_fill(plan.known_literal(2)).map_err(|m| plan.refuse(2, m))? {
+        if let Some(fill) = parse_fill(plan.known_literal(2)).map_err(|m| plan.refuse(m))? {
             fill.to_tensor(dtype)
-                .map_err(|e| plan.refuse(2, format!("(the fill value) is invalid: {e}")))?;
+                .map_err(|e| plan.refuse(format!("argument 3 (the fill value) is invalid: {e}")))?;
         }
         plan_side(plan, 3)?;
         Ok(Arc::new(tensor_field("", dtype, &sizes)?))
@@ -126,14 +120,11 @@ pub(super) static VALID: Def = Def {
     plan: |plan| {
         let (lists, sizes) = (plan.lists(0)?, literal_sizes(plan)?);
         if sizes.len() != lists.depth() {
-            return Err(plan.refuse(
-                1,
-                format!(
-                    "(the sizes) has {} sizes, but argument 1 has {} axes of lists; give one size per axis",
-                    sizes.len(),
-                    lists.depth()
-                ),
-            ));
+            return Err(plan.refuse(format!(
+                "argument 2 (the sizes) has {} sizes, but argument 1 has {} axes of lists; give one size per axis",
+                sizes.len(),
+                lists.depth()
+            )));
         }
         plan_mask(plan)
     },
@@ -148,14 +139,11 @@ pub(super) static VALID: Def = Def {
 fn plan_mask(plan: &Plan<'_>) -> Result<FieldRef> {
     let (lists, sizes) = (plan.lists(0)?, literal_sizes(plan)?);
     if sizes.len() > lists.depth() {
-        return Err(plan.refuse(
-            1,
-            format!(
-                "(the sizes) has {} sizes, but argument 1 has {} axes of lists; give at most one size per axis",
-                sizes.len(),
-                lists.depth()
-            ),
-        ));
+        return Err(plan.refuse(format!(
+            "argument 2 (the sizes) has {} sizes, but argument 1 has {} axes of lists; give at most one size per axis",
+            sizes.len(),
+            lists.depth()
+        )));
     }
     plan_side(plan, 2)?;
     Ok(Arc::new(tensor_field("", DType::Bool, &sizes)?))
@@ -166,11 +154,10 @@ fn plan_mask(plan: &Plan<'_>) -> Result<FieldRef> {
 fn literal_sizes(plan: &Plan<'_>) -> Result<Vec<usize>> {
     let Some(value) = plan.known_literal(1) else {
         return Err(plan.refuse(
-            1,
-            "(the sizes) must be literals such as [256, 64] or '256, 64', because they determine the type of the result; columns, parameters ($1) and computed values are not known when the query is planned. ragged_pad accepts computed sizes and returns lists",
+            "argument 2 (the sizes) must be literals such as [256, 64] or '256, 64', because they determine the type of the result; columns, parameters ($1) and computed values are not known when the query is planned. ragged_pad accepts computed sizes and returns lists"
         ));
     };
-    read_sizes(value).map_err(|m| plan.refuse(1, m))
+    read_sizes(value).map_err(|m| plan.refuse(m))
 }
 
 fn given_sizes(call: &Call<'_>) -> Result<Vec<usize>> {
@@ -185,7 +172,7 @@ fn given_sizes(call: &Call<'_>) -> Result<Vec<usize>> {
 fn read_sizes(value: &ScalarValue) -> std::result::Result<Vec<usize>, String> {
     let wrong = || {
         format!(
-            "(the sizes) must be one integer of 0 or more per axis, such as [256, 64]; it is {value}"
+            "argument 2 (the sizes) must be one integer of 0 or more per axis, such as [256, 64]; it is {value}"
         )
     };
     let list = match value {
@@ -219,8 +206,7 @@ fn parse_fill(value: Option<&ScalarValue>) -> std::result::Result<Option<Fill>, 
             Ok(ScalarValue::Int64(Some(n))) => Fill::Int(n),
             _ => {
                 return Err(format!(
-                    "(the fill value) is out of range: {v}; give a value that fits 64 \
-             bits"
+                    "argument 3 (the fill value) is {v}, which is out of range; give a value that fits 64 bits"
                 ));
             }
         },
@@ -228,7 +214,7 @@ fn parse_fill(value: Option<&ScalarValue>) -> std::result::Result<Option<Fill>, 
             Ok(ScalarValue::Float64(Some(x))) if v.data_type().is_numeric() => Fill::Float(x),
             _ => {
                 return Err(format!(
-                    "(the fill value) must be a number or a boolean, such as 0; it is {v}"
+                    "argument 3 (the fill value) must be a number or a boolean, such as 0; it is {v}"
                 ));
             }
         },
@@ -313,31 +299,24 @@ pub(super) static PAD: Def = Def {
             l if l.depth() == 1 && (l.leaf().is_integer() || l.leaf().is_null()) => {}
             l if l.depth() == 0 && (sizes.is_integer() || sizes.is_null()) => {
                 if lists.depth() > 1 {
-                    return Err(plan.refuse(
-                        1,
-                        format!(
-                            "(the sizes) must be a list of {} sizes, one per axis, with NULL for an axis to leave as it is, such as [256, NULL]; it is a single number",
-                            lists.depth()
-                        ),
-                    ));
+                    return Err(plan.refuse(format!(
+                        "argument 2 (the sizes) must be a list of {} sizes, one per axis, with NULL for an axis to leave as it is, such as [256, NULL]; it is a single number",
+                        lists.depth()
+                    )));
                 }
             }
             _ => {
-                return Err(plan.refuse(
-                    1,
-                    format!("(the sizes) must be a list of integers, one per axis; it is {sizes}"),
-                ));
+                return Err(plan.refuse(format!(
+                    "argument 2 (the sizes) must be a list of integers, one per axis; it is {sizes}"
+                )));
             }
         }
         if let Some(value) = plan.known_literal(2).filter(|v| !v.is_null()) {
             value.cast_to(lists.leaf()).map_err(|_| {
-                plan.refuse(
-                    2,
-                    format!(
-                        "(the fill value) must be a value of the type {}; it is {value}",
-                        lists.leaf()
-                    ),
-                )
+                plan.refuse(format!(
+                    "argument 3 (the fill value) must be a value of the type {}; it is {value}",
+                    lists.leaf()
+                ))
             })?;
         }
         plan_side(plan, 3)?;
@@ -358,7 +337,8 @@ pub(super) static PAD: Def = Def {
     ..Def::DEFAULTS
 };
 
-/// Returns the sizes to which [`PAD`] pads lists, one [`RowArg`] per axis.
+/// Returns the sizes to which the function `ragged_pad` pads lists: for each axis, one size for all rows or
+/// one per row.
 fn row_sizes(call: &Call<'_>, axes: usize) -> Result<Vec<RowArg>> {
     let constant = call.constant(1).is_some();
     let sizes = match call.constant(1) {

@@ -103,10 +103,10 @@ pub(super) static CONTAINS: Def = Def {
     },
     plan: |plan| {
         if !is_text(plan.data_type(0)) {
-            return Err(plan.refuse(
-                0,
-                format!("(the table) must be a name, such as {SUCH}; it is {}", plan.data_type(0)),
-            ));
+            return Err(plan.refuse(format!(
+                "argument 1 (the table) must be a name, such as {SUCH}; it is {}",
+                plan.data_type(0)
+            )));
         }
         let spec = planned_file(plan)?;
         let keys = spec.keys()?;
@@ -124,7 +124,9 @@ pub(super) static CONTAINS: Def = Def {
 fn planned_file(plan: &Plan<'_>) -> Result<Spec> {
     let text = plan.literal_text(0, "the table", SUCH)?.unwrap_or_default();
     Spec::parse(text).map_err(|e| match e {
-        Error::Invalid(message) => plan.refuse(0, format!("(the table) is invalid: {message}")),
+        Error::Invalid(message) => {
+            plan.refuse(format!("argument 1 (the table) is invalid: {message}"))
+        }
         other => other,
     })
 }
@@ -134,15 +136,12 @@ fn count(plan: &Plan<'_>, expected: usize, more: &str, keys: &[(&str, DataType)]
         return Ok(());
     }
     let names: Vec<&str> = keys.iter().map(|(name, _)| *name).collect();
-    Err(plan.refuse(
-        0,
-        format!(
-            "(the table) has {expected} key(s), so write {}({SUCH}, {}{more}); {} argument(s) follow it",
-            plan.name(),
-            names.join(", "),
-            plan.len() - 1
-        ),
-    ))
+    Err(plan.refuse(format!(
+        "argument 1 (the table) has {expected} key(s), so write {}({SUCH}, {}{more}); {} argument(s) follow it",
+        plan.name(),
+        names.join(", "),
+        plan.len() - 1
+    )))
 }
 
 /// Checks the types of the keys, and returns the field of the result: type `of`, or lists of `of` if keys are
@@ -160,9 +159,11 @@ fn result_field(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Res
             || (leaf.is_integer() && key.is_integer())
             || (is_text(leaf) && is_text(key));
         if !fits {
-            return Err(
-                plan.refuse(i, format!("({name}) must be {}; it is {leaf}", describe_key(key)))
-            );
+            return Err(plan.refuse(format!(
+                "argument {} ({name}) must be {}; it is {leaf}",
+                i + 1,
+                describe_key(key)
+            )));
         }
         if given.depth() == 0 {
             continue;
@@ -171,14 +172,12 @@ fn result_field(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Res
             None => lists = Some(given),
             Some(known) if known.depth() == given.depth() => *known = known.widened_by(&given),
             Some(known) => {
-                return Err(plan.refuse(
-                    i,
-                    format!(
-                        "({name}) has {} levels of lists, but another key has {}; keys must be scalars or lists of the same lengths",
-                        given.depth(),
-                        known.depth()
-                    ),
-                ));
+                return Err(plan.refuse(format!(
+                    "argument {} ({name}) has {} levels of lists, but another key has {}; keys must be scalars or lists of the same lengths",
+                    i + 1,
+                    given.depth(),
+                    known.depth()
+                )));
             }
         }
     }
@@ -211,7 +210,10 @@ fn default(plan: &Plan<'_>, i: usize, value: &DataType) -> Result<()> {
         return Ok(());
     }
     let found = plan.known_literal(i).map_or_else(|| given.to_string(), ToString::to_string);
-    Err(plan.refuse(i, format!("(default) must fit the values, which are {value}; it is {found}")))
+    Err(plan.refuse(format!(
+        "argument {} (default) must fit the values, which are {value}; it is {found}",
+        i + 1
+    )))
 }
 
 /// Runs a look-up for each row of a batch, or for each element if the keys are lists.
@@ -424,7 +426,8 @@ pub(crate) trait TableNames: fmt::Debug + Send + Sync {
 
 /// A function whose first argument may be the name of a table of the session.
 struct NamedTableUdf {
-    /// The same function without table names: its first argument is a [`Spec`] or a path.
+    /// The same function without table names: its first argument is a path or a serialized [`Spec`], which
+    /// identifies a version of a file.
     inner: Arc<ScalarUDF>,
     names: Arc<dyn TableNames>,
     /// The file version that the plan uses, kept in memory for as long as the plan exists.
@@ -442,8 +445,8 @@ pub(crate) fn with_names(names: &Arc<dyn TableNames>) -> Vec<ScalarUDF> {
 }
 
 impl NamedTableUdf {
-    /// Returns the [`Spec`] that replaces a table name or path in the call, and the file version. Returns
-    /// `None` if the text stays unchanged.
+    /// Returns the text that replaces a table name or path in the call (a [`Spec`], which identifies a
+    /// version of a file), and this version. Returns `None` if the text stays unchanged.
     fn bind_name(&self, text: &str) -> DfResult<Option<(String, Arc<Version>)>> {
         if text.starts_with('{') {
             return Ok(None);

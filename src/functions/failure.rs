@@ -16,7 +16,7 @@ use super::harmless::{cast_cannot_fail, is_harmless, is_plain, operator_cannot_f
 use super::{DEFS, is_ours};
 use crate::array::list_depth;
 
-/// Whether an expression has a value for every row of a schema, so that a rewrite may evaluate it for rows
+/// Whether evaluating an expression fails for no row of a schema. A rewrite may then evaluate it for rows
 /// that the query skips.
 ///
 /// True for columns, literals, operators and casts that accept all values, and functions of Serrate and

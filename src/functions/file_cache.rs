@@ -20,7 +20,7 @@ struct CacheEntry<T> {
 }
 
 /// Parsed contents of one file, or `None` before the first read. The lock is held while the file is read, so
-/// that partitions that start together read it once, and no caller waits for another file.
+/// that partitions that start together read it only once. Readers of other files do not wait.
 type CacheSlot<T> = Arc<Mutex<Option<(Stamp, Arc<T>)>>>;
 
 fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

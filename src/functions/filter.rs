@@ -68,14 +68,11 @@ fn check_mask(plan: &Plan<'_>) -> Result<Lists> {
     }
     let mask = plan.boolean_lists(1)?;
     if mask.depth() > lists.depth() {
-        return Err(plan.refuse(
-            1,
-            format!(
-                "(mask) has {} levels of lists, but the list that it filters has only {}; give at most as many",
-                mask.depth(),
-                lists.depth()
-            ),
-        ));
+        return Err(plan.refuse(format!(
+            "argument 2 (mask) has {} levels of lists, but the list that it filters has only {}; give at most as many",
+            mask.depth(),
+            lists.depth()
+        )));
     }
     Ok(lists)
 }

@@ -80,10 +80,10 @@ fn check_keys(plan: &Plan<'_>, i: usize, leaf: &DataType) -> Result<()> {
     }
     match have_order(leaf) {
         true => Ok(()),
-        false => Err(plan.refuse(
-            i,
-            format!("must hold values that can be compared, or structs of such values; its values are {leaf}"),
-        )),
+        false => Err(plan.refuse(format!(
+            "argument {} must hold values that can be compared, or structs of such values; its values are {leaf}",
+            i + 1
+        ))),
     }
 }
 
@@ -91,41 +91,34 @@ fn plan_group(plan: &Plan<'_>) -> Result<FieldRef> {
     let (lists, keys) = (plan.lists(0)?, plan.lists(1)?);
     check_keys(plan, 1, keys.leaf())?;
     if keys.depth() > lists.depth() {
-        return Err(plan.refuse(
-            1,
-            format!(
-                "(keys) has {} levels of lists, but the list that it groups has only {}; give at most as many",
-                keys.depth(),
-                lists.depth()
-            ),
-        ));
+        return Err(plan.refuse(format!(
+            "argument 2 (keys) has {} levels of lists, but the list that it groups has only {}; give at most as many",
+            keys.depth(),
+            lists.depth()
+        )));
     }
     if has_groups(plan.len(), |i| plan.data_type(i).clone()) {
         let groups = plan.lists(2)?;
         if groups.depth() > keys.depth() {
-            return Err(plan.refuse(
-                2,
-                format!(
-                    "(groups) has {} levels of lists, but the keys have only {}; give at most as many",
-                    groups.depth(),
-                    keys.depth()
-                ),
-            ));
+            return Err(plan.refuse(format!(
+                "argument 3 (groups) has {} levels of lists, but the keys have only {}; give at most as many",
+                groups.depth(),
+                keys.depth()
+            )));
         }
         if keys.leaf().is_nested() || groups.leaf().is_nested() {
-            return Err(plan.refuse(2, "(groups) requires keys from one list, but the keys or groups are structs; leave (groups) out"));
+            return Err(plan.refuse(
+                "argument 3 (groups) requires keys from one list, but the keys or groups are structs; leave (groups) out"
+            ));
         }
         let none = |i: usize| RaggedArray::try_from_arrow(&new_empty_array(plan.data_type(i)));
         let (key, wanted) = (keys.leaf(), groups.leaf());
         let text =
             (key.is_numeric() && wanted.is_string()) || (key.is_string() && wanted.is_numeric());
         if text || group::group_on(&none(0)?, &none(1)?, &none(2)?).is_err() {
-            return Err(plan.refuse(
-                2,
-                format!(
-                    "(groups) must hold values that compare with the keys, which are {key}; they are {wanted}"
-                ),
-            ));
+            return Err(plan.refuse(format!(
+                "argument 3 (groups) must hold values that compare with the keys, which are {key}; they are {wanted}"
+            )));
         }
     }
     retyped_field(plan, lists.repeated(keys.depth() - 1, 2))

@@ -60,7 +60,7 @@ pub(super) static SLICE: Def = Def {
             plan.integer(i, what)?;
         }
         if plan.literal_is_zero(3) {
-            return Err(plan.refuse(3, "(step) must not be 0"));
+            return Err(plan.refuse("argument 4 (step) must not be 0"));
         }
         plan.axis(4, &plan.lists(0)?, ROWS)?;
         same_field(plan)
@@ -143,20 +143,17 @@ pub(super) static GET: Def = Def {
         let index = parse_index(text)?;
         one_at_a_time(plan, text, &index)?;
         if index.contains(&Index::NewAxis) {
-            return Err(
-                plan.refuse(1, "has None, which would add an axis; use make_array(x) for that")
-            );
+            return Err(plan.refuse(
+                "argument 2 has None, which would add an axis; use make_array(x) for that",
+            ));
         }
         let given = index.iter().filter(|i| i.takes_axis()).count();
         if given > lists.depth() {
-            return Err(plan.refuse(
-                1,
-                format!(
-                    "has {given} items, but argument 1 has {} axes of lists (the first item is for axis \
-                     1); give at most one item per axis",
-                    lists.depth()
-                ),
-            ));
+            return Err(plan.refuse(format!(
+                "argument 2 has {given} items, but argument 1 has {} axes of lists (the first item is for axis \
+                 1); give at most one item per axis",
+                lists.depth()
+            )));
         }
         retyped_field(plan, lists.only(&kept_levels(&index, lists.depth())))
     },
@@ -175,12 +172,9 @@ fn one_at_a_time(plan: &Plan<'_>, text: &str, index: &[Index]) -> Result<()> {
     let mut picking = index.iter().zip(item_positions(text)).filter(|(item, _)| picks(item));
     let arrays = index.iter().any(|i| picks(i) && !matches!(i, Index::At(_)));
     match (picking.next(), picking.next()) {
-        (Some(_), Some((_, position))) if arrays => Err(plan.refuse(
-            1,
-            format!(
-                "({text:?}), position {position}: numpy combines a list with another list or an integer element by element, which is not supported; index one axis at a time: ragged_get(ragged_get(x, '[0, 1]'), ':, [0, 1]')"
-            ),
-        )),
+        (Some(_), Some((_, position))) if arrays => Err(plan.refuse(format!(
+            "argument 2 ({text:?}), position {position}: numpy combines a list with another list or an integer element by element, which is not supported; index one axis at a time: ragged_get(ragged_get(x, '[0, 1]'), ':, [0, 1]')"
+        ))),
         _ => Ok(()),
     }
 }
@@ -246,14 +240,11 @@ pub(super) static AT_OR: Def = Def {
         let lists = plan.lists(0)?;
         check_coordinates(plan, &lists, 2)?;
         if !can_cast_types(plan.data_type(1), lists.leaf()) {
-            return Err(plan.refuse(
-                1,
-                format!(
-                    "(default) must have the type of the values, {}; it is {}",
-                    lists.leaf(),
-                    plan.data_type(1)
-                ),
-            ));
+            return Err(plan.refuse(format!(
+                "argument 2 (default) must have the type of the values, {}; it is {}",
+                lists.leaf(),
+                plan.data_type(1)
+            )));
         }
         retyped_field(plan, lists.leaf().clone())
     },
@@ -272,14 +263,11 @@ pub(super) static AT_OR: Def = Def {
 fn check_coordinates(plan: &Plan<'_>, lists: &Lists, first: usize) -> Result<()> {
     let given = plan.len() - first;
     if given != lists.depth() {
-        return Err(plan.refuse(
-            0,
-            format!(
-                "has {} axes of lists and requires {} coordinates; {given} given",
-                lists.depth(),
-                lists.depth()
-            ),
-        ));
+        return Err(plan.refuse(format!(
+            "argument 1 has {} axes of lists and requires {} coordinates; {given} given",
+            lists.depth(),
+            lists.depth()
+        )));
     }
     (first..plan.len()).try_for_each(|i| plan.integer(i, "a coordinate"))
 }
@@ -312,23 +300,17 @@ pub(super) static SEARCHSORTED: Def = Def {
         parse_side(plan.literal_text(2, "the side", "'left'")?)?;
         let needles = Lists::of(plan.data_type(1));
         if needles.depth() == 0 && lists.depth() != 1 {
-            return Err(plan.refuse(
-                0,
-                format!(
-                    "must be a list of one level; it has {}: select one with ragged_get or merge them with ragged_flatten",
-                    lists.depth()
-                ),
-            ));
+            return Err(plan.refuse(format!(
+                "argument 1 must be a list of one level; it has {levels}: select one with ragged_get or merge them with ragged_flatten",
+                levels = lists.depth()
+            )));
         }
         if needles.depth() != lists.depth() && needles.depth() + 1 != lists.depth() {
-            return Err(plan.refuse(
-                1,
-                format!(
-                    "has {} level(s) of lists, and the lists to search have {}; give as many levels or one less",
-                    needles.depth(),
-                    lists.depth()
-                ),
-            ));
+            return Err(plan.refuse(format!(
+                "argument 2 has {} level(s) of lists, and the lists to search have {}; give as many levels or one less",
+                needles.depth(),
+                lists.depth()
+            )));
         }
         let times = lists.leaf();
         if let Some(value) = plan.known_literal(1)
@@ -336,10 +318,9 @@ pub(super) static SEARCHSORTED: Def = Def {
             && times.is_temporal()
             && value.cast_to(times).map_or(true, |time| time.is_null())
         {
-            return Err(plan.refuse(
-                1,
-                format!("({text:?}) is not a {times}; write it like '2020-01-31' or '2020-01-31 08:30:00'"),
-            ));
+            return Err(plan.refuse(format!(
+                "argument 2 ({text:?}) is not a {times}; write it like '2020-01-31' or '2020-01-31 08:30:00'"
+            )));
         }
         Ok(nullable(needles.plain_leaf(DataType::Int64)))
     },

@@ -115,12 +115,12 @@ fn subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
     let pairs =
         pairs.as_struct_opt().filter(|pairs| pairs.num_columns() == 2).ok_or_else(|| {
             Error::type_of(
-                "the table",
+                "the pairs of a table to look up keys in",
                 "structs with two fields, the key and the value",
                 pairs.data_type(),
             )
         })?;
-    // Holds the lock, so that partitions that start together build the table once.
+    // The lock is held while the table is built, so that partitions that start together build it only once.
     let table = Arc::new(LookupTable::try_new(pairs.column(0), pairs.column(1))?);
     tables.push((Arc::downgrade(list), Arc::clone(&table)));
     Ok(table)
@@ -138,7 +138,10 @@ fn columns<'a>(
 fn plan_types(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
     const SUCH: &str = "'codes.parquet'";
     let Some(path) = plan.literal_text(from, "the table", SUCH)? else {
-        return Err(plan.refuse(from, "(the table) must be given, such as 'codes.parquet'"));
+        return Err(plan.refuse(format!(
+            "argument {} (the table) must be given, such as 'codes.parquet'",
+            from + 1
+        )));
     };
     let names = columns(|i| plan.literal_text(i, "the name of a column", "'code'"), from)?;
     if plan.len() > from + 3 {
@@ -148,18 +151,16 @@ fn plan_types(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
         {
             return Ok([key.data_type().clone(), value.data_type().clone()]);
         }
-        return Err(plan.refuse(
-            from + 3,
-            "is an argument that only the planner adds; remove it from the call",
-        ));
+        return Err(plan.refuse(format!(
+            "argument {} is an argument that only the planner adds; remove it from the call",
+            from + 4
+        )));
     }
     if !Path::new(path).exists() {
-        return Err(plan.refuse(
-            from,
-            format!(
-                "({path:?}) is not a file; to name a table, run the statement with serrate::sql::sql"
-            ),
-        ));
+        return Err(plan.refuse(format!(
+            "argument {} ({path:?}) is not a file; to name a table, run the statement with serrate::sql::sql",
+            from + 1
+        )));
     }
     let table = LookupFile::get(path, names)?;
     Ok([table.keys.data_type().clone(), table.values.data_type().clone()])
@@ -220,9 +221,9 @@ pub(super) static LOOKUP: Def = Def {
         let lists = Lists::of(plan.data_type(0));
         lookup::comparable(lists.leaf(), &keys).map_err(|e| name_table(plan, &e))?;
         if list_depth(&values) > 0 {
-            return Err(
-                plan.refuse(3, format!("must be a column of scalars, one per key; it is {values}"))
-            );
+            return Err(plan.refuse(format!(
+                "argument 4 must be a column of scalars, one per key; it is {values}"
+            )));
         }
         Ok(result_field(&lists, values))
     },
@@ -265,17 +266,16 @@ pub(super) static BIN: Def = Def {
         let [keys, cuts] = plan_types(plan, 2)?;
         let (lists, codes) = (Lists::of(plan.data_type(0)), Lists::of(plan.data_type(1)));
         if !lists.leaf().is_numeric() && !lists.leaf().is_null() {
-            return Err(plan.refuse(0, format!("must be numbers; the values are {}", lists.leaf())));
+            return Err(
+                plan.refuse(format!("argument 1 must be numbers; the values are {}", lists.leaf()))
+            );
         }
         if codes.depth() > lists.depth() {
-            return Err(plan.refuse(
-                1,
-                format!(
-                    "has {} levels of lists, but the values have {}; give one code for each value, or one for each list of values",
-                    codes.depth(),
-                    lists.depth()
-                ),
-            ));
+            return Err(plan.refuse(format!(
+                "argument 2 has {} levels of lists, but the values have {}; give one code for each value, or one for each list of values",
+                codes.depth(),
+                lists.depth()
+            )));
         }
         lookup::comparable(codes.leaf(), &keys).map_err(|e| name_table(plan, &e))?;
         let numbers = match &cuts {
@@ -283,9 +283,9 @@ pub(super) static BIN: Def = Def {
             t => list_depth(t) == 1 && Lists::of(t).leaf().is_numeric(),
         };
         if !numbers {
-            return Err(
-                plan.refuse(4, format!("(the cuts) must be lists of numbers; they are {cuts}"))
-            );
+            return Err(plan.refuse(format!(
+                "argument 5 (the cuts) must be lists of numbers; they are {cuts}"
+            )));
         }
         Ok(result_field(&lists, DataType::UInt32))
     },

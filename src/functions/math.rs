@@ -173,7 +173,9 @@ pub(super) static ROUND: Def = Def {
     plan: |plan| {
         let digits = plan.literal_integer(1, "digits", "2")?.unwrap_or_default();
         let digits = i32::try_from(digits).map_err(|_| {
-            plan.refuse(1, format!("(digits) must be an integer from -2147483648 to 2147483647, such as 2; it is {digits}"))
+            plan.refuse(format!(
+                "argument 2 (digits) must be an integer from -2147483648 to 2147483647, such as 2; it is {digits}"
+            ))
         })?;
         plan_unary(plan, Unary::Round(digits))
     },
@@ -192,7 +194,7 @@ fn plan_unary(plan: &Plan<'_>, how: Unary) -> Result<FieldRef> {
         DataType::Dictionary(_, values) => how.output_type(values),
         leaf => how.output_type(leaf),
     };
-    let out = out.map_err(|_| plan.refuse_values("numbers", leaf))?;
+    let out = out.map_err(|_| plan.wrong_values("numbers", leaf))?;
     Ok(nullable(lists.plain_leaf(out)))
 }
 

@@ -237,7 +237,8 @@ pub(crate) fn definition(function: &ScalarUDF) -> Option<&'static Def> {
     DEFS.iter().copied().find(|def| def.name == function.name()).filter(|_| is_ours(function))
 }
 
-/// Returns the facts about a function of Serrate, or [`Facts::NONE`] for any other function.
+/// Returns the facts that optimizer rules use about a function of Serrate, or no facts for any other
+/// function.
 pub(crate) fn facts_of(function: &ScalarUDF) -> &'static Facts {
     definition(function).map_or(&Facts::NONE, |def| &def.facts)
 }

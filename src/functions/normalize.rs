@@ -84,10 +84,9 @@ pub(super) static NORMALIZE: Def = Def {
             match norm_order(value) {
                 Some(p) if p >= 0.0 => {}
                 _ => {
-                    return Err(plan.refuse(
-                        2,
-                        format!("(p) must be a number of 0 or more, such as 2; it is {value}"),
-                    ));
+                    return Err(plan.refuse(format!(
+                        "argument 3 (p) must be a number of 0 or more, such as 2; it is {value}"
+                    )));
                 }
             }
         }
@@ -124,7 +123,7 @@ fn plan_scaled(plan: &Plan<'_>) -> Result<FieldRef> {
         DataType::Null => Ok(DataType::Float64),
         leaf => normalize::output_type(plan.name(), leaf),
     };
-    let leaf = leaf.map_err(|_| plan.refuse_values("numbers", lists.leaf()))?;
+    let leaf = leaf.map_err(|_| plan.wrong_values("numbers", lists.leaf()))?;
     Ok(nullable(lists.plain_leaf(leaf)))
 }
 

@@ -264,10 +264,10 @@ fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
     }
     let (left, right) = (Lists::of(a), Lists::of(b));
     if left.depth() + right.depth() == 0 {
-        return Err(plan.refuse(
-            0,
-            format!("is a scalar, as is argument 2; one side of {} must be a list", op.symbol()),
-        ));
+        return Err(plan.refuse(format!(
+            "argument 1 is a scalar, as is argument 2; one side of {} must be a list",
+            op.symbol()
+        )));
     }
     let out = operand_types(plan, op, &left, &right)?.output().clone();
     // The deeper operand determines the list levels of the result. A level is a LargeList if either operand
@@ -410,12 +410,9 @@ pub(super) static NEG: Def = Def {
         let leaf = lists.leaf();
         let signed = leaf.is_numeric() && !leaf.is_unsigned_integer();
         if !signed && !matches!(leaf, DataType::Duration(_) | DataType::Interval(_)) {
-            return Err(plan.refuse(
-                0,
-                format!(
-                    "must be a list of signed numbers; its values are {leaf} (cast unsigned integers to a signed type first)"
-                ),
-            ));
+            return Err(plan.refuse(format!(
+                "argument 1 must be a list of signed numbers; its values are {leaf} (cast unsigned integers to a signed type first)"
+            )));
         }
         Ok(nullable(lists.plain_leaf(leaf.clone())))
     },

@@ -40,7 +40,8 @@ pub(super) fn map_over_lists(call: &ScalarFunction, schema: &DFSchema) -> Option
     Some(Expr::HigherOrderFunction(HigherOrderFunction::new(map, lists)))
 }
 
-/// Returns the call that [`map_over_lists`] rewrote to `map`, as the statement wrote it.
+/// If `map` is a `ragged_map` that replaced a call of a scalar function on lists, returns this call, for
+/// display.
 pub(crate) fn written_call(map: &HigherOrderFunction) -> Option<Expr> {
     let (Expr::Lambda(lambda), lists) = map.args.split_last()? else { return None };
     let Expr::ScalarFunction(mut call) = lambda.body.as_ref().clone() else { return None };
@@ -56,7 +57,7 @@ pub(crate) fn written_call(map: &HigherOrderFunction) -> Option<Expr> {
     lists.next().is_none().then_some(Expr::ScalarFunction(call))
 }
 
-/// Returns the name of the lambda parameter that stands for an element of the list with index `at`.
+/// Returns the name of the lambda parameter for the elements of the list with index `at`.
 fn variable(at: usize) -> String {
     format!("value_{at}")
 }

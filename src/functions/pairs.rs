@@ -80,9 +80,10 @@ fn plan_pair(plan: &Plan<'_>) -> Result<FieldRef> {
         let leaf = lists.leaf();
         if !(leaf.is_null() || leaf.is_integer() || leaf.is_floating()) {
             let hint = if leaf.is_decimal() { "; cast decimals to DOUBLE" } else { "" };
-            return Err(
-                plan.refuse(i, format!("must be a list of numbers; its values are {leaf}{hint}"))
-            );
+            return Err(plan.refuse(format!(
+                "argument {} must be a list of numbers; its values are {leaf}{hint}",
+                i + 1
+            )));
         }
     }
     let deepest = deepest_levels(y, x);
@@ -91,7 +92,9 @@ fn plan_pair(plan: &Plan<'_>) -> Result<FieldRef> {
         return Ok(nullable(DataType::Float64));
     };
     if axis != deepest.depth() {
-        return Err(plan.refuse(2, "(the axis) must be -1 (the innermost lists) or left out"));
+        return Err(
+            plan.refuse("argument 3 (the axis) must be -1 (the innermost lists) or left out")
+        );
     }
     Ok(nullable(deepest.plain().without(axis - 1, DataType::Float64)))
 }

@@ -168,7 +168,7 @@ fn with_time_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     }
 }
 
-/// Whether one of the planners is [`ListOperators`], which plans the operators of [`PREDICATES`].
+/// Whether the planners include [`ListOperators`], which plans LIKE, ILIKE and IN on lists.
 pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
     // A planner can be identified only by its debug text.
     let ours = format!("{ListOperators:?}");
@@ -184,8 +184,7 @@ pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
 /// values of the list. The right side is ignored.
 pub(crate) const ON_LISTS: &str = "ON LISTS";
 
-/// Custom operator that stands for a unary minus. The left side is the operand, and the right side is
-/// ignored.
+/// Custom operator that replaces a unary minus. The left side is the operand, and the right side is ignored.
 pub(crate) const SIGNED: &str = "SIGNED";
 
 /// Custom operator in `call FILTER mask`, for `ragged_mean(x) FILTER (WHERE mask)`.
@@ -385,8 +384,8 @@ fn with_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr
     expr
 }
 
-/// Number of nested operators after which a cast stores their type, so that the type is not computed from all
-/// operators again.
+/// Number of nested operators from which on a cast stores the type of the nested operators. Without the cast,
+/// each further operator would compute the types of all nested operators again.
 const KNOWN: usize = 16;
 
 /// Shortens the computation of types in long expressions such as `a + b + c`, because the type of each

@@ -218,12 +218,9 @@ spread!(
 fn parse_ddof(plan: &Plan<'_>) -> Result<u32> {
     let given = plan.literal_integer(2, "ddof", "0")?.unwrap_or(1);
     u32::try_from(given).map_err(|_| {
-        plan.refuse(
-            2,
-            format!(
-                "(ddof) must be an integer from 0 to 4294967295, such as 0 or 1; it is {given}"
-            ),
-        )
+        plan.refuse(format!(
+            "argument 3 (ddof) must be an integer from 0 to 4294967295, such as 0 or 1; it is {given}"
+        ))
     })
 }
 
@@ -255,10 +252,9 @@ pub(super) static QUANTILE: Def = Def {
             Some(value) => match literal_quantiles(value) {
                 Some((qs, several)) if qs.iter().all(|q| (0.0..=1.0).contains(q)) => several,
                 _ => {
-                    return Err(plan.refuse(
-                        1,
-                        format!("(q) must be a number from 0 to 1 such as {such}; it is {value}"),
-                    ));
+                    return Err(plan.refuse(format!(
+                        "argument 2 (q) must be a number from 0 to 1 such as {such}; it is {value}"
+                    )));
                 }
             },
         };
@@ -312,7 +308,7 @@ fn plan_reduction(plan: &Plan<'_>, how: Reduction) -> Result<FieldRef> {
 }
 
 fn refuse_leaf(plan: &Plan<'_>, how: Reduction, leaf: &DataType) -> Error {
-    plan.refuse_values(format_args!("values from which the {} can be computed", how.name()), leaf)
+    plan.wrong_values(format_args!("values from which the {} can be computed", how.name()), leaf)
 }
 
 fn compute_reduction(call: &Call<'_>, how: Reduction) -> Result<ArrayRef> {

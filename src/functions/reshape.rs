@@ -83,7 +83,7 @@ pub(super) static SQUEEZE: Def = Def {
     plan: |plan| {
         let lists = plan.lists(0)?;
         let axis = plan.axis(1, &lists, "rows are not an axis of size 1")?.ok_or_else(|| {
-            plan.refuse(1, "(the axis) must be an integer literal such as 1; it is NULL")
+            plan.refuse("argument 2 (the axis) must be an integer literal such as 1; it is NULL")
         })?;
         retyped_field(plan, lists.without(axis - 1, lists.leaf().clone()))
     },
@@ -126,10 +126,9 @@ pub(super) static UNSQUEEZE: Def = Def {
 fn new_axis(plan: &Plan<'_>, ndim: usize) -> Result<usize> {
     let axis = plan.literal_integer(1, "the axis", "1 or -1")?.unwrap_or_default();
     match crate::array::resolve_axis(axis, ndim + 1, &format!("{}: its result", plan.name()))? {
-        0 => {
-            Err(plan
-                .refuse(1, "(the axis) is 0, which means the rows; the first axis of lists is 1"))
-        }
+        0 => Err(plan.refuse(
+            "argument 2 (the axis) is 0, which means the rows; the first axis of lists is 1",
+        )),
         axis => Ok(axis),
     }
 }
@@ -159,13 +158,15 @@ pub(super) static RESHAPE: Def = Def {
         let value = plan.literal(1, "the sizes", such)?;
         let sizes = value.and_then(literal_sizes).filter(|s| !s.is_empty());
         let Some(sizes) = sizes else {
-            return Err(
-                plan.refuse(1, format!("(the sizes) must be a list of integers such as {such}"))
-            );
+            return Err(plan.refuse(format!(
+                "argument 2 (the sizes) must be a list of integers such as {such}"
+            )));
         };
         let wrong = sizes.iter().any(|s| *s < -1);
         if wrong || sizes.iter().filter(|s| **s == -1).count() > 1 {
-            return Err(plan.refuse(1, "(the sizes) must be 0 or more; one of them may be -1"));
+            return Err(
+                plan.refuse("argument 2 (the sizes) must be 0 or more; one of them may be -1")
+            );
         }
         let axis = plan.axis(2, &lists, "rows cannot be divided")?.unwrap_or(1);
         retyped_field(plan, lists.repeated(axis - 1, sizes.len()))

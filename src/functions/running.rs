@@ -94,7 +94,7 @@ cumulative!(
 );
 
 fn refuse_leaf(plan: &Plan<'_>, lists: &Lists) -> crate::Error {
-    plan.refuse_values("numbers or times", lists.leaf())
+    plan.wrong_values("numbers or times", lists.leaf())
 }
 
 pub(super) static DIFF: Def = Def {
@@ -153,18 +153,15 @@ pub(super) static SHIFT: Def = Def {
     plan: |plan| {
         let lists = plan.lists(0)?;
         if plan.literal_integer(1, "n", "1")?.is_none() {
-            return Err(plan.refuse(1, "(n) must be an integer such as 1; it is NULL"));
+            return Err(plan.refuse("argument 2 (n) must be an integer such as 1; it is NULL"));
         }
         if plan.literal(2, "the fill value", "0")?.is_some() && !plan.is_untyped_null(2) {
             let found = plan.data_type(2);
             if list_depth(found) > 0 || !arrow::compute::can_cast_types(found, lists.leaf()) {
-                return Err(plan.refuse(
-                    2,
-                    format!(
-                        "(fill) must fit the values, which are {}; it is {found}",
-                        lists.leaf()
-                    ),
-                ));
+                return Err(plan.refuse(format!(
+                    "argument 3 (fill) must fit the values, which are {}; it is {found}",
+                    lists.leaf()
+                )));
             }
         }
         plan.axis(3, &lists, ROWS)?;

@@ -45,29 +45,25 @@ pub(super) static SCATTER: Def = Def {
         let lists = plan.lists(0)?;
         let at = check_integers(plan, 1, "the positions")?;
         if at.depth() > lists.depth() {
-            return Err(plan.refuse(
-                1,
-                format!(
-                    "has {} levels of lists, but the list that it writes to has only {}; give at most as many",
-                    at.depth(),
-                    lists.depth()
-                ),
-            ));
+            return Err(plan.refuse(format!(
+                "argument 2 has {} levels of lists, but the list that it writes to has only {}; give at most as many",
+                at.depth(),
+                lists.depth()
+            )));
         }
         let values = Lists::of(plan.data_type(2));
         if values.depth() != lists.depth() && values.depth() > 0 {
-            return Err(plan.refuse(
-                2,
-                format!(
-                    "(the values) has {} levels of lists, but argument 1 has {}; give as many",
-                    values.depth(),
-                    lists.depth()
-                ),
-            ));
+            return Err(plan.refuse(format!(
+                "argument 3 (the values) has {} levels of lists, but argument 1 has {}; give as many",
+                values.depth(),
+                lists.depth()
+            )));
         }
         if values.depth() == 0 && at.depth() != lists.depth() {
             return Err(
-                plan.refuse(2, "(the values) is a scalar, but the elements to replace are lists; give lists of values")
+                plan.refuse(
+                    "argument 3 (the values) is a scalar, but the elements to replace are lists; give lists of values"
+                )
             );
         }
         check_fits(plan, 2, values.leaf(), lists.leaf())?;

@@ -47,14 +47,12 @@ pub(super) static SORT: Def = Def {
         let keys = plan.lists(by)?;
         check_comparable(plan, by, keys.leaf())?;
         if keys.depth() > lists.depth() {
-            return Err(plan.refuse(
-                by,
-                format!(
-                    "(by) has {} levels of lists, but the list that it sorts has only {}; give at most as many",
-                    keys.depth(),
-                    lists.depth()
-                ),
-            ));
+            return Err(plan.refuse(format!(
+                "argument {} (by) has {} levels of lists, but the list that it sorts has only {}; give at most as many",
+                by + 1,
+                keys.depth(),
+                lists.depth()
+            )));
         }
         same_field(plan)
     },
@@ -111,21 +109,20 @@ fn check_order(plan: &Plan<'_>, at: Option<usize>) -> Result<()> {
     let text = plan.literal_text(i, "the order", "'desc'")?;
     match parse_order(text) {
         Some(_) => Ok(()),
-        None => Err(plan.refuse(
-            i,
-            format!(
-                "(the order) must be 'asc' or 'desc', optionally followed by 'nulls first'; it is {:?}",
-                text.unwrap_or_default()
-            ),
-        )),
+        None => Err(plan.refuse(format!(
+            "argument {} (the order) must be 'asc' or 'desc', optionally followed by 'nulls first'; it is {:?}",
+            i + 1,
+            text.unwrap_or_default()
+        ))),
     }
 }
 
 fn check_comparable(plan: &Plan<'_>, i: usize, leaf: &DataType) -> Result<()> {
     match leaf.is_nested() {
-        true => {
-            Err(plan.refuse(i, format!("must hold values with an order; its values are {leaf}")))
-        }
+        true => Err(plan.refuse(format!(
+            "argument {} must hold values with an order; its values are {leaf}",
+            i + 1
+        ))),
         false => Ok(()),
     }
 }

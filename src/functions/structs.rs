@@ -43,19 +43,20 @@ pub(super) static ZIP: Def = Def {
 
 fn zip_type(plan: &Plan<'_>) -> Result<(Lists, Fields)> {
     if plan.len() % 2 == 1 {
-        return Err(plan.refuse(
-            plan.len() - 1,
-            "has no list: write each name followed by its list, as in ragged_zip('time', time, 'code', code)",
-        ));
+        return Err(plan.refuse(format!(
+            "argument {} has no list: write each name followed by its list, as in ragged_zip('time', time, 'code', code)",
+            plan.len()
+        )));
     }
     let mut names: Vec<&str> = Vec::new();
     let mut lists = Vec::new();
     for i in (0..plan.len()).step_by(2) {
         let Some(name) = plan.literal_text(i, "a name", "'time'")? else { continue };
         if names.contains(&name) {
-            return Err(
-                plan.refuse(i, format!("repeats the name {name:?}; give each list its own name"))
-            );
+            return Err(plan.refuse(format!(
+                "argument {} repeats the name {name:?}; give each list its own name",
+                i + 1
+            )));
         }
         names.push(name);
         lists.push(plan.lists(i + 1)?);
@@ -140,8 +141,10 @@ pub(super) static UNZIP: Def = Def {
     plan: |plan| {
         let lists = plan.lists(0)?;
         let DataType::Struct(fields) = lists.leaf() else {
-            return Err(plan
-                .refuse(0, format!("must be a list of structs; its values are {}", lists.leaf())));
+            return Err(plan.refuse(format!(
+                "argument 1 must be a list of structs; its values are {}",
+                lists.leaf()
+            )));
         };
         if plan.len() == 1 {
             let parts = fields.iter().map(|f| {
@@ -153,7 +156,7 @@ pub(super) static UNZIP: Def = Def {
         let mut metadata = std::collections::HashMap::new();
         for i in 1..plan.len() {
             let name = plan.literal_text(i, "the name", "'time'")?.unwrap_or_default();
-            let field = find_field(at.leaf(), name).map_err(|e| plan.refuse(i, e))?;
+            let field = find_field(at.leaf(), i, name).map_err(|e| plan.refuse(e))?;
             metadata.clone_from(field.metadata());
             at = Lists::of(&field_lists_type(&at, field));
         }
@@ -168,13 +171,21 @@ fn field_lists_type(lists: &Lists, field: &Field) -> DataType {
     lists.plain().outer(lists.depth(), Lists::of(field.data_type()).open())
 }
 
-fn find_field<'a>(leaf: &'a DataType, name: &str) -> std::result::Result<&'a FieldRef, String> {
+/// Returns the field with the name in argument `i`, or the message of an error.
+fn find_field<'a>(
+    leaf: &'a DataType,
+    i: usize,
+    name: &str,
+) -> std::result::Result<&'a FieldRef, String> {
     let DataType::Struct(fields) = leaf else {
-        return Err(format!("({name:?}) names a field, but the values are {leaf}, not structs"));
+        return Err(format!(
+            "argument {} ({name:?}) names a field, but the values are {leaf}, not structs",
+            i + 1
+        ));
     };
     fields.iter().find(|f| f.name() == name).ok_or_else(|| {
         let names: Vec<_> = fields.iter().map(|f| format!("{:?}", f.name())).collect();
-        format!("({name:?}) is not one of the fields {}", names.join(", "))
+        format!("argument {} ({name:?}) is not one of the fields {}", i + 1, names.join(", "))
     })
 }
 

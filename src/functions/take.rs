@@ -41,14 +41,11 @@ pub(super) static TAKE: Def = Def {
         }
         let indices = check_integers(plan, 1, "the positions")?;
         if indices.depth() > lists.depth() {
-            return Err(plan.refuse(
-                1,
-                format!(
-                    "has {} levels of lists, but the list that it selects from has only {}; give at most as many",
-                    indices.depth(),
-                    lists.depth()
-                ),
-            ));
+            return Err(plan.refuse(format!(
+                "argument 2 has {} levels of lists, but the list that it selects from has only {}; give at most as many",
+                indices.depth(),
+                lists.depth()
+            )));
         }
         let field = same_field(plan)?;
         let out = Lists::of(&lists.widened_by(&indices).open()).open();
@@ -68,9 +65,10 @@ pub(super) fn check_integers(plan: &Plan<'_>, i: usize, what: &str) -> Result<Li
     let lists = plan.lists(i)?;
     match lists.leaf() {
         t if t.is_integer() || t.is_null() => Ok(lists),
-        t => {
-            Err(plan.refuse(i, format!("({what}) must be a list of integers; its values are {t}")))
-        }
+        t => Err(plan.refuse(format!(
+            "argument {} ({what}) must be a list of integers; its values are {t}",
+            i + 1
+        ))),
     }
 }
 
@@ -151,10 +149,11 @@ pub(super) fn check_counts(plan: &Plan<'_>, i: usize, levels: usize) -> Result<(
     }
     let lists = check_integers(plan, i, "numbers of elements")?;
     if lists.depth() > levels {
-        return Err(plan.refuse(
-            i,
-            format!("has {} levels of lists, but at most {levels} are allowed here", lists.depth()),
-        ));
+        return Err(plan.refuse(format!(
+            "argument {} has {} levels of lists, but at most {levels} are allowed here",
+            i + 1,
+            lists.depth()
+        )));
     }
     Ok(())
 }

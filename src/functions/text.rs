@@ -118,11 +118,13 @@ fn plan_test(
     let lists = plan.lists(0)?;
     let leaf = lists.leaf();
     if !is_text(leaf) && !leaf.is_null() {
-        return Err(plan.refuse(0, format!("must be a list of strings; its values are {leaf}")));
+        return Err(
+            plan.refuse(format!("argument 1 must be a list of strings; its values are {leaf}"))
+        );
     }
     let given = plan.data_type(1);
     if !is_text(given) && !given.is_null() {
-        return Err(plan.refuse(1, format!("must be a string; it is {given}")));
+        return Err(plan.refuse(format!("argument 2 must be a string; it is {given}")));
     }
     let flags = match plan.len() {
         3 => plan.literal_text(2, "the flags", "'i'").or_else(|e| match plan.known_literal(2) {
@@ -134,7 +136,7 @@ fn plan_test(
     if let Some(text) = plan.known_literal(1).and_then(|v| v.try_as_str()).flatten() {
         of(text, flags)
             .check()
-            .map_err(|e| plan.refuse(1, format!("is invalid as a pattern: {e}")))?;
+            .map_err(|e| plan.refuse(format!("argument 2 is invalid as a pattern: {e}")))?;
     }
     Ok(nullable(lists.plain_leaf(DataType::Boolean)))
 }
@@ -214,12 +216,13 @@ pub(super) static ISIN: Def = Def {
             let given = plan.data_type(1);
             let values = plan.lists(1)?;
             if values.depth() != 1 {
-                return Err(plan.refuse(
-                    1,
-                    format!("(the values) must be a list of one level, such as ['a', 'b']; it is {given}"),
-                ));
+                return Err(plan.refuse(format!(
+                    "argument 2 (the values) must be a list of one level, such as ['a', 'b']; it is {given}"
+                )));
             }
-            isin::check_types(lists.leaf(), values.leaf()).map_err(|e| plan.refuse(1, e))?;
+            isin::check_types(lists.leaf(), values.leaf()).map_err(|e| {
+                plan.refuse(format!("argument 2 cannot be compared with argument 1: {e}"))
+            })?;
         }
         Ok(nullable(lists.plain_leaf(DataType::Boolean)))
     },

@@ -16,7 +16,7 @@ pub(crate) const AS_TIMESTAMP: &str = "AS TIMESTAMP";
 pub(crate) const TRY_AS_TIMESTAMP: &str = "TRY AS TIMESTAMP";
 pub(crate) const AT_TIME_ZONE: &str = "AT TIME ZONE";
 
-/// Expression planner for the operators [`AS_TIMESTAMP`], [`TRY_AS_TIMESTAMP`] and [`AT_TIME_ZONE`].
+/// Expression planner for the custom operators that replace casts to TIMESTAMP and AT TIME ZONE.
 #[derive(Debug)]
 pub(crate) struct Timestamps;
 

@@ -189,7 +189,7 @@ const TAKING_SIGNED: [&str; 35] = [
     "trunc",
 ];
 
-/// Whether a function of DataFusion must be wrapped by [`takes_unsigned`].
+/// Whether a function of DataFusion accepts Int64 but not UInt64, so that [`takes_unsigned`] must wrap it.
 pub(crate) fn is_for_signed(name: &str) -> bool {
     TAKING_SIGNED.contains(&name)
 }
@@ -420,7 +420,11 @@ impl ScalarUDFImpl for WholeQuotient {
             [left, _] if left.is_signed_integer() => Ok(DataType::Int64),
             [DataType::Decimal128(digits, 0), _] => Ok(DataType::Decimal128(*digits, 0)),
             [_, _] => Ok(WIDE),
-            types => plan_err!("{} takes 2 operands; {} given", self.name(), types.len()),
+            types => plan_err!(
+                "the operator function {} takes 2 operands; {} given",
+                self.name(),
+                types.len()
+            ),
         }
     }
 
@@ -428,7 +432,11 @@ impl ScalarUDFImpl for WholeQuotient {
         let one = args.args.iter().all(|v| matches!(v, ColumnarValue::Scalar(_)));
         let rows = if one { 1 } else { args.number_rows };
         let [left, right] = args.args.as_slice() else {
-            return exec_err!("{} takes 2 operands; {} given", self.name(), args.args.len());
+            return exec_err!(
+                "the operator function {} takes 2 operands; {} given",
+                self.name(),
+                args.args.len()
+            );
         };
         let exact = |value: &ColumnarValue| -> Result<ArrayRef> {
             Ok(cast(&value.to_array(rows)?, &DataType::Decimal128(38, 0))?)

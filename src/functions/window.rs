@@ -119,10 +119,12 @@ pub(super) static ROLLING: Def = Def {
         let lists = plan.lists(0)?;
         check_positive(plan, 1, "n")?;
         if plan.len() > 3 && plan.literal_integer(3, "min_samples", "1")?.is_some_and(|n| n < 0) {
-            return Err(plan.refuse(3, "(min_samples) must not be negative; give 0 or more"));
+            return Err(
+                plan.refuse("argument 4 (min_samples) must not be negative; give 0 or more")
+            );
         }
         let Some(how) = parse_reduction(plan, 2)? else {
-            return Err(plan.refuse(2, "(how) must be a name such as 'mean'; it is NULL"));
+            return Err(plan.refuse("argument 3 (how) must be a name such as 'mean'; it is NULL"));
         };
         Ok(nullable(lists.plain_leaf(output_type(plan, how, lists.leaf())?)))
     },
@@ -167,13 +169,11 @@ pub(super) static NGRAMS: Def = Def {
 fn check_positive(plan: &Plan<'_>, i: usize, what: &str) -> Result<()> {
     match plan.literal_integer(i, what, "3")? {
         Some(n) if n >= 1 => Ok(()),
-        found => Err(plan.refuse(
-            i,
-            format!(
-                "({what}) must be an integer of 1 or more; it is {}",
-                found.map_or("NULL".into(), |n| n.to_string())
-            ),
-        )),
+        found => Err(plan.refuse(format!(
+            "argument {} ({what}) must be an integer of 1 or more; it is {}",
+            i + 1,
+            found.map_or("NULL".into(), |n| n.to_string())
+        ))),
     }
 }
 
@@ -197,12 +197,10 @@ fn parse_reduction(plan: &Plan<'_>, i: usize) -> Result<Option<Reduction>> {
     match plan.literal(i, "how", "'mean'")? {
         Some(value) if !value.is_null() => match reduction_of(value.try_as_str().flatten()) {
             Some(how) => Ok(Some(how)),
-            None => Err(plan.refuse(
-                i,
-                format!(
-                    "(how) must be 'any', 'all', 'count', 'sum', 'mean', 'min', 'max', 'first' or 'last'; it is {value}. For another reduction, leave (how) out and reduce the returned lists: ragged_median(ragged_window(..), -1)"
-                ),
-            )),
+            None => Err(plan.refuse(format!(
+                "argument {} (how) must be 'any', 'all', 'count', 'sum', 'mean', 'min', 'max', 'first' or 'last'; it is {value}. For another reduction, leave (how) out and reduce the returned lists: ragged_median(ragged_window(..), -1)",
+                i + 1
+            ))),
         },
         _ => Ok(None),
     }
@@ -210,7 +208,7 @@ fn parse_reduction(plan: &Plan<'_>, i: usize) -> Result<Option<Reduction>> {
 
 fn output_type(plan: &Plan<'_>, how: Reduction, leaf: &DataType) -> Result<DataType> {
     how.output_type(leaf).map_err(|_| {
-        plan.refuse_values(
+        plan.wrong_values(
             format_args!("values from which the {} can be computed", how.name()),
             leaf,
         )
@@ -232,45 +230,33 @@ fn check_times(plan: &Plan<'_>) -> Result<Shape> {
         plan.lists(2)?;
     }
     if time.depth() > x.depth() {
-        return Err(plan.refuse(
-            1,
-            format!(
-                "(time) has {} levels of lists, but the list that it describes has only {}; give at most as many",
-                time.depth(),
-                x.depth()
-            ),
-        ));
+        return Err(plan.refuse(format!(
+            "argument 2 (time) has {} levels of lists, but the list that it describes has only {}; give at most as many",
+            time.depth(),
+            x.depth()
+        )));
     }
     if at.depth() != time.depth() && at.depth() + 1 != time.depth() {
-        return Err(plan.refuse(
-            2,
-            format!(
-                "(at) has {} level(s) of lists, and the times have {}; give as many levels or one less",
-                at.depth(),
-                time.depth()
-            ),
-        ));
+        return Err(plan.refuse(format!(
+            "argument 3 (at) has {} level(s) of lists, and the times have {}; give as many levels or one less",
+            at.depth(),
+            time.depth()
+        )));
     }
     let leaf = time.leaf();
     let number = leaf.is_numeric() && !leaf.is_decimal();
     if !number && !is_time(leaf) && !leaf.is_null() {
-        return Err(plan.refuse(
-            1,
-            format!(
-                "(time) must hold dates, timestamps, durations or numbers; its values are {leaf}"
-            ),
-        ));
+        return Err(plan.refuse(format!(
+            "argument 2 (time) must hold dates, timestamps, durations or numbers; its values are {leaf}"
+        )));
     }
     if let Some(value) = plan.known_literal(2)
         && let Some(Some(text)) = value.try_as_str()
         && value.cast_to(leaf).map_or(true, |time| time.is_null())
     {
-        return Err(plan.refuse(
-            2,
-            format!(
-                "({text:?}) is not a {leaf}; write it like '2020-01-31' or '2020-01-31 08:30:00'"
-            ),
-        ));
+        return Err(plan.refuse(format!(
+            "argument 3 ({text:?}) is not a {leaf}; write it like '2020-01-31' or '2020-01-31 08:30:00'"
+        )));
     }
     Ok(Shape { levels: time.depth(), time: leaf.clone(), x, at })
 }
@@ -291,14 +277,11 @@ fn check_types(plan: &Plan<'_>, given: Option<&TimeWindow>) -> Result<()> {
         None => window::asof(&x, &time, &at),
     };
     found.map(|_| ()).map_err(|_| {
-        plan.refuse(
-            2,
-            format!(
-                "(at) must hold values that can be compared with the times, which are {}; its values are {}",
-                time.leaf_type(),
-                at.leaf_type()
-            ),
-        )
+        plan.refuse(format!(
+            "argument 3 (at) must hold values that can be compared with the times, which are {}; its values are {}",
+            time.leaf_type(),
+            at.leaf_type()
+        ))
     })
 }
 
@@ -321,8 +304,8 @@ fn plan_window(plan: &Plan<'_>) -> Result<FieldRef> {
         Some(value) if !value.is_null() => Some(value.try_as_str().flatten().unwrap_or_default()),
         _ => None,
     };
-    let closure =
-        closure_of(closed).map_err(|e| plan.refuse(6, format!("(closed) is invalid: {e}")))?;
+    let closure = closure_of(closed)
+        .map_err(|e| plan.refuse(format!("argument 7 (closed) is invalid: {e}")))?;
     check_types(plan, Some(&make_window(before, after, closure)))?;
     let out = match how {
         Some(how) => output_type(plan, how, shape.x.leaf())?,
@@ -348,7 +331,10 @@ fn parse_span(plan: &Plan<'_>, i: usize, what: &str, time: &DataType) -> Result<
     let such = if is_time(time) { "INTERVAL '30 days'" } else { "30" };
     let Some(value) = plan.literal(i, what, such)? else { return Ok(None) };
     span_of(value, time).map_err(|e| {
-        plan.refuse(i, format!("({what}) must be a span such as {such} or 'unbounded'; {e}"))
+        plan.refuse(format!(
+            "argument {} ({what}) must be a span such as {such} or 'unbounded'; {e}",
+            i + 1
+        ))
     })
 }
 
@@ -360,7 +346,7 @@ fn span_of(value: &ScalarValue, time: &DataType) -> Result<Option<Span>> {
     if value.try_as_str().flatten() == Some("unbounded") {
         return Ok(Some(Span::Unbounded));
     }
-    let wrong = || Error::invalid(format!("the argument is {value}"));
+    let wrong = || Error::invalid(format!("{value} is neither a span nor 'unbounded'"));
     let interval = DataType::Interval(IntervalUnit::MonthDayNano);
     let found = match value.data_type() {
         t if (t.is_string() || matches!(t, DataType::Interval(_))) && is_time(time) => {

@@ -234,9 +234,10 @@ fn wrap_formats(stock: [Option<Arc<dyn FileFormatFactory>>; 4]) -> Vec<Arc<dyn F
 /// Adds the file formats `.nrt` and `.safetensors` to an existing session, for paths in FROM (if these
 /// are enabled), CREATE EXTERNAL TABLE and COPY, and the table functions `meds` and `meds_asof`.
 ///
-/// Parquet, CSV, JSON and Arrow are unchanged except for COPY to one local file, and for JSON files that
-/// contain one list. `.ndjson` and `.jsonl` files are JSON, too. Source order under LIMIT, and batches
-/// limited by leaves (innermost list elements), require the rules that [`configure`] adds.
+/// For Parquet, CSV, JSON and Arrow, only two things change: COPY to one local file becomes atomic, and a JSON
+/// file may be one list of records. The extensions `.ndjson` and `.jsonl` are read as JSON, too. To get rows
+/// in source order under LIMIT, and batches limited by their number of leaves (innermost list elements), call
+/// [`configure`] as well, which adds the optimizer rules.
 ///
 /// # Errors
 /// If a format of that name is already registered.

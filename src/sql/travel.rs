@@ -218,7 +218,10 @@ fn files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, St
     if let Some(parquet) = stock.downcast_ref::<ParquetSource>()
         && is_reordered(parquet)
     {
-        return Err("the scan reorders row groups for ORDER BY with LIMIT".into());
+        return Err(
+            "the scan reorders row groups for ORDER BY with LIMIT, which workers do not support"
+                .into(),
+        );
     }
     let mut carrier = files.clone();
     carrier.file_source = stock;
@@ -427,7 +430,7 @@ pub(crate) fn division_of(
         return Ok(None);
     }
     if !matches!(leaf.output_partitioning(), Partitioning::UnknownPartitioning(_)) {
-        return Err("the files are partitioned by the values of a column".into());
+        return Err("the files are in folders named after the values of a column, which workers do not support".into());
     }
     let bytes = match to_portable(leaf)? {
         Portable::Meds(scan) if !scan.shared_subjects && scan.has_checks => {
@@ -496,7 +499,7 @@ mod tests {
         }
     }
 
-    /// A new node needs an arm in `to_portable`, or a reason in `STAYS`.
+    /// Fails if a plan node is neither handled in `to_portable` nor listed with a reason in `STAYS`.
     #[test]
     fn every_node_and_source_travels_or_says_why_not() {
         let mut files = Vec::new();

@@ -127,7 +127,7 @@ fn wrong_arguments_of_features_are_named() {
     let meds = data("synthea-meds");
     let labels = format!("{meds}/labels");
     for (more, expected) in [
-        (["--windows", "1y"], "give the number of days"),
+        (["--windows", "1y"], "write a number of days"),
         (["--aggregates", "median"], "not an aggregate"),
         (["--closed", "half"], "'(]'"),
         (["--form", "wide"], "'columns'"),

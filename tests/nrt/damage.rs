@@ -100,7 +100,7 @@ fn headers_that_are_wrong() {
                 r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}"#,
                 b"xy",
             ),
-            "f: tensor \"a\": the name occurs twice in the header",
+            "f: tensor \"a\": the name occurs twice in the header; tensor names must be unique",
         ),
         (
             "metadata",

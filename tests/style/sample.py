@@ -4,8 +4,9 @@
     python3 tests/style/sample.py SEED [COMMENTS [MESSAGES]]
 
 Draws 60 comment blocks and 30 error messages from src and core/src. The same seed and the same tree
-give the same sample. Each comment comes with its place and the next line of code. A reader marks
-what was not understood at first reading.
+give the same sample. Each comment comes with its place and the next line of code. A message that the
+error type makes of several arguments is shown whole. A reader marks what was not understood at first
+reading.
 """
 
 import random
@@ -16,8 +17,18 @@ from pathlib import Path
 ROOTS = ["src", "core/src"]
 # A message is a string literal inside one of these calls.
 ERRORS = re.compile(
-    r"(?:Error::\w+|Failure::\w+|[\w.]*refuse\w*|\w+_err!?|[Ee]rr|DataFusionError::\w+)\s*[!(]"
+    r"(?:Error::\w+|\bFailure::\w+|[\w.]*refuse\w*|\w+_err!?|(?<!Ok\()[Ee]rr(?!\(\w+\)\s*=>)"
+    r"|DataFusionError::\w+)\s*[!(]"
 )
+# Calls that make a sentence of their arguments, as core/src/error.rs declares it.
+SENTENCES = {
+    "Error::type_of": "{}: expected {}, found {}",
+    "Error::Overflow": "{}: the result does not fit a 64-bit integer; cast the values to float64 first",
+    "source.wrong_type": "column {}: expected {}, found {}",
+    "sink.wrong_value": "{{path}}: expected {}, found {}",
+    "self.depth_varies": "the nesting depth varies at {{path}}: expected {}, found {}; all values of a "
+    "column must be in the same number of lists",
+}
 
 
 def tokens(text):
@@ -70,13 +81,60 @@ def find_comments(path, text):
     return blocks
 
 
+def find_arguments(text, start, strings):
+    """Returns the arguments of the call whose parenthesis opens at `start`, and the end of the call."""
+    arguments, depth, at, first = [], 0, start, start + 1
+    while True:
+        if at in strings:
+            at = strings[at]
+            continue
+        depth += (text[at] in "([{") - (text[at] in ")]}")
+        if depth == 0 or (depth == 1 and text[at] == ","):
+            arguments.append((first, at))
+            first = at + 1
+        if depth == 0:
+            return arguments, at
+        at += 1
+
+
+def find_sentences(text, strings):
+    """Returns the messages of the errors in SENTENCES: start and end of the call, message."""
+    found = []
+    for call in re.finditer("|".join(SENTENCES) + r"(?=\()", text):
+        arguments, end = find_arguments(text, call.end(), strings)
+        shown = []
+        for first, last in arguments:
+            literals = [text[s + 1 : e - 1] for s, e in strings.items() if first <= s < last]
+            literals = [literal for literal in literals if re.search("[A-Za-z]", literal)]
+            code = re.sub(r"\s+", " ", text[first:last].strip())
+            shown.append(" or ".join(literals) or "{" + code + "}")
+        sentence = SENTENCES[call[0]]
+        if len(shown) >= sentence.count("{}"):
+            found.append((call.start(), end, sentence.format(*shown)))
+    return found
+
+
 def find_messages(path, text):
-    """Returns the literals of at least three words in calls that make errors: place, literal."""
+    """Returns the literals of at least three words in calls that make errors: place, literal.
+
+    A placeholder is no word: "column {name:?}: {e}" only adds a place to the message of another error.
+    """
     found = []
     tests = text.find("#[cfg(test)]\nmod ")
-    for kind, start, end in tokens(text):
+    strings = {start: end for kind, start, end in tokens(text) if kind == "string"}
+    sentences = find_sentences(text, strings)
+    for first, last, sentence in sentences:
+        if any(first < start < last for start in strings) and not 0 <= tests < first:
+            line = text.count("\n", 0, first) + 1
+            found.append((f"{path}:{line}", re.sub(r"\\\n\s*", "", sentence)))
+    for start, end in strings.items():
         literal = text[start + 1 : end - 1]
-        if kind != "string" or len(literal.split()) < 3 or 0 <= tests < start:
+        words = re.findall(r"[A-Za-z]+", re.sub(r"\{[^{}]*\}|\\[nrt]", " ", literal))
+        if len(words) < 3 or 0 <= tests < start:
+            continue
+        if any(first < start < last for first, last, _ in sentences):
+            continue
+        if text[:start].endswith(("contains(", "join(")):
             continue
         statement = re.split(r"[;{}]\s*\n", text[max(0, start - 400) : start])[-1]
         if ERRORS.search(statement):

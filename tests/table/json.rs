@@ -356,7 +356,8 @@ fn errors_name_the_path() {
         RaggedTable::from_json_text(t.as_bytes(), &JsonOptions::default()).unwrap_err().to_string()
     };
     assert!(
-        text("{\"x\": [1,\n 2,, 3]}").starts_with("line 2, column 4: expected a value, found ','"),
+        text("{\"x\": [1,\n 2,, 3]}")
+            .starts_with("line 2, column 4: expected a JSON value, found ','"),
         "{}",
         text("{\"x\": [1,\n 2,, 3]}")
     );

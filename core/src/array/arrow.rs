@@ -99,7 +99,7 @@ impl RaggedArray {
                 DataType::FixedSizeList(_, _) => open_fixed_list(current.as_fixed_size_list())?,
                 found @ (DataType::ListView(_) | DataType::LargeListView(_)) => {
                     return Err(Error::type_of(
-                        "conversion to a ragged array",
+                        "the array to convert to a ragged array",
                         "a List, LargeList or FixedSizeList (cast the array first)",
                         found,
                     ));
@@ -190,7 +190,11 @@ pub fn lists_as<'a>(
         current = field.data_type();
     }
     if leaves.data_type() != current {
-        return Err(Error::type_of("the leaves", current.to_string(), leaves.data_type()));
+        return Err(Error::type_of(
+            "leaves to convert to Arrow",
+            current.to_string(),
+            leaves.data_type(),
+        ));
     }
     let mut out = leaves;
     while let Some(((layout, nulls), kind, field)) = open.pop() {

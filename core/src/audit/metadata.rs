@@ -25,7 +25,8 @@ const LISTS: [&str; 5] = [
     "other_extension_columns",
 ];
 
-/// Field that lists the columns that distinguish measurements of one code, and so rows of `codes.parquet`.
+/// Field with the names of the columns that distinguish measurements with the same code. Each distinct
+/// combination of their values has its own row in `codes.parquet`.
 const MODIFIERS: &str = "code_modifier_columns";
 
 /// Checks `metadata/dataset.json`; returns whether its field [`MODIFIERS`] lists any column.

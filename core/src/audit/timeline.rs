@@ -18,7 +18,7 @@ const DAY: i64 = 86_400_000_000;
 pub(super) struct Measured {
     /// Time in microseconds; `None` for a static fact.
     pub(super) time: Option<i64>,
-    /// Index of the code in the [`CodeTable`].
+    /// Index of the code in the [`CodeTable`], the list of the codes found so far.
     pub(super) code: u32,
     /// Bits of the numeric value as an integer, so that equal values can be found; `None` for NULL.
     pub(super) value: Option<u64>,

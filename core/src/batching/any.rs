@@ -97,7 +97,8 @@ impl AnyBatch {
 /// The entries of all samples along one axis of a tensor or batch, one sample after the other.
 #[derive(Debug)]
 pub(super) struct EntryView {
-    /// Shape `[entries, before.., after..]`, with the data axes before and after axis `dim`.
+    /// The entries, as a tensor of the shape `[entries, before.., after..]`: the data axes before and after
+    /// axis `dim`.
     pub(super) values: DenseTensor,
     pub(super) layout: Layout,
     /// Size of axis `dim` in the padded tensor.

@@ -46,7 +46,8 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug)]
 pub struct RaggedBatch {
     structure: Arc<SampleStructure>,
-    /// Shape `[entries, data axes except the non-uniform one..]`.
+    /// The entries of all samples, as a tensor of the shape `[entries, data axes except the non-uniform
+    /// one..]`.
     values: DenseTensor,
     non_uniform_dim: usize,
     /// Padding value as a tensor of one element; `None` means zero.

@@ -151,7 +151,7 @@ pub fn combine_data(
             _ if tensor.num_elements() == 0 => lengths.push(0),
             shape => {
                 return Err(Error::invalid(format!(
-                    "sample {i} has the shape {shape:?}, but its entries must have the shape {entry_shape:?}"
+                    "sample {i} has the shape {shape:?}, but all axes after its first must have the sizes {entry_shape:?}, as in the other samples"
                 )));
             }
         }

@@ -50,10 +50,10 @@ impl SampleSizes {
                 }
                 if let Some(i) = (0..lengths.len()).find(|i| lengths[*i] != counted[*i]) {
                     return Err(Error::invalid(format!(
-                        "{} has {} entries in the mask but {} by its sample size; the two numbers must be equal",
-                        name_sample(&batch_shape, i),
-                        counted[i],
-                        lengths[i]
+                        "{sample} has {in_mask} entries in the mask but {size} by its sample size; the two numbers must be equal",
+                        sample = name_sample(&batch_shape, i),
+                        in_mask = counted[i],
+                        size = lengths[i]
                     )));
                 }
                 shape.last().copied()
@@ -161,9 +161,9 @@ impl RaggedBatch {
         let room = tensor.shape()[dim];
         if let Some(i) = given.lengths.iter().position(|n| *n > room) {
             return Err(Error::invalid(format!(
-                "{} has {} entries, more than the size {room} of the non-uniform axis",
-                name_sample(&given.batch_shape, i),
-                given.lengths[i]
+                "{sample} has {entries} entries, more than the size {room} of the non-uniform axis, which holds the entries of each sample; correct the sample sizes",
+                sample = name_sample(&given.batch_shape, i),
+                entries = given.lengths[i]
             )));
         }
         let offsets = Offsets::from_lengths(given.lengths.iter().copied())?;

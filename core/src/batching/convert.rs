@@ -12,7 +12,8 @@ use crate::table::RaggedTable;
 /// A batch as variable-length kernels take it: all entries, and the cumulative sample sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packed {
-    /// Entries `[entries, data axes except the non-uniform one..]`, one sample after the other.
+    /// The entries of all samples, one sample after the other, in the shape `[entries, data axes except the
+    /// non-uniform one..]`.
     pub values: DenseTensor,
     /// Offsets `[samples + 1]`, starting at 0: sample `i` has the entries
     /// `cu_seqlens[i]..cu_seqlens[i + 1]`. The type is int32 if the offsets fit, else int64.

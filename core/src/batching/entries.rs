@@ -69,7 +69,8 @@ impl EntryBytes for AnySize {
 /// memory, which takes a third of the time of mapping new huge pages.
 const HEAP: usize = 32 << 20;
 
-/// Evaluates `$body` with `$e` bound to an [`EntryBytes`] for entries of `$size` bytes (not 0).
+/// Evaluates `$body` with `$e` bound to a copier of entries of `$size` bytes (not 0). For common sizes, the
+/// size is a constant in the compiled code.
 macro_rules! with_entry {
     ($size:expr, $e:ident => $body:expr) => {
         match $size {

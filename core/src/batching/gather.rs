@@ -126,7 +126,9 @@ pub(super) fn gather_entries(
         } else {
             let bytes = count.checked_mul(entry);
             let bytes = bytes.ok_or_else(|| {
-                Error::invalid("the selected entries have more bytes than memory can address; select fewer entries")
+                Error::invalid(
+                    "the selected entries have more bytes than memory can address; select fewer entries"
+                )
             })?;
             let filler = data.filler_entry();
             fill_buffer(bytes, |out| {
@@ -216,10 +218,10 @@ pub(super) fn scatter_entries(
     let lists = target.layout.lists();
     if let Some(i) = (0..lists).find(|i| from.layout.length(*i) < indices.offsets.length(*i)) {
         return Err(Error::invalid(format!(
-            "{} has {} entries to write but {} indices; every index needs an entry",
-            super::structure::name_sample(&indices.batch_shape, i),
-            from.layout.length(i),
-            indices.offsets.length(i)
+            "{sample} has {entries} entries to write but {indices} indices; every index needs an entry",
+            sample = super::structure::name_sample(&indices.batch_shape, i),
+            entries = from.layout.length(i),
+            indices = indices.offsets.length(i)
         )));
     }
     let (entry, dtype) = (from.entry_bytes(), from.values.dtype());
@@ -293,8 +295,8 @@ fn scatter_part<E: EntryBytes, I: Position>(
 #[cold]
 fn duplicate_error(indices: &Indices, i: usize, first: usize, second: usize, index: i64) -> Error {
     Error::invalid(format!(
-        "the indices of {} at positions {first} and {second} both write to index {index}; remove one, or let the last write win",
-        super::structure::name_sample(&indices.batch_shape, i)
+        "the indices of {sample} at positions {first} and {second} both write to index {index}; remove one, or let the last write win",
+        sample = super::structure::name_sample(&indices.batch_shape, i)
     ))
 }
 

@@ -214,10 +214,10 @@ pub fn batched_bool_indexing_write(
     }
     if let Some(i) = to_write.offsets().first_difference(&masked.kept) {
         return Err(Error::invalid(format!(
-            "{} has {} entries to write but {} slots where the mask is true; the numbers must be equal",
-            to_write.structure().name_sample(i),
-            to_write.offsets().length(i),
-            masked.kept.length(i)
+            "{sample} has {entries} entries to write but {slots} slots where the mask is true; the numbers must be equal",
+            sample = to_write.structure().name_sample(i),
+            entries = to_write.offsets().length(i),
+            slots = masked.kept.length(i)
         )));
     }
     let from =
@@ -347,7 +347,7 @@ impl CompactFields for DenseTensor {
     }
 }
 
-/// A field of a [`CompactFields`] collection: a tensor or a value of another type.
+/// A field of a collection whose tensors are converted to batches: a tensor or a value of another type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Field<T> {
     /// A tensor, which becomes a batch.
@@ -439,7 +439,7 @@ pub fn get_compact_lists<T: CompactFields>(
     get_compact_from_named_tuple(mask, data)
 }
 
-/// Converts tensors like [`get_compact_lists`], in any [`CompactFields`] type.
+/// Converts the tensors of any [`CompactFields`] type to batches, like [`get_compact_lists`].
 pub fn get_compact_from_named_tuple<T: CompactFields>(
     mask: &DenseTensor,
     data: T,

@@ -125,9 +125,9 @@ fn reduce_samples<T: Sum, R: Element>(
     match wrong {
         None => DenseTensor::from_vec(shape, out),
         Some(i) => Err(Error::invalid(format!(
-            "the sum of the entries of {} does not fit {}; convert the batch to a wider type first",
-            batch.structure().name_sample(i),
-            batch.dtype()
+            "the sum of the entries of {sample} does not fit {dtype}; convert the batch to a wider type first",
+            sample = batch.structure().name_sample(i),
+            dtype = batch.dtype()
         ))),
     }
 }

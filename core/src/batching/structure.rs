@@ -48,9 +48,9 @@ impl SampleStructure {
         if largest > width {
             let i = offsets.lengths().position(|n| n > width).unwrap_or(0);
             return Err(Error::invalid(format!(
-                "{} has {} entries, more than the size {width} of the non-uniform axis",
-                name_sample(&batch_shape, i),
-                offsets.length(i)
+                "{sample} has {entries} entries, more than the size {width} of the non-uniform axis, which holds the entries of each sample; give a size that fits the largest sample",
+                sample = name_sample(&batch_shape, i),
+                entries = offsets.length(i)
             )));
         }
         Ok(Self {
@@ -91,17 +91,18 @@ impl SampleStructure {
     pub(super) fn check_same_sizes(&self, other: &Self, what: &str) -> Result<()> {
         if self.batch_shape != other.batch_shape {
             return Err(Error::invalid(format!(
-                "{what} have batch axes of shape {:?} and {:?}; the two shapes must be equal",
-                self.batch_shape, other.batch_shape
+                "{what} have batch axes of shape {own:?} and {theirs:?}; the two shapes must be equal",
+                own = self.batch_shape,
+                theirs = other.batch_shape
             )));
         }
         match self.offsets.first_difference(&other.offsets) {
             None => Ok(()),
             Some(i) => Err(Error::invalid(format!(
-                "{what} differ in size: {} has {} and {} entries, but both numbers must be equal",
-                self.name_sample(i),
-                self.offsets.length(i),
-                other.offsets.length(i)
+                "{what} differ in size: {sample} has {own} and {theirs} entries, but both numbers must be equal",
+                sample = self.name_sample(i),
+                own = self.offsets.length(i),
+                theirs = other.offsets.length(i)
             ))),
         }
     }
@@ -195,8 +196,8 @@ pub(super) fn read_lengths(sizes: &DenseTensor) -> Result<Vec<usize>> {
         let one = |(i, n): (usize, &T)| {
             (*n).try_into().map_err(|_| {
                 Error::invalid(format!(
-                    "{} has the invalid size {n:?}; sizes must be 0 or more",
-                    name_sample(sizes.shape(), i)
+                    "{sample} has the invalid size {n:?}; sizes must be 0 or more",
+                    sample = name_sample(sizes.shape(), i)
                 ))
             })
         };
@@ -235,9 +236,9 @@ pub(super) fn count_mask_lengths(mask: &DenseTensor) -> Result<Vec<usize>> {
             match row[n..].iter().position(|b| *b != 0) {
                 None => Ok(n),
                 Some(j) => Err(Error::invalid(format!(
-                    "the mask of {} is true at entry {} after it is false at entry {n}; the entries of a sample must come first",
-                    name_sample(batch, i),
-                    n + j
+                    "the mask of {sample} is true at entry {later} after it is false at entry {n}; the entries of a sample must come first",
+                    sample = name_sample(batch, i),
+                    later = n + j
                 ))),
             }
         })

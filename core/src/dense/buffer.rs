@@ -90,8 +90,8 @@ impl Memory {
         (bytes, contents)
     }
 
-    /// Records what the block holds now, so that its next user knows which bytes to clear. Does nothing if
-    /// the block does not belong to a pool.
+    /// Stores what the block holds now, so that its next user knows which bytes to clear. Does nothing if the
+    /// block does not belong to a pool.
     pub(crate) fn set_contents(&mut self, contents: impl FnOnce() -> BlockContents) {
         if self.pool.strong_count() > 0 {
             self.contents = contents();
@@ -186,7 +186,7 @@ impl BufferPool {
         Self(Arc::new(PoolState { keep: bytes, free: Mutex::new(Vec::new()) }))
     }
 
-    /// Returns the number of bytes in the pool that no tensor uses.
+    /// Returns the number of bytes of memory that the pool keeps and that no tensor uses at present.
     pub fn held(&self) -> usize {
         self.0.free().iter().map(|(b, _)| b.as_slice().len()).sum()
     }

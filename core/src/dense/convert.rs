@@ -205,8 +205,8 @@ impl DenseTensor {
         }
         if let DataType::List(_) | DataType::LargeList(_) = current.data_type() {
             return Err(Error::type_of(
-                "a tensor",
-                "flat numbers, or numbers in FixedSizeLists (densify ragged lists first)",
+                "an array to convert to a tensor",
+                "numbers, or FixedSizeLists of numbers (densify ragged lists first)",
                 current.data_type(),
             ));
         }

@@ -156,8 +156,8 @@ fn make_plan(
     Ok((dtype, plan_axes(array.len(), layouts, sizes, dtype, options, what)?))
 }
 
-/// Checks the size of the result in bytes. Then returns the [`Plan`] of the result, which tells where values
-/// and padding are.
+/// Checks the size of the result in bytes. Returns the [`Plan`], which describes where the result holds
+/// values and where padding.
 pub(crate) fn plan_axes(
     rows: usize,
     layouts: Vec<Layout>,

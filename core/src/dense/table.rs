@@ -215,10 +215,10 @@ impl RaggedTable {
         let names = || parts.specs.iter().map(|p| p.spec.name.as_str()).collect::<Vec<_>>();
         if out.len() != parts.specs.len() {
             return Err(Error::invalid(format!(
-                "{} output slices are given for {} tensors ({}); give one slice per tensor",
-                out.len(),
-                parts.specs.len(),
-                names().join(", ")
+                "{slices} output slices are given for {tensors} tensors ({names}); give one slice per tensor",
+                slices = out.len(),
+                tensors = parts.specs.len(),
+                names = names().join(", ")
             )));
         }
         for (part, out) in parts.specs.iter().zip(out) {

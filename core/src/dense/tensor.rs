@@ -63,11 +63,15 @@ impl DenseTensor {
     pub(crate) fn try_new_trusted(dtype: DType, shape: Vec<usize>, buffer: Buffer) -> Result<Self> {
         let expected = element_count(&shape).and_then(|n| n.checked_mul(dtype.size()));
         if expected != Some(buffer.len()) {
-            return Err(Error::invalid(format!(
-                "the buffer has {} bytes, but a {dtype} tensor of shape {shape:?} takes {}",
-                buffer.len(),
-                expected.map_or("more bytes than memory can address".into(), |n| format!("{n}")),
-            )));
+            return Err(Error::invalid(match expected {
+                Some(expected) => format!(
+                    "the buffer has {} bytes, but a {dtype} tensor of shape {shape:?} takes {expected}",
+                    buffer.len()
+                ),
+                None => format!(
+                    "a {dtype} tensor of shape {shape:?} takes more bytes than memory can address; use a smaller shape"
+                ),
+            }));
         }
         let aligned = buffer.as_ptr().align_offset(dtype.size()) == 0;
         let buffer = if aligned { buffer } else { Buffer::from_slice_ref(buffer.as_slice()) };
@@ -173,7 +177,9 @@ impl DenseTensor {
             )));
         }
         T::view(&self.buffer).ok_or_else(|| {
-            Error::invalid("the buffer of the tensor is not aligned for the element type of the tensor; create the tensor with `DenseTensor::try_new`, which copies unaligned buffers")
+            Error::invalid(
+                "the buffer of the tensor is not aligned for the element type of the tensor; create the tensor with `DenseTensor::try_new`, which copies unaligned buffers"
+            )
         })
     }
 

@@ -112,7 +112,7 @@ impl HetTensor {
     fn from_boxed(array: RaggedArray) -> Result<Self> {
         if DType::from_arrow(array.leaf_type()).is_none() {
             return Err(Error::type_of(
-                "a tensor",
+                "an array to convert to a HetTensor",
                 "numbers or booleans as leaves",
                 array.leaf_type(),
             ));

@@ -30,8 +30,8 @@ const ASIDE: &str = ".old";
 /// Minimum time between two searches of a folder for leftovers by this process.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Names leased by this process. Locks alone do not show that such a name is in use, because on some file
-/// systems a process can lock a file that it has already locked.
+/// Names leased by this process. The lock on a file does not show whether this process leases the name,
+/// because on some file systems a process can lock a file again that it has already locked.
 static HELD: Mutex<Option<HashSet<OsString>>> = Mutex::new(None);
 static SWEPT: LazyLock<Mutex<HashMap<PathBuf, Instant>>> = LazyLock::new(Mutex::default);
 

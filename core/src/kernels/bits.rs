@@ -220,8 +220,8 @@ impl BitWords<'_> {
     }
 }
 
-/// Validity of leaves: [`AllValid`] or a bitmap. A trait, not an `Option`, so that each case compiles to
-/// its own loop.
+/// Validity of leaves: a bitmap, or [`AllValid`] without nulls. A trait instead of an `Option`, so that each
+/// case compiles to its own loop.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) trait Validity: Copy {
     const ALL: bool;

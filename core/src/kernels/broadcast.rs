@@ -11,13 +11,13 @@ use super::levels::leaf_lists;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
-/// Selects the elements of each list that get the value of the outer element in [`broadcast`].
+/// Mode of [`broadcast`]: the elements of an inner list that receive the value of the outer element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Spread {
-    /// All elements.
+    /// All elements of the list receive the value.
     #[default]
     Repeat,
-    /// The first element; the others are null.
+    /// Only the first element of the list receives the value; the others are null.
     First,
 }
 

@@ -13,8 +13,7 @@ use super::sort::{Order, argsort, make_equality};
 use crate::array::{Layout, RaggedArray};
 use crate::error::{Error, Result};
 
-/// Exclusive upper bound of the `UInt32` values whose counts a [`Histogram`] keeps in an array with the
-/// values as indices.
+/// A [`Histogram`] counts `UInt32` values below this limit in an array with the values as indices.
 const TABLE_LIMIT: u32 = 1 << 20;
 
 /// Counts of values, accumulated over any number of arrays.
@@ -61,7 +60,11 @@ impl Histogram {
             other => other,
         };
         if values.is_nested() {
-            return Err(Error::type_of("a histogram", "flat values", values));
+            return Err(Error::type_of(
+                "values to count in a histogram",
+                "scalars (not lists or structs)",
+                values,
+            ));
         }
         Ok(Self { values: values.clone(), table: Vec::new(), parts: Vec::new(), part_values: 0 })
     }

@@ -90,8 +90,8 @@ pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
     match scalar && fits {
         true => Ok(()),
         false => Err(Error::type_of(
-            format!("values of type {value} for leaves of type {leaf}"),
-            "values of a type that compares with the leaves (cast the values or the leaves)",
+            "the values to search for",
+            format!("a type that compares with {leaf}, the type of the leaves (cast one of them)"),
             value,
         )),
     }
@@ -149,7 +149,8 @@ impl SearchSet {
             let strict = is_text(&given) || is_text(leaf);
             let options = CastOptions { safe: !strict, ..CastOptions::default() };
             let converted = cast_with_options(&values, to, &options)?;
-            // Float leaves match the nearest float or integer; other values must be exact.
+            // For float leaves, each number is searched as the nearest float. For other leaves, values that the
+            // cast changes are dropped, because they equal no leaf.
             let nearest = leaf.is_floating() && (given.is_floating() || given.is_integer());
             values = match strict || nearest {
                 true => converted,

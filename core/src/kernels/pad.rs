@@ -112,8 +112,8 @@ pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Resul
             Some(_) => count.total().saturating_mul(OFFSET as u128),
             None => estimate_leaf_bytes(array.leaves(), fill.as_ref(), &count),
         };
-        // Upper bound of the number of [`ElementRun`]s on the next level: each padded or truncated list adds
-        // at most two.
+        // Upper bound of the number of runs of adjacent elements on the next level: each padded or truncated
+        // list adds at most two.
         let pieces = (runs.len() as u128).saturating_add(count.changed.saturating_mul(2));
         let working = lists
             .saturating_mul(size_of::<PaddedLength>() as u128)

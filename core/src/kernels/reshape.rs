@@ -156,7 +156,7 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
     let refuse = |why: &str| Err(Error::invalid(format!("reshape to {sizes:?}: {why}")));
     let open = sizes.iter().position(|s| *s == -1);
     if sizes.is_empty() {
-        return refuse("give at least one size");
+        return refuse("the list of sizes is empty; give at least one size");
     }
     let mut fixed = 1usize;
     for (i, size) in sizes.iter().enumerate().filter(|(i, _)| Some(*i) != open) {

@@ -175,7 +175,7 @@ fn accumulate_lists(
 ) -> Result<ArrayRef> {
     let overflow = |leaf: usize| {
         let list = lists.list_of(leaf);
-        Error::Overflow(format!("the {} of list {list} along axis {axis} overflows", how.name()))
+        Error::Overflow(format!("the {} of list {list} along axis {axis}", how.name()))
     };
     if matches!(how, Running::Min | Running::Max) {
         return scan_extremes(how == Running::Max, leaves, lists);

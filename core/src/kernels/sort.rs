@@ -307,7 +307,8 @@ macro_rules! floats {
 }
 floats!(f32 => u32, 1 << 31, f64 => u64, 1 << 63);
 
-/// Sorts values without nulls by their [`Sortable`] keys; `None` for types without such keys.
+/// Sorts values without nulls by unsigned keys that compare like the values ([`Sortable`]); `None` for types
+/// without such keys.
 fn sort_values(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<Option<ArrayRef>> {
     fn sort_typed_values<T: ArrowPrimitiveType<Native: Sortable>>(
         values: &ArrayRef,
@@ -444,7 +445,11 @@ type Compare = Box<dyn Fn(usize, usize) -> Ordering + Send + Sync>;
 fn make_leaf_comparator(leaves: &ArrayRef) -> Result<Compare> {
     let sortable = |t: &DataType| !t.is_nested() && !matches!(t, DataType::RunEndEncoded(..));
     if !sortable(leaves.data_type()) {
-        return Err(Error::type_of("sorting", "flat values", leaves.data_type()));
+        return Err(Error::type_of(
+            "values to sort",
+            "scalars (not lists or structs)",
+            leaves.data_type(),
+        ));
     }
     Ok(make_comparator(leaves, leaves, SortOptions::default())?)
 }

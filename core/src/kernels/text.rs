@@ -117,7 +117,11 @@ pub fn test(array: &RaggedArray, test: TextTest<'_>) -> Result<RaggedArray> {
         return array.with_leaves(Arc::new(BooleanArray::new_null(leaves.len())));
     }
     if !is_text(leaves.data_type()) {
-        return Err(Error::type_of("a string predicate", "strings", leaves.data_type()));
+        return Err(Error::type_of(
+            "the operand of a string predicate",
+            "strings",
+            leaves.data_type(),
+        ));
     }
     array.with_leaves(Arc::new(over_values(leaves, |values| match values.data_type() {
         // The values of a dictionary may be a dictionary too; then test the values of the inner dictionary.

@@ -30,7 +30,7 @@ pub fn is_instant_or_span(t: &DataType) -> bool {
     matches!(t, Timestamp(..) | Date32 | Date64 | Duration(_) | Interval(_))
 }
 
-/// Converts values to [`EXACT_SECONDS`]; instants are relative to the epoch.
+/// Converts values to seconds as decimals ([`EXACT_SECONDS`]); instants are relative to the epoch.
 ///
 /// # Errors
 /// For an interval with months, which has no fixed length (the message shows it).
@@ -38,7 +38,7 @@ pub fn exact_seconds(values: &dyn Array) -> Result<ArrayRef> {
     to_decimals(to_nanoseconds(values, None)?, &EXACT_SECONDS)
 }
 
-/// Converts intervals, durations or instants to [`INTERVAL_NANOSECONDS`].
+/// Converts intervals, durations or instants to nanoseconds as decimals ([`INTERVAL_NANOSECONDS`]).
 ///
 /// # Errors
 /// For values of any other type.

@@ -40,7 +40,7 @@ pub(super) struct BatchDraft {
     /// For each item, the index of the row or label that the item is a window of. The vectors `bases`,
     /// `windows` and `spans` are empty unless a tensor of the batch needs them.
     pub(super) bases: Vec<usize>,
-    /// For each item, the number of windows of the row or label that the item is a window of.
+    /// For each item (a window of a row or label), the number of all windows of the same row or label.
     pub(super) windows: Vec<usize>,
     /// For each item (a window of a row), the events that its measurements belong to.
     pub(super) spans: Vec<EventSpan>,

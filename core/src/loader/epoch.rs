@@ -73,9 +73,9 @@ impl Epoch {
         let mut epoch = Self { plan, next: 0, workers: None };
         if let Some((pool, foreign)) = pool {
             let options = &epoch.plan.inner.options;
-            // A thread of a shared pool that waits for the tensors of a batch could pick up work
-            // that waits for that batch, which is a deadlock. If `draft_batch` fails, the batch
-            // counts as small; building the batch reports the error.
+            // In a shared thread pool, a thread that waits for the tensors of a batch could start other work
+            // that waits for the same batch, which is a deadlock. If `draft_batch` fails, the batch counts as
+            // small, and building the batch reports the error.
             let together = !foreign
                 && pool.current_num_threads() > 1
                 && first < epoch.plan.num_batches()

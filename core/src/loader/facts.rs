@@ -15,7 +15,6 @@ pub(super) enum FactsPlace {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Prefix {
     pub(super) elements: usize,
-    /// Number of facts in the list of the element that [`FactsPlace::List`] prepends; `None` if facts are
-    /// not in such a list.
+    /// Number of facts in the list of the prepended element; `None` unless the place is [`FactsPlace::List`].
     pub(super) list: Option<usize>,
 }

@@ -6,9 +6,9 @@ use super::frame::Frame;
 use crate::array::memory::prefetch_for_write;
 use crate::dense::{Side, Size};
 
-/// The offsets and sizes of all axes of a batch. They determine which positions of each tensor hold values;
-/// the other positions hold padding. A memory block keeps the grid of the last batch that it held, so that
-/// the next batch can replace the old values by padding.
+/// The offsets and sizes of all axes of a batch. They determine which positions of a padded tensor hold
+/// values; the other positions hold padding. A memory block keeps the grid of the last batch that it held, so
+/// that the next batch can overwrite the old values with padding.
 ///
 /// The lists `[[1, 2], [], [3]]` of axis 1 in a tensor of shape `[3, 2]`, padded on the right:
 ///

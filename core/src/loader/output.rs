@@ -24,7 +24,7 @@ pub(super) struct TensorOutput {
 pub(super) enum TensorContent {
     Column(usize),
     Valid(usize),
-    /// For the float32 column with this index: whether each value is a number, neither null nor NaN.
+    /// True for each value of the float32 column with this index that is a number, neither null nor NaN.
     Number(usize),
     Mask,
     /// The number of elements on the axis in the first 0, 1, 2, .. items (windows of rows) of a packed

@@ -46,7 +46,7 @@ pub(super) struct SourceColumn {
     pub(super) fact: Option<usize>,
 }
 
-/// A shard: the layouts of its axes, and its columns in the order of [`LoaderSource::columns`].
+/// One shard of a loader: the layouts of its axes, and its columns in the order of [`LoaderSource::columns`].
 #[derive(Debug)]
 pub(super) struct SourceShard {
     pub(super) rows: usize,
@@ -73,8 +73,8 @@ enum ColumnCells {
     Bits(BooleanBuffer),
 }
 
-/// Static facts of the rows of a [`LoaderSource`], as a source with the same shards and rows, whose axis 1
-/// has the facts.
+/// Static facts of the rows of a loader, as a source with the same shards and rows, whose axis 1 has the
+/// facts.
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) source: LoaderSource,
@@ -192,7 +192,7 @@ fn select_shards<'a>(
     let selected = select_columns(tables, options)?;
     for (i, table) in selected.iter().enumerate() {
         let shard = format!("shard {i} of a loader");
-        table.refuse_scalars(&shard)?;
+        table.check_no_scalars(&shard)?;
         if table.ndim() == 0 {
             return Err(Error::invalid(format!(
                 "{shard} has no axes, but batches consist of rows; unsqueeze the table to make it one row"
@@ -295,7 +295,9 @@ fn unify_column(
             .ok_or_else(|| {
                 Error::type_of(
                     format!("{what} of shard {i}"),
-                    format!("{target}, as in the earlier shards, or a number type that has a common type with {target}"),
+                    format!(
+                        "{target}, as in the earlier shards, or a number type that has a common type with {target}"
+                    ),
                     found,
                 )
             })?;

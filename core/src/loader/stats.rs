@@ -44,7 +44,8 @@ impl EpochStats {
         if self.bytes == 0 { 1.0 } else { self.occupied as f64 / self.bytes as f64 }
     }
 
-    /// Adds one batch with its number of items and sizes in bytes.
+    /// Adds the figures of one batch: its number of items, the bytes of its tensors, and how many of these
+    /// bytes are not padding.
     pub fn add(&mut self, items: usize, bytes: usize, occupied: usize) {
         let (bytes, occupied) = (bytes as u64, occupied as u64);
         self.batches += 1;

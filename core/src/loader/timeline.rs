@@ -25,7 +25,7 @@ pub(super) struct Timeline {
 pub(super) struct EventSpan {
     /// Index, in the shard, of the first of these events.
     pub(super) first: usize,
-    /// Range of these events, as indices from the first event of the row; empty if there are no
+    /// The range of the events, as indices from the first event of the row; empty if there are no
     /// measurements.
     pub(super) of_row: Range<usize>,
 }

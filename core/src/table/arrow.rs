@@ -311,7 +311,7 @@ impl RaggedTable {
     /// # Errors
     /// When the table has [`scalars`](Self::scalars), which a batch cannot hold.
     pub fn to_batch(&self) -> Result<RecordBatch> {
-        self.refuse_scalars("a record batch")?;
+        self.check_no_scalars("a record batch")?;
         let deepest = self.columns().iter().map(Column::axis).max().unwrap_or(0);
         let shared: Vec<AxisOffsets> = self.axes()[..deepest]
             .iter()
@@ -338,7 +338,8 @@ impl RaggedTable {
     /// # Errors
     /// When a column is missing, a leaf type differs, or a list does not fit a FixedSizeList.
     pub fn to_batch_as(&self, schema: &SchemaRef) -> Result<RecordBatch> {
-        // Columns whose list types match share their buffers with the table.
+        // A column that has the type of its field in `plain` shares its buffers with the table. Other columns
+        // are converted.
         let plain = self.to_batch()?;
         let mut arrays = Vec::with_capacity(schema.fields().len());
         for field in schema.fields() {
@@ -381,7 +382,7 @@ impl RaggedTable {
     /// several columns, because a null list of structs is null for all its fields
     /// ([`without_null_lists`](Self::without_null_lists) makes null lists empty).
     pub fn to_struct_batch(&self) -> Result<RecordBatch> {
-        self.refuse_scalars("a record batch")?;
+        self.check_no_scalars("a record batch")?;
         let deepest = self.columns().iter().map(Column::axis).max().unwrap_or(0);
         let mut inner: Option<(FieldRef, ArrayRef)> = None;
         for axis in (0..=deepest).rev() {

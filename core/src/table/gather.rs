@@ -87,7 +87,7 @@ impl Picks {
     }
 }
 
-/// Says what the selected elements of an axis become in the result of [`RaggedTable::gather_axis`].
+/// Role of the selected elements of an axis in the result of [`RaggedTable::gather_axis`].
 #[derive(Clone, Debug)]
 pub(super) enum Parents {
     /// The selected elements become the rows.

@@ -219,7 +219,7 @@ impl RaggedTable {
     /// # Ok::<(), serrate::Error>(())
     /// ```
     pub fn to_long(&self, options: &LongOptions) -> Result<RecordBatch> {
-        self.refuse_scalars("a long table")?;
+        self.check_no_scalars("a long table")?;
         let depth = self.axes().len();
         let gaps = options.keep_empty
             && self.axes().iter().any(|a| {
@@ -272,7 +272,9 @@ impl RaggedTable {
             let total = own.last().copied().unwrap_or(0);
             let mut at = Vec::new();
             at.try_reserve_exact(total).map_err(|e| {
-                Error::invalid(format!("cannot allocate a long table of {total} rows ({e}); convert fewer rows at a time"))
+                Error::invalid(format!(
+                    "cannot allocate a long table of {total} rows ({e}); convert fewer rows at a time"
+                ))
             })?;
             for (list, end) in (0u64..).zip(&own) {
                 at.resize(*end, list);

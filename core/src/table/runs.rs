@@ -199,12 +199,12 @@ pub(super) fn describe_descent(keys: &[ArrayRef], names: &[&str], at: Descent) -
         k => format!(" within one {}", names[k - 1]),
     };
     Error::invalid(format!(
-        "the rows are not sorted by {}: row {} has {:?} = {} after {}{scope}; sort the rows first, or set the option to sort unsorted rows",
-        names.join(", "),
-        at.row,
-        names[at.key],
-        text(at.row),
-        text(at.row - 1),
+        "the rows are not sorted by {keys}: row {row} has {key:?} = {value} after {previous}{scope}; sort the rows first, or set the option to sort unsorted rows",
+        keys = names.join(", "),
+        row = at.row,
+        key = names[at.key],
+        value = text(at.row),
+        previous = text(at.row - 1)
     ))
 }
 

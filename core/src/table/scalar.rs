@@ -106,7 +106,7 @@ impl RaggedTable {
 
     /// Returns an error if the table has scalars; `what` names the file, batch or shard that
     /// cannot hold scalars.
-    pub(crate) fn refuse_scalars(&self, what: &str) -> Result<()> {
+    pub(crate) fn check_no_scalars(&self, what: &str) -> Result<()> {
         if self.scalars.is_empty() {
             return Ok(());
         }

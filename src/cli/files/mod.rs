@@ -105,14 +105,17 @@ pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> O
     if !other || (of.is_none() && output.is_dir()) {
         return Ok(());
     }
-    Err(Failure::usage(format!(
-        "{} will contain {what}, but its name ends in .{extension}; {}",
-        output.display(),
-        of.map_or_else(
-            || "use a name without an extension".to_owned(),
-            |format| format!("use the extension .{}", format.extension())
-        )
-    )))
+    Err(Failure::usage(match of {
+        Some(format) => format!(
+            "{} will contain {what}, but its name ends in .{extension}; use the extension .{}",
+            output.display(),
+            format.extension()
+        ),
+        None => format!(
+            "{} will contain {what}, but its name ends in .{extension}; use a name without an extension",
+            output.display()
+        ),
+    }))
 }
 
 /// Extensions of formats that are never written. [`check_name`] refuses an output path that ends in one of
@@ -149,7 +152,10 @@ pub(super) fn unify_schemas(a: &Schema, b: &Schema, b_is: &Path) -> Outcome<Sche
         .iter()
         .map(|left| {
             let right = b.field_with_name(left.name()).map_err(|_| {
-                wrong(format!("the column {:?} of the earlier files is missing; all files must have the same columns", left.name()))
+                wrong(format!(
+                    "the column {:?} of the earlier files is missing; all files must have the same columns",
+                    left.name()
+                ))
             })?;
             let data_type = unify_types(left.data_type(), right.data_type()).ok_or_else(|| {
                 wrong(format!(

@@ -141,8 +141,8 @@ fn to_pairs(words: impl IntoIterator<Item = impl ToString>) -> Vec<Pair> {
     words.into_iter().map(|w| Pair { display: w.to_string(), replacement: w.to_string() }).collect()
 }
 
-/// Lists the keywords to complete: keywords that cannot be aliases, because they begin clauses, and
-/// [`MORE_KEYWORDS`].
+/// Lists the keywords to complete: the keywords that cannot be aliases because they begin clauses, and
+/// further common ones.
 fn list_keywords() -> BTreeSet<&'static str> {
     let reserved = RESERVED_FOR_COLUMN_ALIAS.iter().chain(RESERVED_FOR_TABLE_ALIAS);
     reserved

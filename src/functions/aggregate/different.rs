@@ -123,7 +123,11 @@ fn keys(values: &[ArrayRef]) -> Result<Vec<RowKey>> {
         } else if let Some(integers) = array.as_primitive_opt::<UInt64Type>() {
             integers.iter().enumerate().for_each(|(row, v)| set(row, v));
         } else {
-            return Err(Error::type_of("DISTINCT numbers", "64 bits", array.data_type()));
+            return Err(Error::type_of(
+                "numbers to aggregate with DISTINCT",
+                "a type of 64 bits",
+                array.data_type(),
+            ));
         }
     }
     Ok(keys.into_iter().flatten().collect())

@@ -86,18 +86,15 @@ fn plan_result(types: &AggTypes<'_>, how: Reduction) -> Result<DataType> {
 
 fn leaf_type(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<DataType> {
     how.output_type(lists.leaf()).map_err(|_| {
-        types.refuse(
-            0,
-            format!(
-                "must be a list of values from which the {} can be computed; its values are {}{}",
-                how.name(),
-                lists.leaf(),
-                match lists.leaf() {
-                    t if t.is_decimal() => "; cast decimals first: ragged_cast(x, 'DOUBLE')",
-                    _ => "",
-                }
-            ),
-        )
+        types.refuse(format!(
+            "argument 1 must be a list of values from which the {} can be computed; its values are {}{}",
+            how.name(),
+            lists.leaf(),
+            match lists.leaf() {
+                t if t.is_decimal() => "; cast decimals first: ragged_cast(x, 'DOUBLE')",
+                _ => "",
+            }
+        ))
     })
 }
 
@@ -120,8 +117,8 @@ fn state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
     Ok(out)
 }
 
-/// Number of buffered values above which the rows of each group are first combined to one row. Later, rows
-/// are combined whenever the buffered values are more than twice the values of the combined rows.
+/// Number of buffered values at which `combine_waiting` first combines the buffered rows of each group to one
+/// row. Later, it runs whenever the buffered values have doubled since the last time.
 const WAITING: usize = 1 << 18;
 
 /// One combined row of lists per group, and buffered rows that are not combined yet.

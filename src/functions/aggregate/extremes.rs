@@ -197,7 +197,11 @@ impl<T: ArrowPrimitiveType<Native: InOrder>> Fold for Extremes<T> {
     fn update(&mut self, values: &[ArrayRef], groups: &[usize]) -> Result<()> {
         let Some(values) = values.first() else { return Ok(()) };
         let values = values.as_primitive_opt::<T>().ok_or_else(|| {
-            Error::type_of("an extreme", T::DATA_TYPE.to_string(), values.data_type())
+            Error::type_of(
+                "values of a minimum or maximum",
+                T::DATA_TYPE.to_string(),
+                values.data_type(),
+            )
         })?;
         let most = groups.iter().max().map_or(0, |g| g + 1);
         if most > self.values.len() {

@@ -37,9 +37,10 @@ pub(super) static HISTOGRAM: AggDef = AggDef {
     keeps_values: false,
     plan: |types| {
         if types.len() > 1 && !types.data_type(1).is_integer() && !types.data_type(1).is_null() {
-            return Err(
-                types.refuse(1, format!("(n) must be an integer; it is {}", types.data_type(1)))
-            );
+            return Err(types.refuse(format!(
+                "argument 2 (n) must be an integer; it is {}",
+                types.data_type(1)
+            )));
         }
         entries_type(types)
     },
@@ -51,10 +52,9 @@ fn entries_type(types: &AggTypes<'_>) -> Result<DataType> {
     let value = match leaf_type(types.data_type(0)) {
         DataType::Dictionary(_, values) => values.as_ref().clone(),
         t if t.is_nested() => {
-            return Err(types.refuse(
-                0,
-                format!("must hold scalars; its values are {t}, which cannot be counted"),
-            ));
+            return Err(types.refuse(format!(
+                "argument 1 must hold scalars; its values are {t}, which cannot be counted"
+            )));
         }
         t => t.clone(),
     };
@@ -137,8 +137,7 @@ impl Histogram {
 fn parse_top(begin: &AggBegin<'_>) -> Result<Option<usize>> {
     let Some(value) = begin.literal(1) else {
         return Err(begin.types.refuse(
-            1,
-            "(n) must be a literal such as 5: a column or a parameter ($1) is not known when the query is planned",
+            "argument 2 (n) must be a literal such as 5: a column or a parameter ($1) is not known when the query is planned"
         ));
     };
     if value.is_null() {
@@ -149,10 +148,12 @@ fn parse_top(begin: &AggBegin<'_>) -> Result<Option<usize>> {
             usize::try_from(n).map(Some).map_err(|_| {
                 begin
                     .types
-                    .refuse(1, format!("(n), the maximum number of values in the result, must be 0 or more; it is {n}"))
+                    .refuse(format!(
+                        "argument 2 (n), the maximum number of values in the result, must be 0 or more; it is {n}"
+                    ))
             })
         }
-        other => Err(begin.types.refuse(1, format!("(n) must be an integer; it is {other}"))),
+        other => Err(begin.types.refuse(format!("argument 2 (n) must be an integer; it is {other}"))),
     }
 }
 

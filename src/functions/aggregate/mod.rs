@@ -96,15 +96,15 @@ impl<'a> AggTypes<'a> {
         let (least, most) = def.arity;
         if !(least..=most).contains(&types.len()) {
             return Err(Error::invalid(format!(
-                "{} takes {}; {} given. Write {}",
-                def.name,
-                if least == most {
+                "{name} takes {arguments}; {given} given. Write {syntax}",
+                name = def.name,
+                arguments = if least == most {
                     format!("{least} argument(s)")
                 } else {
                     format!("{least} to {most} arguments")
                 },
-                types.len(),
-                def.doc.syntax.join(" or ")
+                given = types.len(),
+                syntax = def.doc.syntax.join(" or ")
             )));
         }
         Ok(Self { name: def.name, types, ordering: Vec::new() })
@@ -127,15 +127,14 @@ impl<'a> AggTypes<'a> {
         match self.types[0] {
             DataType::Null => Ok(None),
             t if list_depth(t) > 0 => Ok(Some(Lists::of(t))),
-            t => Err(self.refuse(
-                0,
-                format!("must be a list (List, LargeList or FixedSizeList); it is {t}"),
-            )),
+            t => Err(self.refuse(format!(
+                "argument 1 must be a list (List, LargeList or FixedSizeList); it is {t}"
+            ))),
         }
     }
 
-    pub(super) fn refuse(&self, i: usize, message: impl fmt::Display) -> Error {
-        Error::invalid(format!("{}: argument {} {message}", self.name, i + 1))
+    pub(super) fn refuse(&self, message: impl fmt::Display) -> Error {
+        Error::invalid(format!("{}: {message}", self.name))
     }
 }
 
@@ -188,7 +187,8 @@ pub(super) trait Fold: fmt::Debug + Send + Sync {
     fn size(&self) -> usize;
 }
 
-/// DataFusion's aggregate function for an [`AggDef`].
+/// Adapts an [`AggDef`], the definition of an aggregate in this crate, to DataFusion's trait for aggregate
+/// functions.
 struct RaggedUdaf {
     def: &'static AggDef,
     signature: Signature,

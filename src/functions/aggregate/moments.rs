@@ -432,8 +432,8 @@ impl Fold for Moments {
                 lengths.push(words.len() - before);
             }
             if i32::try_from(words.len()).is_err() {
-                return Err(Error::Overflow(
-                    "the 64-bit words of the exact sums of a batch (more than 2147483647)".into(),
+                return Err(Error::invalid(
+                    "the exact sums of a batch take more than 2^31 - 1 words of 64 bits, the maximum; use a smaller batch size",
                 ));
             }
             let words = Arc::new(PrimitiveArray::<Int64Type>::from(words));

@@ -27,7 +27,7 @@ pub(super) fn date_diff() -> ScalarUDF {
     })
 }
 
-/// The length of the calendar part that a call of `date_diff` names, in months or microseconds.
+/// Length of the calendar part in a call of `date_diff`, in months or microseconds.
 #[derive(Clone, Copy)]
 enum Part {
     Months(i64),

@@ -17,8 +17,8 @@ use crate::sql::exec::pass_through;
 const LONG: Duration = Duration::from_millis(20);
 /// If the node above takes less than this for one piece of a batch, the next pieces have more rows.
 const SHORT: Duration = Duration::from_millis(2);
-/// Maximum number of rows in a piece of a batch. It bounds the cost of a piece whose rows match many more
-/// rows of the other join input than the rows of the previous piece did.
+/// Maximum number of rows in a piece of a batch. It bounds the time for a piece whose rows match far more
+/// rows of the other join input than earlier pieces did.
 const MOST: usize = 2048;
 
 /// Splits the batches of its input into pieces, each of which the node above processes within about [`LONG`].
@@ -62,7 +62,8 @@ struct Paced {
     /// The rows of the last batch that are not returned yet.
     rest: Option<RecordBatch>,
     size: usize,
-    /// When the last piece was returned to the node above, to measure how long that node takes for the piece.
+    /// Time when the last piece was returned to the node above. It shows how long that node takes for a
+    /// piece.
     given: Option<Instant>,
     yielded: Instant,
 }

@@ -23,7 +23,7 @@ struct Spilled {
     lease: Lease,
 }
 
-/// The batches of a [`Spool`] in order of arrival.
+/// The batches that a [`Spool`] has buffered, in order of arrival.
 pub(in crate::sql) struct Kept {
     pub(in crate::sql) batches: Vec<RecordBatch>,
     /// Deletes the temporary file on drop.

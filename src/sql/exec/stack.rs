@@ -56,7 +56,8 @@ impl QueryPlanner for DeepPlanner {
     }
 }
 
-/// Physical optimizer rule: inserts a [`DeepStackExec`] above each node that evaluates a deep expression.
+/// Physical optimizer rule: inserts a node that runs its input on a larger stack above each node that
+/// evaluates a deep expression.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct DeepStacks;
 

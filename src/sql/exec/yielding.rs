@@ -144,7 +144,7 @@ impl Stream for YieldingStream {
             return Poll::Pending;
         }
         let next = self.input.poll_next_unpin(cx);
-        // If the input has used up the Tokio budget, no unit is left to consume for the batch.
+        // If `input` has just used up the Tokio budget, there is no unit left to consume for this batch.
         if next.is_ready()
             && coop::has_budget_remaining()
             && let Poll::Ready(unit) = coop::poll_proceed(cx)

@@ -53,21 +53,32 @@ impl ScalarUDFImpl for ComputedColumn {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
             [data_type] => Ok(data_type.clone()),
-            _ => internal_err!("{} takes 1 argument; {} given", self.name(), types.len()),
+            _ => internal_err!(
+                "internal error: {} takes 1 argument; {} given",
+                self.name(),
+                types.len()
+            ),
         }
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         match args.arg_fields {
             [field] => Ok(Arc::clone(field)),
-            fields => internal_err!("{} takes 1 argument; {} given", self.name(), fields.len()),
+            fields => internal_err!(
+                "internal error: {} takes 1 argument; {} given",
+                self.name(),
+                fields.len()
+            ),
         }
     }
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match (args.args.pop(), args.args.is_empty()) {
             (Some(column), true) => Ok(column),
-            _ => internal_err!("{} takes 1 argument; 0 or more than 1 given", self.name()),
+            _ => internal_err!(
+                "internal error: {} takes 1 argument; 0 or more than 1 given",
+                self.name()
+            ),
         }
     }
 }

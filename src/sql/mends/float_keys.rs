@@ -183,7 +183,8 @@ fn is_comparison_operator(op: Operator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-/// Wraps the compared operands of an expression in [`float_key`]. Returns whether anything changed.
+/// Wraps the compared operands of an expression in [`float_key`], which canonicalizes zeros and NaN. Returns
+/// whether anything changed.
 fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let parts: Vec<&mut Expr> = match expr {
         Expr::BinaryExpr(binary) if is_comparison_operator(binary.op) => {
@@ -244,7 +245,7 @@ fn is_number(expr: &Expr) -> bool {
     }
 }
 
-/// Wraps float group keys in [`float_key`] and keeps their column names.
+/// Wraps float group keys in [`float_key`], which canonicalizes zeros and NaN, and keeps their column names.
 fn key_groups(mut aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     let schema = Arc::clone(aggregate.input.schema());
     let add_named_key = |group: &mut Expr| -> Result<bool> {
@@ -279,8 +280,8 @@ fn key_groups(mut aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Aggregate(keyed)))
 }
 
-/// Wraps a float expression in [`float_key`] unless its zeros and NaN are already canonical. Returns `true`
-/// if it wraps the expression.
+/// Wraps a float expression in [`float_key`], which canonicalizes zeros and NaN, unless they are canonical
+/// already. Returns `true` if it wraps the expression.
 fn add_key(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let inner = match &*expr {
         Expr::Alias(alias) => &*alias.expr,
@@ -329,14 +330,16 @@ impl ScalarUDFImpl for FloatKey {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
             [t] => Ok(t.clone()),
-            _ => plan_err!("float_key takes 1 argument; {} given", types.len()),
+            _ => plan_err!("internal error: float_key takes 1 argument; {} given", types.len()),
         }
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         match args.arg_fields {
             [field] => Ok(Arc::clone(field)),
-            fields => plan_err!("float_key takes 1 argument; {} given", fields.len()),
+            fields => {
+                plan_err!("internal error: float_key takes 1 argument; {} given", fields.len())
+            }
         }
     }
 
@@ -347,7 +350,7 @@ impl ScalarUDFImpl for FloatKey {
                 let key = canonical_floats(&value.to_array()?)?;
                 Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&key, 0)?))
             }
-            args => exec_err!("float_key takes 1 argument; {} given", args.len()),
+            args => exec_err!("internal error: float_key takes 1 argument; {} given", args.len()),
         }
     }
 }

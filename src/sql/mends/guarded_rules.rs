@@ -264,7 +264,8 @@ fn have_equal_names(a: &Schema, b: &Schema) -> bool {
         && a.fields().iter().zip(b.fields()).all(|(a, b)| a.name() == b.name())
 }
 
-/// Stops filters and projections from above. Present only while a [`GuardedRule`] runs.
+/// Stops filters and projections that an optimizer rule would move down from above. Present only while a
+/// [`GuardedRule`] runs.
 #[derive(Debug)]
 struct BarrierExec {
     input: Arc<dyn ExecutionPlan>,
@@ -283,8 +284,8 @@ impl DisplayAs for BarrierExec {
 }
 
 impl ExecutionPlan for BarrierExec {
-    // Returns the properties of the input as the same `Arc`, so that nodes above keep the properties that
-    // they derived from this `Arc`.
+    // The properties must be the same `Arc` as those of the input, so that nodes above keep the properties
+    // that they derived from this `Arc`.
     pass_through!("BarrierExec");
 
     fn execute(
@@ -296,7 +297,8 @@ impl ExecutionPlan for BarrierExec {
     }
 }
 
-/// Hides a join from the rule, but lets projections through. Present only while a [`GuardedRule`] runs.
+/// Hides a join from an optimizer rule, but still allows the rule to move a projection into the join. It is
+/// in the plan only while a [`GuardedRule`] runs.
 #[derive(Debug)]
 struct OpaqueJoinExec {
     join: Arc<dyn ExecutionPlan>,

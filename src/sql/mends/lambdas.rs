@@ -41,7 +41,7 @@ struct Bodies<'a> {
     state: &'a SessionState,
     /// Number of lambdas that enclose the current position in the query.
     within: usize,
-    /// The values of `within` in the enclosing queries, innermost last.
+    /// The number of enclosing lambdas in each enclosing query; the innermost query is last.
     around: Vec<usize>,
 }
 
@@ -121,7 +121,8 @@ fn is_written_out(expr: &Expr) -> bool {
     }
 }
 
-/// First index of lambda parameters after [`LambdaParameters`], higher than the index of any column.
+/// First index that the rule [`LambdaParameters`] gives to lambda parameters, higher than the index of any
+/// column.
 const PARAMETERS: usize = 1_000_000;
 
 /// Physical optimizer rule, before all others: gives lambda parameters indices that no column has.

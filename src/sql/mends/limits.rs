@@ -134,8 +134,8 @@ fn repeated_sort(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>
     same.then(|| Arc::clone(sort.input()))
 }
 
-/// Hides a limit from the rule: reports no fetch, and reports the order of its input only if `ordered` is
-/// true. Exists only while [`OpaqueLimits`] runs.
+/// Hides a limit from the wrapped optimizer rule: reports no fetch, and reports the order of its input only
+/// if `ordered` is true. Present only while [`OpaqueLimits`] runs.
 #[derive(Debug)]
 struct OpaqueLimitExec {
     limit: Arc<dyn ExecutionPlan>,
@@ -182,7 +182,7 @@ impl ExecutionPlan for OpaqueLimitExec {
         orders.map(|order| order.cloned().map(OrderingRequirements::from)).collect()
     }
 
-    /// Returns `false`, so that the rule does not push an order that a parent requires down to the input.
+    /// Returns `false`. Otherwise, the rule would also require of the input the order that a parent requires.
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![false]
     }

@@ -17,7 +17,7 @@ use crate::sql::mends::correlated::{
 };
 use crate::sql::mends::sorts::has_comparison;
 use crate::sql::mends::subqueries::{
-    as_value, has_query, is_correlated, query_of, refuse_subquery,
+    as_value, has_query, is_correlated, query_of, reject_subquery,
 };
 
 /// Analyzer rule, after type coercion: plans `x IN (query)` and `EXISTS (query)` as values, and correlated
@@ -42,7 +42,7 @@ impl AnalyzerRule for QueryValues {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let mut found = false;
         plan.apply_with_subqueries(|node| {
-            found = found || is_done_here(node)?;
+            found = found || may_rewrite_node(node)?;
             Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
         })?;
         if !found {
@@ -67,12 +67,12 @@ impl AnalyzerRule for QueryValues {
     }
 }
 
-/// Whether this rule may change a node: it contains subqueries, lambdas in the keys of a window, or
-/// constant lists of lists in sort keys.
+/// Whether [`QueryValues`] may rewrite a node. It rewrites subqueries, lateral joins, lambdas in window
+/// expressions, and constant lists of lists in sort keys.
 ///
-/// DataFusion numbers lambda parameters after the columns of a node. So a window key with a lambda differs
-/// from the key of the sort below, and the plan fails DataFusion's check.
-fn is_done_here(node: &LogicalPlan) -> Result<bool> {
+/// DataFusion numbers lambda parameters after the columns of a node. A window key with a lambda would
+/// therefore differ from the key of the sort below it, and the plan would fail DataFusion's check.
+fn may_rewrite_node(node: &LogicalPlan) -> Result<bool> {
     if has_query(node)? {
         return Ok(true);
     }
@@ -120,7 +120,7 @@ fn has_unordered_constant(e: &Expr, schema: &DFSchema) -> bool {
 }
 
 fn of_node(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
-    if !is_done_here(&node)? {
+    if !may_rewrite_node(&node)? {
         return Ok(Transformed::no(node));
     }
     match node {
@@ -185,7 +185,7 @@ fn check_lateral(join: &Join) -> Result<()> {
     match query.exists(|node| {
         Ok(matches!(node, LogicalPlan::Aggregate(sets) if has_grouping_sets(sets)))
     })? {
-        true => refuse_subquery("GROUPING SETS"),
+        true => reject_subquery("GROUPING SETS"),
         false => Ok(()),
     }
 }

@@ -153,7 +153,7 @@ enum Asked {
     True,
     /// Only FALSE differs: TRUE and NULL have the same effect.
     False,
-    /// TRUE, FALSE and NULL have three different effects.
+    /// TRUE, FALSE and NULL each have a different effect.
     Value,
 }
 
@@ -283,12 +283,12 @@ fn rewrite_in(test: InSubquery, asked: Asked, schema: &DFSchema) -> Result<Expr>
     }
 }
 
-/// The operands of `value IN (query)`, in the form in which EXISTS can replace IN.
+/// The operands of `value IN (query)`, prepared for a rewrite that replaces IN by EXISTS.
 struct Tested {
     value: Expr,
     /// The tested value as an expression within the query, where its columns are outer columns.
     outer: Expr,
-    /// The query, with its column renamed to [`VALUE`].
+    /// The query, with its column renamed to the name [`VALUE`], which no other column has.
     query: LogicalPlan,
     correlated: bool,
     /// Whether neither the value nor the query is volatile, so that each evaluation gives the same result.
@@ -414,7 +414,7 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
             LogicalPlan::Limit(node) if matches!(expr, Expr::Exists(_)) => {
                 let first = matches!(node.get_skip_type()?, SkipType::Literal(0));
                 if !first || !matches!(node.get_fetch_type()?, FetchType::Literal(_)) {
-                    return refuse_subquery("OFFSET");
+                    return reject_subquery("OFFSET");
                 }
                 &node.input
             }
@@ -422,7 +422,7 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
         };
     }
     if !scalar && !has_one_row(&query.subquery) && holds_lone_aggregate(plan)? {
-        return refuse_subquery("an aggregate without GROUP BY");
+        return reject_subquery("an aggregate without GROUP BY");
     }
     plan.apply(|node| {
         let moved_over = match node {
@@ -435,14 +435,14 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
             _ => None,
         };
         match moved_over {
-            Some(what) if names_outer(node.inputs().into_iter())? => refuse_subquery(what),
+            Some(what) if names_outer(node.inputs().into_iter())? => reject_subquery(what),
             _ => Ok(TreeNodeRecursion::Continue),
         }
     })?;
     Ok(())
 }
 
-pub(super) fn refuse_subquery<T>(what: &str) -> Result<T> {
+pub(super) fn reject_subquery<T>(what: &str) -> Result<T> {
     not_impl_err!(
         "a correlated subquery with {what} above a condition on columns of the outer query is not supported; join both tables in FROM instead, and aggregate or filter the joined rows"
     )

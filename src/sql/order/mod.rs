@@ -188,7 +188,7 @@ fn fix_memory(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     Ok(fixed.data)
 }
 
-/// Wraps each ORDER BY that reaches the output in a [`SortedExec`], which makes the optimizer keep its order.
+/// Inserts a node above each ORDER BY that reaches the output, so that the optimizer keeps the order.
 pub(in crate::sql) fn pin_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let pinned = plan.transform_down(|node| {
         let order = node.downcast_ref::<SortExec>().map(|sort| sort.expr().clone()).or_else(|| {
@@ -209,7 +209,7 @@ pub(in crate::sql) fn pin_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn 
     Ok(pinned.data)
 }
 
-/// Wraps a sorted plan in a [`SortedExec`], which makes the optimizer keep its order.
+/// Inserts a node above a sorted plan, so that the optimizer keeps the order.
 pub(in crate::sql) fn pinned(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     match plan.output_ordering().cloned() {
         Some(order) => Arc::new(SortedExec::new(plan, order)),

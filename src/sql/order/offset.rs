@@ -53,8 +53,8 @@ impl PhysicalOptimizerRule for OffsetIntoScan {
     }
 }
 
-/// Returns the plan without its first `skip` rows and with at most `fetch` rows, or `None` if its rows are
-/// not exactly the rows of a table in memory or of Parquet files, in order.
+/// Returns the plan without its first `skip` rows and with at most `fetch` rows. Returns `None` unless the
+/// plan returns exactly the rows of a table in memory or of Parquet files, in their order.
 fn skip_rows(
     plan: &Arc<dyn ExecutionPlan>,
     skip: usize,

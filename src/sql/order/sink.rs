@@ -86,8 +86,8 @@ impl OrderedSinkExec {
         Self { input, sink, order, format, ids, settled: false, properties: Arc::new(properties) }
     }
 
-    /// Replaces the input. A node whose input is already ordered keeps that state if the new input also has
-    /// one partition, for example a wrapper of the old input that collects metrics.
+    /// Replaces the input. If the old input was already ordered and the new input has one partition, the new
+    /// input also counts as ordered. An example is a wrapper around the old input that collects metrics.
     fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
         let settled = self.settled && input.output_partitioning().partition_count() == 1;
         Self {

@@ -169,8 +169,8 @@ fn rows_per_batch(leaves: usize, per_row: f64) -> usize {
     rows.max(1)
 }
 
-/// Returns the number of leaves per row in the largest list column that a scan reads, or `None` if the scan
-/// reads no lists or the size of the lists is unknown.
+/// Returns the number of leaves per row in the largest list column that a scan reads. Returns `None` if the
+/// scan reads no lists, or if the size of the lists is unknown.
 pub(in crate::sql) fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64>> {
     let source = scan.data_source();
     if let Some(config) = source.downcast_ref::<FileScanConfig>() {

@@ -46,8 +46,8 @@ impl OptimizerRule for BelowJoins {
         else {
             return Ok(Transformed::no(plan));
         };
-        // `join_below` accepts only a projection that selects columns, so its expressions give the column of
-        // the join for each column that the plan uses.
+        // `join_below` accepts only a projection that selects columns. Its expressions therefore show which
+        // column of the join each column of the projection is.
         let between = between.map(|projection| projection.expr.clone());
         let sides = [
             keeps_all_rows(join.join_type, true).then(|| Arc::clone(join.left.schema())),

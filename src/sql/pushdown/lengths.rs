@@ -248,9 +248,9 @@ fn of_lengths(e: &Expr) -> Option<&Column> {
     }
 }
 
-/// Returns the first argument of a call if `is` accepts what the call reads of it and all other arguments
-/// are literals. Returns `None` for a call that can fail, because the scan would also evaluate it for rows
-/// that a condition drops.
+/// Returns the first argument of a call if `is` accepts what the call reads of this argument, and all other
+/// arguments are literals. Returns `None` for a call that can fail, because the scan would also evaluate it
+/// for rows that a condition drops.
 fn list_of(e: &Expr, is: impl Fn(Reads) -> bool) -> Option<&Expr> {
     let Expr::ScalarFunction(call) = e else { return None };
     let [list, rest @ ..] = call.args.as_slice() else { return None };

@@ -90,7 +90,7 @@ fn cut_ranges(
 /// Leaf type without values, which stores only validity.
 const HOLLOW: DataType = DataType::FixedSizeBinary(0);
 
-/// Replaces primitive, boolean and string leaves of a list type with [`HOLLOW`] leaves.
+/// Replaces primitive, boolean and string leaves of a list type with leaves without values ([`HOLLOW`]).
 pub(in crate::sql) fn hollow(data_type: &DataType) -> DataType {
     let open = |field: &FieldRef| {
         Arc::new(field.as_ref().clone().with_data_type(hollow(field.data_type())))
@@ -126,7 +126,8 @@ impl Cut {
         Ok(Self { windows, layouts })
     }
 
-    /// Returns a column as lists of `data_type`, which is the column's own type or its [`hollow`] type.
+    /// Returns a column as lists of `data_type`, which is the column's own type or the same type with leaves
+    /// without values.
     fn array(&self, table: &RaggedTable, column: usize, data_type: &DataType) -> Result<ArrayRef> {
         let column = &table.columns()[column];
         let window = &self.windows[column.axis()];
@@ -165,8 +166,8 @@ impl Cut {
     }
 }
 
-/// A [`Cut`] with two arrays per column: one with values, and one as [`hollow`]. Each is created on first
-/// use.
+/// A [`Cut`] (a range of rows) with two arrays per column: one with values, and one with leaves without
+/// values. Each is created on first use.
 #[derive(Debug)]
 pub(in crate::sql) struct WithArrays {
     cut: Cut,

@@ -88,7 +88,7 @@ pub(in crate::sql) fn features_table(args: &[FunctionArg]) -> Result<Arc<dyn Tab
     }
     let [data, labels] = paths.as_slice() else {
         return plan_err!(
-            "{NAME} needs the folder of a MEDS data set and a file or folder of labels as strings, such as {SUCH}"
+            "{NAME} takes two paths as strings, the folder of a MEDS data set and a file or folder of labels, as in {SUCH}"
         );
     };
     let folder = MedsFolder::open(data)?;

@@ -137,11 +137,11 @@ pub(in crate::sql) fn local_target(conf: &FileSinkConfig, format: &str) -> Resul
     Ok(path)
 }
 
-/// Returns the one local file that a COPY writes, or `None` for any other target.
+/// Returns the path of the local file to which a COPY writes all rows. Returns `None` for INSERT, and for COPY
+/// to several files, to a folder or to an object store.
 pub(in crate::sql) fn single_file(conf: &FileSinkConfig) -> Option<PathBuf> {
     let [url] = conf.table_paths.as_slice() else { return None };
-    // Whether the plan is a COPY. Only a COPY has the URL as the user wrote it, and no list of files of a
-    // table.
+    // COPY and INSERT share `FileSinkConfig`. Only COPY sets `original_url` without a `file_group`.
     let copy = conf.insert_op == InsertOp::Append
         && !conf.original_url.is_empty()
         && conf.file_group.is_empty();
@@ -163,9 +163,9 @@ pub(in crate::sql) fn make_folder(target: &Path) -> Result<()> {
     }
 }
 
-/// Passes a stream to `write`, which runs on a thread for blocking work, and returns its result. If the
-/// stream fails or the query is dropped, the last item that `write` receives is an error, so that a cancelled
-/// query writes no file.
+/// Passes a stream to `write` on a thread for blocking work, and returns the result. If the stream fails or
+/// the query is dropped, the last item that `write` receives is an error. A cancelled query therefore writes
+/// no file.
 pub(in crate::sql) async fn write_blocking<T: Send + 'static>(
     data: SendableRecordBatchStream,
     write: impl FnOnce(&mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<T> + Send + 'static,
@@ -173,7 +173,7 @@ pub(in crate::sql) async fn write_blocking<T: Send + 'static>(
     write_unless_cancelled(data, |batches, _| write(batches)).await
 }
 
-/// Like [`write_blocking`], for a `write` that also checks during its work whether the query was dropped.
+/// Like [`write_blocking`], for a `write` that also checks, while it works, whether the query was dropped.
 pub(in crate::sql) async fn write_unless_cancelled<T: Send + 'static>(
     mut data: SendableRecordBatchStream,
     write: impl FnOnce(&mut dyn Iterator<Item = Result<RecordBatch>>, &dyn Fn() -> bool) -> Result<T>

@@ -22,8 +22,8 @@ impl RelationPlanner for UnnestPlanner {
         _context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
         let mut relation = relation;
-        // A statement that is run with `ctx.sql` has not been checked for clauses that the planner ignores,
-        // so it is checked here.
+        // A statement that was passed to `ctx.sql` has not been checked yet for clauses that the planner
+        // ignores, so it is checked here.
         check_factor(&relation)?;
         if let TableFactor::Derived { subquery, .. } = &mut relation {
             rewrite_query(subquery)?;

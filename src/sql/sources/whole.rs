@@ -105,8 +105,8 @@ impl FileFormatFactory for WholeFileFormatFactory {
     }
 }
 
-/// A format of DataFusion whose COPY to one local file first writes a temporary file next to it, so that
-/// the file appears completely or not at all.
+/// Wraps a format of DataFusion, so that COPY to one local file first writes a temporary file next to it. The
+/// file then appears completely or not at all.
 ///
 /// Rows come in source order if the query has one; see [`in_source_order`](crate::sql::in_source_order).
 /// In CSV, lists, structs and maps are written as JSON text. In Arrow files, dictionaries are written as
@@ -118,7 +118,8 @@ impl FileFormatFactory for WholeFileFormatFactory {
 #[derive(Debug)]
 pub(crate) struct WholeFileFormat {
     inner: Arc<dyn FileFormat>,
-    /// Format for JSON lists of records, if the first characters of files decide the form.
+    /// The format for JSON files that are one list of records. Set if the first character of a file decides
+    /// which of the two JSON formats reads it.
     array: Option<Arc<dyn FileFormat>>,
     extension: String,
     overwrite: bool,

@@ -4,6 +4,7 @@
 //! sample of a table is the whole table, and `upper(x) FILTER (WHERE false)` is `upper(x)`. Clauses that
 //! the planner itself rejects are not repeated here.
 
+use std::fmt::Display;
 use std::ops::ControlFlow;
 
 use datafusion::common::{plan_datafusion_err, plan_err};
@@ -73,10 +74,9 @@ impl Visitor for Clauses<'_> {
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<DataFusionError> {
         as_flow(match expr {
             Expr::Function(call) => check_call(self.state, call),
-            Expr::Collate { collation, .. } => Err(refuse(
-                &format!("COLLATE {collation}"),
-                "strings compare by code point; use lower(x) to ignore case",
-            )),
+            Expr::Collate { collation, .. } => Err(refuse(format!(
+                "COLLATE {collation} is not supported: strings compare by code point; use lower(x) to ignore case"
+            ))),
             Expr::Trim { trim_characters: Some(characters), .. } if characters.len() > 1 => {
                 plan_err!(
                     "TRIM takes its characters as one string, but {} strings are given; use trim(x, 'ab') to remove both characters",
@@ -95,8 +95,8 @@ fn as_flow(done: Result<()>) -> ControlFlow<DataFusionError> {
     }
 }
 
-fn refuse(clause: &str, instead: &str) -> DataFusionError {
-    plan_datafusion_err!("{clause} is not supported: {instead}")
+fn refuse(message: impl Display) -> DataFusionError {
+    plan_datafusion_err!("{message}")
 }
 
 fn check_statement(statement: &SqlStatement) -> Result<()> {
@@ -107,14 +107,12 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
         SqlStatement::CreateView(CreateView { or_alter, secure, params, .. }) => {
             if *or_alter {
                 return Err(refuse(
-                    "the statement CREATE OR ALTER VIEW",
-                    "write CREATE OR REPLACE VIEW to replace an existing view",
+                    "the statement CREATE OR ALTER VIEW is not supported: write CREATE OR REPLACE VIEW to replace an existing view",
                 ));
             }
             if *secure || params.is_some() {
                 return Err(refuse(
-                    "the clause SECURE, ALGORITHM, DEFINER or SQL SECURITY in CREATE VIEW",
-                    "Serrate has no users, and plans a view where it is used; remove the clause from CREATE VIEW",
+                    "the clause SECURE, ALGORITHM, DEFINER or SQL SECURITY in CREATE VIEW is not supported: Serrate has no users, and plans a view where it is used; remove the clause from CREATE VIEW",
                 ));
             }
             Ok(())
@@ -129,10 +127,9 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
                 ("ON", table.is_some()),
             ];
             match other.into_iter().find(|(_, said)| *said) {
-                Some((clause, _)) => Err(refuse(
-                    &format!("the statement DROP {object_type} .. {clause}"),
-                    "DROP does not check which objects depend on the dropped one; write only DROP, the type of the object and its name",
-                )),
+                Some((clause, _)) => Err(refuse(format!(
+                    "the statement DROP {object_type} .. {clause} is not supported: DROP does not check which objects depend on the dropped one; write only DROP, the type of the object and its name"
+                ))),
                 None => Ok(()),
             }
         }
@@ -149,9 +146,9 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
                 ("EXPLAIN (..)", options.is_some()),
             ];
             match other.into_iter().find(|(_, said)| *said) {
-                Some((clause, _)) => {
-                    Err(refuse(clause, "write EXPLAIN, EXPLAIN VERBOSE or EXPLAIN ANALYZE"))
-                }
+                Some((clause, _)) => Err(refuse(format!(
+                    "{clause} is not supported: write EXPLAIN, EXPLAIN VERBOSE or EXPLAIN ANALYZE"
+                ))),
                 None => Ok(()),
             }
         }
@@ -175,10 +172,9 @@ fn named_only(
         None if written == plain => return Ok(()),
         None => written.strip_prefix(&plain).unwrap_or(&written).trim().to_owned(),
     };
-    Err(refuse(
-        &format!("the clause {rest} in CREATE {what}"),
-        "write only the name of the new schema or database",
-    ))
+    Err(refuse(format!(
+        "the clause {rest} in CREATE {what} is not supported: write only the name of the new schema or database"
+    )))
 }
 
 fn check_query(query: &Query) -> Result<()> {
@@ -194,26 +190,24 @@ fn check_query(query: &Query) -> Result<()> {
         ..
     } = query;
     if let Some(lock) = locks.first() {
-        return Err(refuse(
-            &lock.to_string(),
-            "a statement reads its tables as they are when it begins, without locks; remove the clause",
-        ));
+        return Err(refuse(format!(
+            "{lock} is not supported: a statement reads its tables as they are when it begins, without locks; remove the clause"
+        )));
     }
     if let Some(clause) = for_clause {
-        return Err(refuse(
-            &clause.to_string(),
-            "write COPY (..) TO 'file' STORED AS .. to choose the format of the results",
-        ));
+        return Err(refuse(format!(
+            "{clause} is not supported: write COPY (..) TO 'file' STORED AS .. to choose the format of the results"
+        )));
     }
     if let Some(LimitClause::LimitOffset { limit, limit_by, .. }) = limit_clause
         && !limit_by.is_empty()
     {
         let limit = limit.as_ref().map_or_else(String::new, ToString::to_string);
         let by: Vec<String> = limit_by.iter().map(ToString::to_string).collect();
-        return Err(refuse(
-            &format!("the clause LIMIT {limit} BY {}", by.join(", ")),
-            "write QUALIFY row_number() OVER (PARTITION BY .. ORDER BY ..) <= n for the first n rows per group",
-        ));
+        return Err(refuse(format!(
+            "the clause LIMIT {limit} BY {} is not supported: write QUALIFY row_number() OVER (PARTITION BY .. ORDER BY ..) <= n for the first n rows per group",
+            by.join(", ")
+        )));
     }
     if let Some(LimitClause::LimitOffset { limit, offset, .. }) = limit_clause {
         let offset = offset.as_ref().map(|offset| &offset.value);
@@ -230,29 +224,26 @@ fn check_query(query: &Query) -> Result<()> {
     }
     if settings.is_some() {
         return Err(refuse(
-            "the clause SETTINGS of a query",
-            "run SET name = value before the query to change a setting",
+            "the clause SETTINGS of a query is not supported: run SET name = value before the query to change a setting",
         ));
     }
     if let Some(clause) = format_clause {
-        return Err(refuse(
-            &clause.to_string(),
-            "write COPY (..) TO 'file' STORED AS .. for a file format, or run `serrate -f` to choose a \
-             display format",
-        ));
+        return Err(refuse(format!(
+            "{clause} is not supported: write COPY (..) TO 'file' STORED AS .. for a file format, or run `serrate -f` to choose a display format"
+        )));
     }
     for Cte { alias, from, materialized, .. } in with.iter().flat_map(|with| &with.cte_tables) {
         if *materialized == Some(CteAsMaterialized::Materialized) {
-            return Err(refuse(
-                &format!("the clause AS MATERIALIZED of the CTE {}", alias.name),
-                "a CTE is planned where it is used; use CREATE TABLE .. AS SELECT to store its rows",
-            ));
+            return Err(refuse(format!(
+                "the clause AS MATERIALIZED of the CTE {} is not supported: a CTE is planned where it is used; use CREATE TABLE .. AS SELECT to store its rows",
+                alias.name
+            )));
         }
         if let Some(from) = from {
-            return Err(refuse(
-                &format!("the clause FROM {from} after the CTE {}", alias.name),
-                "remove it",
-            ));
+            return Err(refuse(format!(
+                "the clause FROM {from} after the CTE {} is not supported: remove it",
+                alias.name
+            )));
         }
         check_alias(Some(alias))?;
     }
@@ -261,8 +252,7 @@ fn check_query(query: &Query) -> Result<()> {
         && !matches!(body.as_ref(), SetExpr::Select(_))
     {
         return Err(refuse(
-            "the clause ORDER BY ALL of UNION, INTERSECT, EXCEPT or VALUES",
-            "write ORDER BY 1, 2, .. with the positions of the columns",
+            "the clause ORDER BY ALL of UNION, INTERSECT, EXCEPT or VALUES is not supported: write ORDER BY 1, 2, .. with the positions of the columns",
         ));
     }
     if !matches!(body.as_ref(), SetExpr::Select(_)) {
@@ -276,8 +266,7 @@ fn check_query(query: &Query) -> Result<()> {
                 .any(|e| e.order_by.asc.is_some() || e.order_by.nulls_first.is_some());
             if ordered {
                 return Err(refuse(
-                    "the keyword ASC or DESC within |> AGGREGATE",
-                    "write |> ORDER BY after |> AGGREGATE to sort the rows",
+                    "the keyword ASC or DESC within |> AGGREGATE is not supported: write |> ORDER BY after |> AGGREGATE to sort the rows",
                 ));
             }
         }
@@ -288,8 +277,7 @@ fn check_query(query: &Query) -> Result<()> {
 fn check_into(body: &SetExpr) -> Result<()> {
     match body {
         SetExpr::Select(select) if select.into.is_some() => Err(refuse(
-            "the clause INTO of a SELECT within UNION, INTERSECT or EXCEPT",
-            "write CREATE TABLE .. AS before the whole query to store its rows",
+            "the clause INTO of a SELECT within UNION, INTERSECT or EXCEPT is not supported: write CREATE TABLE .. AS before the whole query to store its rows",
         )),
         SetExpr::SetOperation { left, right, .. } => {
             check_into(left)?;
@@ -302,45 +290,39 @@ fn check_into(body: &SetExpr) -> Result<()> {
 fn check_select(select: &Select) -> Result<()> {
     if !select.optimizer_hints.is_empty() {
         return Err(refuse(
-            "the optimizer hint of a SELECT",
-            "remove the hint, and change settings with SET",
+            "the optimizer hint of a SELECT is not supported: remove the hint, and change settings with SET",
         ));
     }
     if let Some(modifiers) = &select.select_modifiers
         && modifiers.is_any_set()
     {
-        return Err(refuse(&modifiers.to_string(), "remove it"));
+        return Err(refuse(format!("{modifiers} is not supported: remove it")));
     }
     if select.exclude.is_some() {
         return Err(refuse(
-            "the clause EXCLUDE after the columns of SELECT",
-            "write EXCLUDE after the star, as in SELECT * EXCLUDE (a), b",
+            "the clause EXCLUDE after the columns of SELECT is not supported: write EXCLUDE after the star, as in SELECT * EXCLUDE (a), b",
         ));
     }
     if select.prewhere.is_some() {
         return Err(refuse(
-            "PREWHERE",
-            "write WHERE instead of PREWHERE; conditions are pushed into the scan automatically",
+            "PREWHERE is not supported: write WHERE instead of PREWHERE; conditions are pushed into the scan automatically",
         ));
     }
     if !select.connect_by.is_empty() {
         return Err(refuse(
-            "the clause START WITH or CONNECT BY",
-            "write a recursive query with WITH RECURSIVE",
+            "the clause START WITH or CONNECT BY is not supported: write a recursive query with WITH RECURSIVE",
         ));
     }
     if select.value_table_mode.is_some() {
         return Err(refuse(
-            "the clause AS STRUCT or AS VALUE of SELECT",
-            "write SELECT named_struct('a', a) for a struct",
+            "the clause AS STRUCT or AS VALUE of SELECT is not supported: write SELECT named_struct('a', a) for a struct",
         ));
     }
     let (GroupByExpr::All(modifiers) | GroupByExpr::Expressions(_, modifiers)) = &select.group_by;
     if let Some(modifier) = modifiers.first() {
-        return Err(refuse(
-            &format!("the clause GROUP BY .. {modifier}"),
-            "write GROUP BY ROLLUP (a, b), CUBE (a, b) or GROUPING SETS ((a), ())",
-        ));
+        return Err(refuse(format!(
+            "the clause GROUP BY .. {modifier} is not supported: write GROUP BY ROLLUP (a, b), CUBE (a, b) or GROUPING SETS ((a), ())"
+        )));
     }
     for item in &select.projection {
         let (SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options)) = item
@@ -348,10 +330,9 @@ fn check_select(select: &Select) -> Result<()> {
             continue;
         };
         if let Some(alias) = &options.opt_alias {
-            return Err(refuse(
-                &format!("the alias AS {alias} after a star (*)"),
-                "list the columns by name instead of the star, and give each its alias",
-            ));
+            return Err(refuse(format!(
+                "the alias AS {alias} after a star (*) is not supported: list the columns by name instead of the star, and give each its alias"
+            )));
         }
     }
     select.from.iter().try_for_each(check_joins)
@@ -359,7 +340,9 @@ fn check_select(select: &Select) -> Result<()> {
 
 fn check_joins(from: &TableWithJoins) -> Result<()> {
     match from.joins.iter().any(|join| join.global) {
-        true => Err(refuse("GLOBAL JOIN", "remove GLOBAL; the statement runs in one process")),
+        true => Err(refuse(
+            "GLOBAL JOIN is not supported: remove GLOBAL; the statement runs in one process",
+        )),
         false => Ok(()),
     }
 }
@@ -380,30 +363,28 @@ pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
             ..
         } => {
             if !with_hints.is_empty() || !index_hints.is_empty() {
-                return Err(refuse("a hint on a table (WITH (..), USE INDEX ..)", "remove it"));
+                return Err(refuse(
+                    "a hint on a table (WITH (..), USE INDEX ..) is not supported: remove it",
+                ));
             }
             if let Some(version) = version {
-                return Err(refuse(
-                    &version.to_string(),
-                    "tables have only their current version; remove the clause",
-                ));
+                return Err(refuse(format!(
+                    "{version} is not supported: tables have only their current version; remove the clause"
+                )));
             }
             if !partitions.is_empty() && !is_marked(partitions) {
                 return Err(refuse(
-                    "the clause PARTITION (..) after a table",
-                    "select the rows of a partition with a condition in WHERE",
+                    "the clause PARTITION (..) after a table is not supported: select the rows of a partition with a condition in WHERE",
                 ));
             }
             if json_path.is_some() {
                 return Err(refuse(
-                    "a JSON path after a table in FROM",
-                    "write the path after a column in SELECT",
+                    "a JSON path after a table in FROM is not supported: write the path after a column in SELECT",
                 ));
             }
             if args.as_ref().is_some_and(|args| args.settings.is_some()) {
                 return Err(refuse(
-                    "the clause SETTINGS of a table function",
-                    "run SET name = value before the query to change a setting",
+                    "the clause SETTINGS of a table function is not supported: run SET name = value before the query to change a setting",
                 ));
             }
             (alias, sample.as_ref(), *with_ordinality)
@@ -411,10 +392,9 @@ pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
         TableFactor::Derived { alias, sample, .. } => (alias, sample.as_ref(), false),
         TableFactor::Function { name, args, alias, with_ordinality, .. } => {
             if let Some(named) = args.iter().find(|arg| !matches!(arg, FunctionArg::Unnamed(_))) {
-                return Err(refuse(
-                    &format!("the named argument {named} of {name}"),
-                    "pass the arguments of this function by position, without names",
-                ));
+                return Err(refuse(format!(
+                    "the named argument {named} of {name} is not supported: pass the arguments of this function by position, without names"
+                )));
             }
             (alias, None, *with_ordinality)
         }
@@ -423,20 +403,17 @@ pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
         }
         TableFactor::Pivot { .. } => {
             return Err(refuse(
-                "PIVOT",
-                "write an aggregate for each value: SELECT sum(x) FILTER (WHERE k = 'a') AS a, ..",
+                "PIVOT is not supported: write an aggregate for each value: SELECT sum(x) FILTER (WHERE k = 'a') AS a, ..",
             ));
         }
         TableFactor::Unpivot { .. } => {
             return Err(refuse(
-                "UNPIVOT",
-                "write UNION ALL: SELECT 'a' AS name, a AS value FROM t UNION ALL SELECT 'b', b FROM t",
+                "UNPIVOT is not supported: write UNION ALL: SELECT 'a' AS name, a AS value FROM t UNION ALL SELECT 'b', b FROM t",
             ));
         }
         TableFactor::MatchRecognize { .. } => {
             return Err(refuse(
-                "MATCH_RECOGNIZE",
-                "use window functions such as lag(x) to read other rows",
+                "MATCH_RECOGNIZE is not supported: use window functions such as lag(x) to read other rows",
             ));
         }
         _ => return Ok(()),
@@ -445,15 +422,14 @@ pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
         TableSampleKind::BeforeTableAlias(sample) | TableSampleKind::AfterTableAlias(sample),
     ) = sample
     {
-        return Err(refuse(
-            sample.to_string().trim(),
-            "use WHERE random() < 0.01 to select each row with that probability, or LIMIT to select the first rows",
-        ));
+        return Err(refuse(format!(
+            "{} is not supported: use WHERE random() < 0.01 to select each row with that probability, or LIMIT to select the first rows",
+            sample.to_string().trim()
+        )));
     }
     if ordinality {
         return Err(refuse(
-            "WITH ORDINALITY",
-            "use row_number() OVER () to number rows, or positions => true in ragged_explode",
+            "WITH ORDINALITY is not supported: use row_number() OVER () to number rows, or positions => true in ragged_explode",
         ));
     }
     check_alias(alias.as_ref())
@@ -464,16 +440,17 @@ fn check_alias(alias: Option<&TableAlias>) -> Result<()> {
     let Some(alias) = alias else { return Ok(()) };
     for column in &alias.columns {
         if let Some(data_type) = &column.data_type {
-            return Err(refuse(
-                &format!("the column type {data_type} of {} after AS {}", column.name, alias.name),
-                "write only column names after AS, and use CAST in SELECT to change a type",
-            ));
+            return Err(refuse(format!(
+                "the column type {data_type} of {} after AS {} is not supported: write only column names after AS, and use CAST in SELECT to change a type",
+                column.name, alias.name
+            )));
         }
     }
     match &alias.at {
-        Some(at) => {
-            Err(refuse(&format!("the clause AT {at} after AS {}", alias.name), "remove it"))
-        }
+        Some(at) => Err(refuse(format!(
+            "the clause AT {at} after AS {} is not supported: remove it",
+            alias.name
+        ))),
         None => Ok(()),
     }
 }
@@ -486,8 +463,7 @@ pub(in crate::sql) fn using_sample(text: &str) -> Option<DataFusionError> {
         .any(|pair| pair[0].eq_ignore_ascii_case("using") && pair[1].eq_ignore_ascii_case("sample"))
         .then(|| {
             refuse(
-                "USING SAMPLE",
-                "use WHERE random() < 0.01 to select each row with that probability, or LIMIT to select the first rows",
+                "USING SAMPLE is not supported: use WHERE random() < 0.01 to select each row with that probability, or LIMIT to select the first rows"
             )
         })
 }
@@ -503,16 +479,14 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
         _ => return Ok(()),
     };
     if !matches!(call.parameters, FunctionArguments::None) {
-        return Err(refuse(
-            &format!("a second list of arguments, {name}(..)(..)"),
-            "pass all arguments in one list",
-        ));
+        return Err(refuse(format!(
+            "a second list of arguments, {name}(..)(..) is not supported: pass all arguments in one list"
+        )));
     }
     if matches!(call.args, FunctionArguments::Subquery(_)) {
-        return Err(refuse(
-            &format!("{name}(SELECT ..)"),
-            "a subquery as an argument needs its own parentheses, as in f((SELECT ..)); for a list of its rows, write (SELECT array_agg(a) FROM ..)",
-        ));
+        return Err(refuse(format!(
+            "{name}(SELECT ..) is not supported: a subquery as an argument needs its own parentheses, as in f((SELECT ..)); for a list of its rows, write (SELECT array_agg(a) FROM ..)"
+        )));
     }
     if let Some(WindowType::NamedWindow(window)) = &call.over {
         return plan_err!(
@@ -541,80 +515,66 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
         _ => Kind::Single,
     };
     if call.filter.is_some() && !(reduction && plans_predicates(state.expr_planners())) {
-        return Err(refuse(
-            &format!("the call {name}(..) FILTER (WHERE ..)"),
-            match kind {
-                Kind::Ragged | Kind::List => {
-                    "FILTER applies to aggregates and to reductions of lists such as ragged_mean; use ragged_filter(x, mask) to keep the values for which a mask is true"
-                }
-                Kind::Single => {
-                    "FILTER applies to aggregates and to reductions of lists such as ragged_mean; use CASE WHEN condition THEN .. END to return the value if a condition is true"
-                }
-            },
-        ));
+        return Err(refuse(match kind {
+            Kind::Ragged | Kind::List => format!(
+                "the call {name}(..) FILTER (WHERE ..) is not supported: FILTER applies to aggregates and to reductions of lists such as ragged_mean; use ragged_filter(x, mask) to keep the values for which a mask is true"
+            ),
+            Kind::Single => format!(
+                "the call {name}(..) FILTER (WHERE ..) is not supported: FILTER applies to aggregates and to reductions of lists such as ragged_mean; use CASE WHEN condition THEN .. END to return the value if a condition is true"
+            ),
+        }));
     }
     if call.over.is_some() {
-        return Err(refuse(
-            &format!("the call {name}(..) OVER (..)"),
-            &match kind {
-                Kind::Ragged => format!(
-                    "{name} works on the list of one row; use OVER with an aggregate or a window function, as in sum({name}(x)) OVER (..)"
-                ),
-                _ => {
-                    format!(
-                        "{name} works on one row; use OVER with an aggregate or a window function"
-                    )
-                }
-            },
-        ));
+        return Err(refuse(match kind {
+            Kind::Ragged => format!(
+                "the call {name}(..) OVER (..) is not supported: {name} works on the list of one row; use OVER with an aggregate or a window function, as in sum({name}(x)) OVER (..)"
+            ),
+            _ => format!(
+                "the call {name}(..) OVER (..) is not supported: {name} works on one row; use OVER with an aggregate or a window function"
+            ),
+        }));
     }
     if !call.within_group.is_empty() {
-        return Err(refuse(
-            &format!("the call {name}(..) WITHIN GROUP (ORDER BY ..)"),
-            "WITHIN GROUP applies to aggregates such as percentile_cont; use ragged_quantile(x, 0.5) for the quantile of a list",
-        ));
+        return Err(refuse(format!(
+            "the call {name}(..) WITHIN GROUP (ORDER BY ..) is not supported: WITHIN GROUP applies to aggregates such as percentile_cont; use ragged_quantile(x, 0.5) for the quantile of a list"
+        )));
     }
     let nulls = || {
-        refuse(
-            &format!("the call {name}(..) IGNORE NULLS or RESPECT NULLS"),
-            "IGNORE NULLS and RESPECT NULLS apply to aggregates and window functions; use ragged_filter(x, ragged_not(ragged_is_null(x))) to remove NULL from a list",
-        )
+        refuse(format!(
+            "the call {name}(..) IGNORE NULLS or RESPECT NULLS is not supported: IGNORE NULLS and RESPECT NULLS apply to aggregates and window functions; use ragged_filter(x, ragged_not(ragged_is_null(x))) to remove NULL from a list"
+        ))
     };
     if call.null_treatment.is_some() {
         return Err(nulls());
     }
     let FunctionArguments::List(list) = &call.args else { return Ok(()) };
     if list.duplicate_treatment == Some(DuplicateTreatment::Distinct) {
-        return Err(refuse(
-            &format!("the call {name}(DISTINCT ..)"),
-            &match kind {
-                Kind::Ragged => format!("use {name}(ragged_unique(x)) for distinct values"),
-                Kind::List => format!("use {name}(array_distinct(x)) for distinct values"),
-                Kind::Single => {
-                    format!("{name} works on one row; use SELECT DISTINCT to remove equal rows")
-                }
-            },
-        ));
+        return Err(refuse(match kind {
+            Kind::Ragged => format!(
+                "the call {name}(DISTINCT ..) is not supported: use {name}(ragged_unique(x)) for distinct values"
+            ),
+            Kind::List => format!(
+                "the call {name}(DISTINCT ..) is not supported: use {name}(array_distinct(x)) for distinct values"
+            ),
+            Kind::Single => format!(
+                "the call {name}(DISTINCT ..) is not supported: {name} works on one row; use SELECT DISTINCT to remove equal rows"
+            ),
+        }));
     }
     for clause in &list.clauses {
         match clause {
             FunctionArgumentClause::OrderBy(_) => {
-                return Err(refuse(
-                    &format!("the call {name}(.. ORDER BY ..)"),
-                    &match kind {
-                        Kind::Ragged => {
-                            format!("use {name}(ragged_sort(x)) for the sorted values of a list")
-                        }
-                        Kind::List => {
-                            format!("use {name}(array_sort(x)) for the sorted values of a list")
-                        }
-                        Kind::Single => {
-                            format!(
-                                "{name} works on one row; write ORDER BY at the end of the query"
-                            )
-                        }
-                    },
-                ));
+                return Err(refuse(match kind {
+                    Kind::Ragged => format!(
+                        "the call {name}(.. ORDER BY ..) is not supported: use {name}(ragged_sort(x)) for the sorted values of a list"
+                    ),
+                    Kind::List => format!(
+                        "the call {name}(.. ORDER BY ..) is not supported: use {name}(array_sort(x)) for the sorted values of a list"
+                    ),
+                    Kind::Single => format!(
+                        "the call {name}(.. ORDER BY ..) is not supported: {name} works on one row; write ORDER BY at the end of the query"
+                    ),
+                }));
             }
             FunctionArgumentClause::IgnoreOrRespectNulls(_) => return Err(nulls()),
             // The planner itself rejects other clauses.
@@ -624,10 +584,13 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     Ok(())
 }
 
-/// The argument of a function, as the prefix of its name tells: a ragged list, a one-level list or a scalar.
+/// Kind of value on which a scalar function works, from the prefix of the function's name.
 #[derive(Clone, Copy)]
 enum Kind {
+    /// Lists of any depth (`ragged_..`).
     Ragged,
+    /// Lists of one level (`array_..`, `list_..`).
     List,
+    /// Scalars (all other names).
     Single,
 }

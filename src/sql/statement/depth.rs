@@ -218,7 +218,8 @@ const DEEP: usize = 256;
 /// Size of the new stack for planning, used if less than half of it remains. Unused stack takes no memory.
 const STACK: usize = 64 << 20;
 
-/// Runs `work` on a stack for [`OPERATORS`] levels of an expression or [`BALANCED`] of a syntax tree.
+/// Runs `work` on a stack that is large enough for [`OPERATORS`] levels of an expression, or for the
+/// [`BALANCED`] levels of a syntax tree before it is balanced.
 pub(in crate::sql) fn deep<T>(work: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(STACK / 2, STACK, work)
 }

@@ -58,7 +58,7 @@ fn strip_blame(message: &str) -> String {
     said.join("\n")
 }
 
-/// Wraps an analyzer rule so that its errors pass through [`of_statement`].
+/// Wraps an analyzer rule so that its internal errors become errors about the statement.
 #[derive(Debug)]
 pub(in crate::sql) struct OfStatement(pub(in crate::sql) Arc<dyn AnalyzerRule + Send + Sync>);
 

@@ -81,7 +81,7 @@ fn name_positions(sets: &mut [Vec<Expr>], columns: &[SelectItem]) {
     }
 }
 
-/// Expands one element of GROUPING SETS to the grouping sets that it stands for.
+/// Expands one element of GROUPING SETS to the equivalent list of grouping sets.
 fn sets_of(mut part: Vec<Expr>) -> Result<Vec<Vec<Expr>>> {
     let [only] = part.as_mut_slice() else { return Ok(vec![part]) };
     match only {

@@ -137,7 +137,8 @@ fn column_heading(plan: &LogicalPlan, at: usize) -> String {
         LogicalPlan::SubqueryAlias(alias) => Some(column_heading(&alias.input, at)),
         LogicalPlan::Distinct(Distinct::All(input)) => Some(column_heading(input, at)),
         LogicalPlan::Union(union) => union.inputs.first().and_then(|input| {
-            // The union gets the heading of its first input only if both have the same column name.
+            // The heading of the first input describes the union only if the column has the same name in
+            // both.
             let own = plan.schema().field(at).name();
             (input.schema().field(at).name() == own).then(|| column_heading(input, at))
         }),
@@ -196,8 +197,8 @@ fn displayed_expr(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
             _ => e,
         };
         Ok(match e {
-            // These functions display their literal arguments themselves. A call that stands for several
-            // arithmetic operators names these operators in a literal argument, which is not a literal of the
+            // These functions display their literal arguments themselves. A call that replaces a chain of
+            // arithmetic operators has these operators in a literal argument, which is not a literal of the
             // statement.
             Expr::ScalarFunction(mut call) if is_chain(&call) || is_ours(&call) => {
                 for operand in call.args.iter_mut().filter(|e| !matches!(e, Expr::Literal(..))) {

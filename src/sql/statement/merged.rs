@@ -60,7 +60,8 @@ pub(in crate::sql) async fn names(state: &SessionState, query: Query) -> Option<
     Some(plan.schema().fields().iter().map(|field| field.name().clone()).collect())
 }
 
-/// Adds the CTEs that are visible at the position of a query to the query, so that it can be planned alone.
+/// Adds to a query the CTEs that are visible at its position, so that it can be planned without the
+/// surrounding statement.
 pub(in crate::sql) fn with_queries(mut query: Query, scopes: &Scopes<Cte>) -> Query {
     let mut ctes: Vec<Cte> = Vec::new();
     for cte in scopes.in_sight() {
@@ -110,7 +111,7 @@ struct Natural {
     scopes: Scopes<Cte>,
     /// The two inputs of each join as separate queries.
     found: Vec<[Query; 2]>,
-    /// The common columns of the two inputs, for each join.
+    /// For each NATURAL join, the names of the columns that both inputs have.
     known: Option<std::vec::IntoIter<Option<Vec<String>>>>,
 }
 
@@ -184,9 +185,10 @@ impl VisitorMut for Natural {
 
 struct Table {
     name: ObjectName,
-    /// Merged columns that replace a column of this table, with their expressions.
+    /// The columns of this table that USING merges with columns of other tables, each with the expression
+    /// that replaces it.
     own: Vec<(Ident, Expr)>,
-    /// Columns of this table that are merged into an earlier table.
+    /// Columns of this table that USING merges into a column of an earlier table.
     merged: Vec<ObjectName>,
     /// Columns of `own` that several joins merge. The planner rejects their unqualified names as ambiguous.
     repeated: Vec<Ident>,

@@ -33,7 +33,7 @@ pub(in crate::sql) fn is_marked(partitions: &[Ident]) -> bool {
     partitions.first().is_some_and(|mark| mark.value == MARK)
 }
 
-/// Adds the position columns `_file` and `_row` that a statement names to its tables.
+/// Adds the position columns `_file` and `_row` to the tables for which a statement uses them.
 pub(in crate::sql) async fn add<S: Visit + VisitMut>(
     ctx: &SessionContext,
     statement: &mut S,
@@ -88,7 +88,7 @@ fn reference(name: &ObjectName) -> Option<TableReference> {
     }
 }
 
-/// The position columns `_file` and `_row` that a statement names, each with its qualifier.
+/// The position columns `_file` and `_row` that a statement uses, each with its qualifier.
 #[derive(Default)]
 struct Named(Vec<(Option<String>, &'static str)>);
 
@@ -116,7 +116,7 @@ impl Visitor for Named {
     }
 }
 
-/// Returns the position columns that a SELECT names, except in subqueries of its FROM.
+/// Returns the position columns that a SELECT uses, except in subqueries of its FROM.
 fn named_positions(select: &Select, order: Option<&OrderBy>) -> Named {
     let mut named = Named::default();
     let _ = select.projection.visit(&mut named);
@@ -292,7 +292,7 @@ impl Visitor for Found {
     }
 }
 
-/// Second pass: marks the tables that [`Found`] collected, and excludes the new columns from `*`.
+/// Second pass: marks the tables that the first pass collected, and excludes the new columns from `*`.
 struct Marker<'a> {
     offered: &'a HashMap<ObjectName, Vec<&'static str>>,
     scopes: Scopes<String>,

@@ -38,7 +38,8 @@ pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// Does the same as [`rewrite_tuples`] in conjuncts of WHERE, where FALSE acts like NULL and EXISTS suffices.
+/// Rewrites compared tuples like [`rewrite_tuples`], but in conjuncts of WHERE, where FALSE acts like NULL
+/// and EXISTS suffices.
 pub(in crate::sql) fn rewrite_condition(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::BinaryOp { left, op: BinaryOperator::And, right } => {

@@ -78,8 +78,9 @@ pub(super) fn take_rows(rows: &DenseTensor, which: &[u64]) -> Result<DenseTensor
     let width = rows.shape().get(1).copied().unwrap_or(0);
     let mut out = Vec::with_capacity(which.len() * width);
     for row in which {
-        let row = usize::try_from(*row)
-            .map_err(|_| Error::invalid("a row index exceeds the address space; use fewer keys"))?;
+        let row = usize::try_from(*row).map_err(|_| {
+            Error::invalid("the dictionary has more rows than memory can address; use fewer keys")
+        })?;
         out.extend_from_slice(&rows.as_bytes()[row * width..][..width]);
     }
     DenseTensor::from_vec([which.len(), width], out)

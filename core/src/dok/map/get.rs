@@ -116,7 +116,8 @@ trait LookupVisitor {
     fn record_hit(&mut self, i: usize, place: Candidate);
 }
 
-/// A searched key whose tag equals that of a candidate row, so that the two keys must be compared.
+/// A searched key, and a row whose tag (a part of the hash) equals that of the key. The key of the row must
+/// still be compared.
 #[derive(Clone, Copy)]
 struct PlacedKey {
     key: usize,

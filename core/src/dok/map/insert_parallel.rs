@@ -156,7 +156,8 @@ pub(super) fn fill_parallel<W: Width>(
 }
 
 impl HashMap {
-    /// Inserts at most [`STEP`] keys; the caller has ensured that the table has capacity for them.
+    /// Inserts at most [`STEP`] keys with several threads; the caller has ensured that the table has capacity
+    /// for them.
     pub(super) fn put_parallel<W: Width>(
         &mut self,
         width: W,

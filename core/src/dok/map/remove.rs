@@ -46,7 +46,8 @@ impl HashMap {
         let mut rows: Vec<usize> =
             buckets.iter().filter_map(|b| occupied_row(self.table.buckets()[*b])).collect();
         rows.sort_unstable();
-        // Remove in descending order, so that a bucket becomes empty if the next bucket has just become empty.
+        // A removed bucket becomes empty only if the next bucket is empty, so the last bucket is removed
+        // first.
         for at in buckets.into_iter().rev() {
             self.table.remove(at);
         }

@@ -53,8 +53,8 @@ pub(super) fn pack_bucket(hash: u64, row: usize) -> u64 {
 #[inline(always)]
 pub(super) fn match_row(bucket: u64, tag: u64) -> Option<usize> {
     let row = (bucket ^ tag).wrapping_sub(1);
-    // One comparison detects another tag, which leaves high bits set, and row 0, because 0 - 1 wraps
-    // around.
+    // The comparison is also false for a bucket with another tag, because high bits of `row` are then set,
+    // and for a bucket without a row, because 0 - 1 wraps around.
     #[expect(clippy::cast_possible_truncation, reason = "40 bits")]
     (row < ROW).then_some(row as usize)
 }

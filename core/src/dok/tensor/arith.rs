@@ -110,10 +110,10 @@ impl DokTensor {
             (self.collect_entries()?.into_sorted()?, other.collect_entries()?.into_sorted()?);
         if a.shape != b.shape {
             return Err(Error::invalid(format!(
-                "{} of sparse tensors needs equal shapes; the shapes are {:?} and {:?}",
-                op.name(),
-                a.shape,
-                b.shape
+                "{operation} of sparse tensors needs equal shapes; the shapes are {left:?} and {right:?}",
+                operation = op.name(),
+                left = a.shape,
+                right = b.shape
             )));
         }
         let dtype = common_type(a.values.dtype(), b.values.dtype());
@@ -253,9 +253,9 @@ fn check_broadcast(dense: &DenseTensor, shape: &[usize], op: BinaryOp) -> Result
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "{} of a sparse tensor of shape {shape:?} needs a dense tensor that broadcasts to this shape; the dense tensor has the shape {:?}",
-        op.name(),
-        dense.shape()
+        "{operation} of a sparse tensor of shape {shape:?} needs a dense tensor that broadcasts to this shape; the dense tensor has the shape {dense_shape:?}",
+        operation = op.name(),
+        dense_shape = dense.shape()
     )))
 }
 

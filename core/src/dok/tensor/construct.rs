@@ -11,7 +11,7 @@ use crate::dense::{DType, DenseTensor};
 use crate::dok::MapOptions;
 use crate::error::{Error, Result};
 
-/// Tells [`DokTensor::from_coo`] how to treat entries with equal coordinates.
+/// Treatment of entries with equal coordinates in [`DokTensor::from_coo`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DuplicateEntries {
     /// Keep only the last of the entries with equal coordinates.

@@ -111,8 +111,8 @@ impl<R: Read + Seek> Checker<R> {
         // The message follows its length (four bytes, or eight with the marker of newer files).
         let skip = if metadata.starts_with(&MARKER) { 8 } else { 4 };
         let message = metadata.get(skip..).ok_or("a message is shorter than its length field")?;
-        let message =
-            root_as_message(message).map_err(|e| format!("the message is damaged: {e}"))?;
+        let message = root_as_message(message)
+            .map_err(|e| format!("an Arrow IPC message is damaged: {e}"))?;
         let batch =
             find_batch(&message).ok_or("expected a record batch, found a message without one")?;
         self.check_batch(&batch, start + head, body)
@@ -136,8 +136,8 @@ impl<R: Read + Seek> Checker<R> {
             }
             let message = self.read(at, length)?;
             at += length;
-            let message =
-                root_as_message(&message).map_err(|e| format!("a message is damaged: {e}"))?;
+            let message = root_as_message(&message)
+                .map_err(|e| format!("an Arrow IPC message is damaged: {e}"))?;
             let body = u64::try_from(message.bodyLength())
                 .ok()
                 .filter(|body| at.checked_add(*body).is_some_and(|end| end <= self.length))
@@ -233,7 +233,7 @@ impl<R: Read> CheckedStream<R> {
         let start = self.message.len();
         self.take(length)?;
         let body = root_as_message(&self.message[start..])
-            .map_err(|e| invalid_data(&format!("a message is damaged: {e}")))?
+            .map_err(|e| invalid_data(&format!("an Arrow IPC message is damaged: {e}")))?
             .bodyLength();
         self.take(u64::try_from(body).map_err(|e| invalid_data(&e.to_string()))?)?;
         Checker::of_bytes(&self.message).check_stream().map_err(|e| invalid_data(&e))

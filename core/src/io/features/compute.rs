@@ -57,14 +57,18 @@ impl Measurements {
         let column = |name: &str| table.column(&format!("{prefix}{name}"));
         let codes = column("code")?.values();
         let Some(codes) = codes.as_dictionary_opt::<UInt32Type>() else {
-            return Err(Error::type_of("code", "a dictionary of strings", codes.data_type()));
+            return Err(Error::type_of(
+                "column code",
+                "a dictionary of strings",
+                codes.data_type(),
+            ));
         };
         let values = column("numeric_value")?.values();
         let Some(values) = values.as_primitive_opt::<Float32Type>() else {
-            return Err(Error::type_of("numeric_value", "Float32", values.data_type()));
+            return Err(Error::type_of("column numeric_value", "Float32", values.data_type()));
         };
         let Some(texts) = codes.values().as_string_opt::<i32>() else {
-            return Err(Error::type_of("code", "strings", codes.values().data_type()));
+            return Err(Error::type_of("column code", "strings", codes.values().data_type()));
         };
         let prefixes: Vec<usize> = (0..spec.keys().len())
             .filter(|k| matches!(spec.keys()[*k], FeatureKey::Prefix(_)))
@@ -122,7 +126,7 @@ impl FeatureShard {
     ) -> Result<Self> {
         let values = shard.events.column("time")?.values();
         let Some(times) = values.as_primitive_opt::<TimestampMicrosecondType>() else {
-            return Err(Error::type_of("time", "Timestamp(µs)", values.data_type()));
+            return Err(Error::type_of("column time", "Timestamp(µs)", values.data_type()));
         };
         let (times, subjects) = (times.values().clone(), shard.events.layout(1)?.clone());
         for label in &labels {
@@ -251,8 +255,8 @@ impl FeatureShard {
 /// Aggregation states of the feature keys that occur in the history of the current subject, for every window.
 struct Scratch<'a> {
     spec: &'a FeatureSpec,
-    /// For each feature key of `spec`: its position in `keys`, or [`NONE`] if the current subject does not
-    /// have the feature key.
+    /// For each feature key of `spec`: its position in `keys`, or [`NONE`] if the current subject has no
+    /// measurement with this key.
     slots: Vec<u32>,
     /// Feature keys of the current subject in order of first occurrence, as indices of the keys of `spec`.
     keys: Vec<u32>,

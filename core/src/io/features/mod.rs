@@ -135,7 +135,7 @@ impl Features {
         let data = self.folder.read_needed(shard, &options, Needed(Some(&needed)))?;
         let ids = data.events.column("subject_id")?.values();
         let Some(ids) = ids.as_primitive_opt::<Int64Type>() else {
-            return Err(Error::type_of("subject_id", "Int64", ids.data_type()));
+            return Err(Error::type_of("column subject_id", "Int64", ids.data_type()));
         };
         let mut labels = Vec::new();
         for (row, id) in ids.values().iter().enumerate() {

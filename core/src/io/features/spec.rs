@@ -63,9 +63,9 @@ impl FromStr for FeatureWindow {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let wrong = |why: &str| {
+        let wrong = || {
             Error::invalid(format!(
-                "{text:?} is not a window{why}; write '30d' (or s, m for minutes, h, w), 'all' or 'static'"
+                "{text:?} is not a window; write '30d' (or s, m for minutes, h, w), 'all' or 'static'"
             ))
         };
         let span = match text {
@@ -81,19 +81,24 @@ impl FromStr for FeatureWindow {
                     "d" => 86_400,
                     "w" => 7 * 86_400,
                     "mo" | "q" | "y" => {
-                        return Err(wrong(
-                            ": months and years differ in length, so give the number of days",
-                        ));
+                        return Err(Error::invalid(format!(
+                            "{text:?} is not a window, because months and years differ in length; write a number of days such as '30d'"
+                        )));
                     }
-                    _ => return Err(wrong("")),
+                    _ => return Err(wrong()),
                 };
-                let number: i64 = number.parse().map_err(|_| wrong(""))?;
+                let number: i64 = number.parse().map_err(|_| wrong())?;
                 if number == 0 {
-                    return Err(wrong(": the length of a window must not be 0"));
+                    return Err(Error::invalid(format!(
+                        "the window {text:?} has a length of 0; write a longer window such as '30d'"
+                    )));
                 }
                 let micros = number.checked_mul(seconds * MICROSECONDS_PER_SECOND);
-                Span::Last(
-                    micros.ok_or_else(|| wrong(": the length exceeds 2^63 - 1 microseconds"))?,
+                Span::Last(micros.ok_or_else(|| {
+                    Error::invalid(format!(
+                        "the window {text:?} is longer than 2^63 - 1 microseconds; write 'all' or a shorter window"
+                    ))
+                })?
                 )
             }
         };
@@ -219,9 +224,9 @@ impl FeatureSpec {
         windows: Vec<FeatureWindow>,
         aggregates: Vec<FeatureAggregate>,
     ) -> Result<Self> {
-        refuse_repeated("codes and prefixes", &keys, FeatureKey::to_string)?;
-        refuse_repeated("windows", &windows, FeatureWindow::to_string)?;
-        refuse_repeated("aggregates", &aggregates, |a| a.name().to_owned())?;
+        check_repeated("codes and prefixes", &keys, FeatureKey::to_string)?;
+        check_repeated("windows", &windows, FeatureWindow::to_string)?;
+        check_repeated("aggregates", &aggregates, |a| a.name().to_owned())?;
         let count = [windows.len(), aggregates.len()]
             .into_iter()
             .try_fold(keys.len(), usize::checked_mul)
@@ -307,19 +312,21 @@ impl FeatureSpec {
     }
 }
 
-fn refuse_repeated<T: Eq + Hash>(
+fn check_repeated<T: Eq + Hash>(
     what: &str,
     values: &[T],
     name: impl Fn(&T) -> String,
 ) -> Result<()> {
     if values.is_empty() {
-        return Err(Error::invalid(format!("features need {what}, but none are given")));
+        return Err(Error::invalid(format!(
+            "features need {what}, but none are given; give at least one"
+        )));
     }
     let mut seen = HashSet::with_capacity(values.len());
     match values.iter().find(|value| !seen.insert(*value)) {
         None => Ok(()),
         Some(twice) => Err(Error::invalid(format!(
-            "the {what} of features name {:?} twice; name each once",
+            "{:?} occurs twice in the {what} of features; name each once",
             name(twice)
         ))),
     }
@@ -339,7 +346,7 @@ mod tests {
             let message = span(wrong).unwrap_err().to_string();
             assert!(message.contains("'30d'"), "{message}");
         }
-        assert!(span("1y").unwrap_err().to_string().contains("give the number of days"));
+        assert!(span("1y").unwrap_err().to_string().contains("write a number of days"));
     }
 
     #[test]

@@ -27,9 +27,9 @@ impl<'a> Parser<'a> {
 
     fn describe_unexpected(&self, expected: &str) -> Error {
         match self.bytes.get(self.pos) {
-            None => self.error_here(format!("expected {expected}, found the end of the input")),
+            None => self.error_here(format!("{expected}, found the end of the input")),
             Some(b) => self.error_here(format!(
-                "expected {expected}, found {:?}",
+                "{expected}, found {:?}",
                 char::from_u32(u32::from(*b)).unwrap_or('?')
             )),
         }
@@ -59,7 +59,9 @@ impl<'a> Parser<'a> {
     pub(super) fn expect_end(&mut self) -> Result<()> {
         match self.peek() {
             None => Ok(()),
-            Some(_) => Err(self.describe_unexpected("the end of the input after the JSON value")),
+            Some(_) => {
+                Err(self.describe_unexpected("expected the end of the input after the JSON value"))
+            }
         }
     }
 
@@ -68,19 +70,22 @@ impl<'a> Parser<'a> {
         &mut self,
         mut member: impl FnMut(&mut Self, &str) -> Result<()>,
     ) -> Result<()> {
-        self.expect_byte(b'{', "an object")?;
+        self.expect_byte(b'{', "expected a JSON object in braces")?;
         if self.accept_byte(b'}') {
             return Ok(());
         }
         loop {
             self.peek();
             let key = self.parse_string()?;
-            self.expect_byte(b':', "a colon")?;
+            self.expect_byte(b':', "expected a colon after the key of a JSON object")?;
             member(self, &key)?;
             if self.accept_byte(b'}') {
                 return Ok(());
             }
-            self.expect_byte(b',', "a comma or a closing brace")?;
+            self.expect_byte(
+                b',',
+                "expected a comma or a closing brace after the member of a JSON object",
+            )?;
         }
     }
 
@@ -89,7 +94,7 @@ impl<'a> Parser<'a> {
         &mut self,
         mut element: impl FnMut(&mut Self) -> Result<()>,
     ) -> Result<()> {
-        self.expect_byte(b'[', "a list")?;
+        self.expect_byte(b'[', "expected a JSON list in brackets")?;
         if self.accept_byte(b']') {
             return Ok(());
         }
@@ -98,7 +103,10 @@ impl<'a> Parser<'a> {
             if self.accept_byte(b']') {
                 return Ok(());
             }
-            self.expect_byte(b',', "a comma or a closing bracket")?;
+            self.expect_byte(
+                b',',
+                "expected a comma or a closing bracket after the element of a JSON list",
+            )?;
         }
     }
 
@@ -132,7 +140,7 @@ impl<'a> Parser<'a> {
                 let number = self.parse_number()?;
                 sink.push_scalar(number)
             }
-            _ => Err(self.describe_unexpected("a value")),
+            _ => Err(self.describe_unexpected("expected a JSON value")),
         }
     }
 
@@ -141,7 +149,7 @@ impl<'a> Parser<'a> {
             self.pos += word.len();
             Ok(())
         } else {
-            Err(self.describe_unexpected(word))
+            Err(self.describe_unexpected(&format!("expected the JSON word {word}")))
         }
     }
 
@@ -169,7 +177,8 @@ impl<'a> Parser<'a> {
             self.pos += 1;
             float = true;
             if self.skip_digits() == 0 {
-                return Err(self.describe_unexpected("a digit"));
+                return Err(self
+                    .describe_unexpected("expected a digit after the decimal point of a number"));
             }
         }
         if matches!(next(self), Some(b'e' | b'E')) {
@@ -177,7 +186,9 @@ impl<'a> Parser<'a> {
             float = true;
             self.pos += usize::from(matches!(next(self), Some(b'+' | b'-')));
             if self.skip_digits() == 0 {
-                return Err(self.describe_unexpected("a digit"));
+                return Err(
+                    self.describe_unexpected("expected a digit in the exponent of a number")
+                );
             }
         }
         let text = std::str::from_utf8(&self.bytes[start..self.pos]).unwrap_or_default();
@@ -186,12 +197,14 @@ impl<'a> Parser<'a> {
             let most = if text.starts_with('-') { i128::MIN } else { i128::MAX };
             return Ok(JsonScalar::Int(text.parse().unwrap_or(most)));
         }
-        text.parse().map(JsonScalar::Float).map_err(|_| self.error_here("expected a number"))
+        text.parse()
+            .map(JsonScalar::Float)
+            .map_err(|_| self.error_here("the text is not a JSON number"))
     }
 
     fn parse_string(&mut self) -> Result<Cow<'a, str>> {
         if self.bytes.get(self.pos) != Some(&b'"') {
-            return Err(self.describe_unexpected("a quoted string"));
+            return Err(self.describe_unexpected("expected a JSON string in double quotes"));
         }
         let start = self.pos + 1;
         let mut end = start;
@@ -269,7 +282,7 @@ mod tests {
     #[test]
     fn places_are_counted_from_one() {
         let mut parser = Parser::new(b"\n  [1,\n  ?]", 7);
-        let error = parser.parse_array(|p| p.expect_byte(b'1', "a one")).unwrap_err();
+        let error = parser.parse_array(|p| p.expect_byte(b'1', "expected a one")).unwrap_err();
         assert!(error.to_string().starts_with("line 9, column 3: expected a one"), "{error}");
     }
 }

@@ -130,7 +130,7 @@ impl ColumnSink {
             ElementKind::Leaf => return Err(self.depth_varies("a value", "a list")),
             ElementKind::Unknown(nulls) => {
                 if d + 1 >= MAX_DEPTH {
-                    return Err(self.depth_varies("at most 64 nested lists", "another"));
+                    return Err(self.depth_varies("at most 64 nested lists", "one more"));
                 }
                 self.open_level(nulls);
             }
@@ -601,7 +601,7 @@ macro_rules! narrow_array {
 }
 
 impl Store {
-    /// Builds an array of the type that `nested_ragged_tensors` would choose.
+    /// Builds an array of the type that the Python library `nested_ragged_tensors` would choose.
     fn infer_type(self, nulls: Option<NullBuffer>) -> Result<ArrayRef, NoType> {
         fn valid<T: Copy>(v: &[T], nulls: Option<&NullBuffer>) -> impl Iterator<Item = T> {
             v.iter()

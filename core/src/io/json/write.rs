@@ -203,7 +203,7 @@ fn with_sources<T>(
     table: &RaggedTable,
     run: impl FnOnce(&[JsonColumn<'_>]) -> Result<T>,
 ) -> Result<T> {
-    table.refuse_scalars("the JSON form of a table")?;
+    table.check_no_scalars("the JSON form of a table")?;
     let values: Vec<ArrayRef> = table.columns().iter().map(to_writable).collect::<Result<_>>()?;
     let sources: Vec<JsonColumn<'_>> = table
         .columns()

@@ -245,8 +245,8 @@ pub fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Ve
     publish_version(known, contents)
 }
 
-/// Registers entries that were just written, so that they need not be read again. The caller holds the lock
-/// of the file, so the stamp belongs to these entries.
+/// Stores entries that were just written to the file, so that they need not be read again. The caller holds
+/// the lock of the file, so the stamp belongs to these entries.
 fn publish_version(path: PathBuf, contents: Contents) -> Result<Arc<Version>> {
     let stamp = settled_stamp(&path)?;
     let version = Arc::new(Version { path, stamp, contents });

@@ -203,7 +203,7 @@ fn map_subjects(shards: &[MedsShard]) -> Result<HashMap<i64, (u32, u32)>> {
 fn event_history(shard: &MedsShard) -> Result<History> {
     let values = shard.events.column("time")?.values();
     let Some(times) = values.as_primitive_opt::<TimestampMicrosecondType>() else {
-        return Err(Error::type_of("time", "Timestamp(µs)", values.data_type()));
+        return Err(Error::type_of("column time", "Timestamp(µs)", values.data_type()));
     };
     History::try_new(shard.events.layout(1)?.clone(), times.values().clone()).map_err(|row| {
         let ids = shard.events.column("subject_id").map(Column::values);

@@ -321,8 +321,14 @@ pub(super) fn read_splits(root: &Path) -> Result<Option<Vec<(i64, String)>>> {
         .enumerate()
         .map(|(row, (id, split))| match (id, split) {
             (Some(id), Some(split)) => Ok((id, split.to_string())),
-            (None, _) => Err(source.wrong_value("subject_id", row, "NULL; expected a value")),
-            (_, None) => Err(source.wrong_value("split", row, "NULL; expected a value")),
+            (None, _) => Err(source.wrong_value(
+                "subject_id",
+                row,
+                "the value is NULL, but a value is required",
+            )),
+            (_, None) => {
+                Err(source.wrong_value("split", row, "the value is NULL, but a value is required"))
+            }
         })
         .collect::<Result<_>>()
         .map(Some)

@@ -400,9 +400,9 @@ fn check_kinds(path: &Path, names: &[String], parts: &[Labels]) -> Result<()> {
                 return Err(Error::file(
                     path,
                     format!(
-                        "the tasks have labels with values of different kinds ({other:?} has {}, {task:?} has {}); give the folder of one task",
-                        say(expected),
-                        say(&kinds)
+                        "the tasks have labels with values of different kinds ({other:?} has {other_kinds}, {task:?} has {task_kinds}); give the folder of one task",
+                        other_kinds = say(expected),
+                        task_kinds = say(&kinds)
                     ),
                 ));
             }

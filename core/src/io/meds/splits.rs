@@ -19,7 +19,7 @@ pub(crate) struct Splits {
 /// The split or splits that hold the subjects of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place<'a> {
-    /// All subjects are in the split that the folder of the shard names.
+    /// All subjects are in the split that is the name of the shard's folder.
     Split(&'a str),
     /// `subject_splits.parquet` has the split of each subject.
     BySubject,

@@ -16,7 +16,7 @@ use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
-/// A list column of an [`AsOf`], and the part of each label's list to return.
+/// A list column of the labels in an [`AsOf`], and the part of each label's list to return.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
     /// Whether the column belongs to the static facts.
@@ -27,7 +27,8 @@ pub struct View {
     pub steps: Vec<Step>,
 }
 
-/// An operation of a [`View`] on a list. It changes the range of the list without access to the values.
+/// An operation of a [`View`] on the list of each label. It changes the range of the list without access to
+/// the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// `start:stop` on axis 1, like a Python slice.
@@ -97,7 +98,7 @@ impl ListSpan<'_> {
     }
 }
 
-/// A view applied to the shards of an [`AsOf`].
+/// The result of a [`View`]: for each label, the range of its list in the column of a shard.
 pub struct Ranges<'a> {
     view: &'a View,
     rows: &'a AsOf,

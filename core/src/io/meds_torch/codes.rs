@@ -37,7 +37,8 @@ pub(super) struct CodeEntry {
     /// Mean of the values of the code, which are normalized as `(value - mean) / std`.
     pub(super) mean: f64,
     pub(super) std: f64,
-    /// Whether mean and standard deviation are known. If not, normalized values are NULL, in tensors NaN.
+    /// Whether mean and standard deviation are known. If not, normalized values are NULL in tables and NaN in
+    /// tensors.
     pub(super) scaled: bool,
 }
 

@@ -173,7 +173,7 @@ struct ShardFit {
     double: bool,
 }
 
-/// Maps the codes of a chunk to their indices in [`ShardFit::running`].
+/// Maps the dictionary keys of a chunk to the indices of their codes in [`ShardFit::running`].
 #[derive(Default)]
 struct Keys {
     codes: Option<StringArray>,

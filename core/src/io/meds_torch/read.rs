@@ -290,10 +290,10 @@ impl CohortShard {
         let aligned = tensors.num_rows() == schema.rows;
         if !aligned && tensors.num_rows() != with_events {
             return Err(wrong(format!(
-                "the file has {} rows; expected {} as in {}, or {with_events} if rows without events are omitted; write the cohort again",
-                tensors.num_rows(),
-                schema.rows,
-                self.schema.display()
+                "the file has {rows} rows; expected {expected} as in {schema}, or {with_events} if rows without events are omitted; write the cohort again",
+                rows = tensors.num_rows(),
+                expected = schema.rows,
+                schema = self.schema.display()
             )));
         }
         for (row, expected) in lengths.iter().enumerate() {
@@ -325,10 +325,10 @@ impl CohortShard {
             if let Some(event) = (0..inner.lists()).find(differs) {
                 *mismatch = Some(Mismatch::Measurements);
                 return Err(wrong(format!(
-                    "event {event} of the shard has {} measurements, but measurements_per_event in {} is {}; write the cohort again",
-                    inner.length(event),
-                    self.schema.display(),
-                    counts.value(event)
+                    "event {event} of the shard has {found} measurements, but measurements_per_event in {schema} is {expected}; write the cohort again",
+                    found = inner.length(event),
+                    schema = self.schema.display(),
+                    expected = counts.value(event)
                 )));
             }
         }
@@ -561,9 +561,9 @@ impl CodeDictionary {
         let size = self.texts.len();
         if let Some(at) = tokens.values().iter().position(|t| *t as usize >= size) {
             return Err(Error::invalid(format!(
-                "{prefix}code {} at position {at} is not in the vocabulary, whose largest token is {}; correct metadata/codes.parquet or write the cohort again",
-                tokens.value(at),
-                size.saturating_sub(1)
+                "{prefix}code {token} at position {at} is not in the vocabulary, whose largest token is {largest}; correct metadata/codes.parquet or write the cohort again",
+                token = tokens.value(at),
+                largest = size.saturating_sub(1)
             )));
         }
         if needed.has_column(&code) {
@@ -594,7 +594,7 @@ fn cast_tokens(values: &ArrayRef) -> Result<UInt32Array> {
         Inexact::Cast(e) => {
             Error::invalid(format!("codes must be tokens from 0 to 4294967295: {e}"))
         }
-        _ => Error::type_of("codes", "integers", values.data_type()),
+        _ => Error::type_of("the column of codes", "integers", values.data_type()),
     })?;
     let token = |token: Option<i64>| {
         let token = token.unwrap_or(0);

@@ -259,8 +259,8 @@ impl BoundsRange<'_> {
         Error::file(
             self.file.path(),
             format!(
-                "{} changed while it was being read; read the file again",
-                self.axis.tensor.name()
+                "{tensor} changed while it was being read; read the file again",
+                tensor = self.axis.tensor.name()
             ),
         )
     }

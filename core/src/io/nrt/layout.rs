@@ -229,11 +229,11 @@ fn axis_len(
         Some(other) => Err(Error::file(
             file.path(),
             format!(
-                "tensor {} has {} elements and tensor {} has {}; both must have the length of axis {axis}",
-                first.name(),
-                first.elements(),
-                other.name(),
-                other.elements()
+                "tensor {first} has {elements} elements and tensor {other} has {other_elements}; both must have the length of axis {axis}",
+                first = first.name(),
+                elements = first.elements(),
+                other = other.name(),
+                other_elements = other.elements()
             ),
         )),
     }

@@ -69,9 +69,9 @@ fn unpack_booleans(
         return Err(Error::file(
             file.path(),
             format!(
-                "{}[{}] is the byte {found}; a BOOL must be 0 or 1",
-                tensor.name(),
-                start.saturating_add(at)
+                "{tensor}[{index}] is the byte {found}; a BOOL must be 0 or 1",
+                tensor = tensor.name(),
+                index = start.saturating_add(at)
             ),
         ));
     }

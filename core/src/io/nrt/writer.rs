@@ -33,7 +33,8 @@ use crate::table::{Column, RaggedTable};
 pub struct NrtWriter {
     out: SafetensorsWriter,
     columns: Vec<TargetColumn>,
-    /// Tensor of the bounds of each axis, from axis 1 on, and the last bound written.
+    /// For each axis from axis 1 on, the tensor with its bounds (the ends of its lists), and the last bound
+    /// that was written.
     bounds: Vec<(TensorId, i64)>,
     rows: u64,
     plain: bool,
@@ -118,7 +119,7 @@ impl NrtWriter {
     /// of the table is then written. Also if the disk is full or the bounds overflow; the file then
     /// cannot be finished.
     pub fn write(&mut self, table: &RaggedTable) -> Result<()> {
-        table.refuse_scalars("an .nrt file")?;
+        table.check_no_scalars("an .nrt file")?;
         if table.axes().len() != self.bounds.len() {
             return Err(Error::file(
                 self.out.target(),
@@ -326,7 +327,9 @@ fn write_bounds(
     scratch: &mut Vec<u8>,
 ) -> Result<i64> {
     let too_many = || {
-        Error::Overflow("the bounds of an .nrt file (more than 2^63 - 1 values on one axis)".into())
+        Error::invalid(
+            "an axis of the .nrt file has more than 2^63 - 1 values, the maximum; write fewer rows",
+        )
     };
     let children = i64::try_from(layout.children()).map_err(|_| too_many())?;
     let end = base.checked_add(children).ok_or_else(too_many)?;

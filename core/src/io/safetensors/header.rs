@@ -89,7 +89,7 @@ impl TensorEntry {
             Error::file(
                 path,
                 format!(
-                    "tensor {:?} has {} elements; elements {}..{} cannot be read",
+                    "tensor {:?} has {} elements; elements {}..{} are out of range or no whole bytes",
                     self.name, self.elements, range.start, range.end
                 ),
             )
@@ -226,7 +226,9 @@ impl Header {
                 .map(|(from, to)| from..to)
                 .ok_or_else(|| wrong("the tensor ends past the maximum file size".to_owned()))?;
             if header.by_name.insert(name.clone(), header.tensors.len()).is_some() {
-                return Err(wrong("the name occurs twice in the header".to_owned()));
+                return Err(wrong(
+                    "the name occurs twice in the header; tensor names must be unique".to_owned(),
+                ));
             }
             end = to;
             let shape = info.shape.0;

@@ -176,8 +176,8 @@ pub fn binary(op: Op, left: Operand<'_>, right: Operand<'_>) -> Result<RaggedArr
         }
         (Operand::Scalar(_), Operand::Scalar(_)) => {
             return Err(Error::invalid(format!(
-                "{} has two scalars as operands; one side must be an array",
-                op.symbol()
+                "{operator} has two scalars as operands; one side must be an array",
+                operator = op.symbol()
             )));
         }
     };

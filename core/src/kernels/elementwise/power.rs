@@ -59,7 +59,9 @@ fn raise_to_huge<T: ArrowNativeTypeOp>(base: T, power: T) -> std::result::Result
         let odd = !power.mod_checked(T::ONE.add_wrapping(T::ONE))?.is_zero();
         return Ok(if odd { base } else { T::ONE });
     }
-    Err(ArrowError::ArithmeticOverflow(format!("Overflow happened on: {base:?} ** {power:?}")))
+    Err(ArrowError::ArithmeticOverflow(format!(
+        "{base:?} ** {power:?} does not fit the type of the operands"
+    )))
 }
 
 fn raise_integers<T: ArrowPrimitiveType>(

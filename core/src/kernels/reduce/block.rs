@@ -14,7 +14,7 @@ use crate::kernels::bits::Avx512;
 /// Number of values in a block: one per bit of a `u64` mask.
 pub(super) const BLOCK: usize = 64;
 
-/// Accumulators of [`BLOCK`] values in SIMD registers, one value per lane.
+/// Accumulators of a block of 64 values in SIMD registers, one value per lane.
 pub(super) trait Block<F: Fold>: Copy {
     /// Whether the functions of this type are implemented; if not, they are never called.
     const AVAILABLE: bool;
@@ -34,7 +34,7 @@ pub(super) trait Block<F: Fold>: Copy {
     fn to_lanes(self) -> [F::Acc; BLOCK];
 }
 
-/// The [`Block`] of folds and targets for which there is no code with AVX-512. Its functions are never
+/// The [`Block`] (SIMD accumulators) of folds and targets without AVX-512 code. Its functions are never
 /// called.
 #[derive(Clone, Copy)]
 pub(super) struct Absent;

@@ -172,7 +172,7 @@ impl Reduction {
                     Self::Any | Self::All => "booleans or numbers",
                     Self::Prod => "numbers or booleans (cast other types to float64 or int64)",
                     _ if average => "numbers or booleans (cast other types to float64 or int64)",
-                    _ => "flat values",
+                    _ => "scalars (not lists or structs)",
                 };
                 return Err(Error::type_of(self.name(), expected, leaf));
             }

@@ -214,8 +214,8 @@ fn sum_booleans(flags: &BooleanArray, task: &ReduceTask) -> Result<ArrayRef> {
     integer_sum::<Int8Type>(&cast(&leaves, &DataType::Int8)?, task)
 }
 
-/// Rounds a result computed in 64 bits to the leaf type, with every NaN canonical, because the NaN
-/// of a sum depends on the order in which the processor takes its operands.
+/// Rounds a result computed in 64 bits to the type of the leaves, and replaces every NaN by the same NaN,
+/// because the NaN of a sum depends on the order in which the processor takes its operands.
 trait Round: FoldNumber {
     fn round_to(value: f64) -> Self;
 }

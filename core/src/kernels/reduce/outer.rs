@@ -312,8 +312,9 @@ impl StackedLists {
         Ok((gathered.order, gathered.lists.layout().clone()))
     }
 
-    /// Returns, for every leaf, the index of the leaf that contributes to the same result and lies `n` elements
-    /// before it along the reduced axis (after it for a negative `n`); `None` if there is no such leaf.
+    /// Returns, for every leaf, the index of another leaf that contributes to the same result. It lies `n`
+    /// elements before the leaf along the reduced axis, or after it if `n` is negative; `None` if there is no
+    /// such leaf.
     pub(in crate::kernels) fn shift_leaves(&self, n: i64) -> Result<Vec<Option<u64>>> {
         let Gathered { order, along, lists } = self.gather_stacked()?;
         let distance = usize::try_from(n.unsigned_abs()).unwrap_or(usize::MAX);

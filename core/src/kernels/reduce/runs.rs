@@ -240,7 +240,7 @@ impl<F: Fold, T: Validity, const COUNTED: bool> StackFold<COUNTED> for Blocks<'_
     }
 }
 
-/// A [`StackFold`] that counts valid leaves without reading their values.
+/// Counts the valid leaves of stacked lists without reading their values.
 struct CountOnly<'a>(BitWords<'a>);
 
 impl StackFold<true> for CountOnly<'_> {

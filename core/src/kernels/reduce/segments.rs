@@ -138,8 +138,8 @@ struct FoldedChunk<P> {
     upto: usize,
 }
 
-/// Number of lists whose accumulators are reduced to results together, after the loop over their leaves, so
-/// that this loop extracts no single lanes.
+/// Number of lists whose accumulators are reduced to results together. This happens after the loop over their
+/// leaves, so that the loop need not extract single lanes of a vector.
 const BATCH: usize = 8 * LANES;
 
 /// Folds lists chunk by chunk.

@@ -52,7 +52,7 @@ impl Instants {
                 let days = reinterpret_values(values, &DataType::Int32)?;
                 Ok(Self::Scaled(integers(&days)?, NANOSECONDS_PER_DAY))
             }
-            other => Err(Error::type_of("times of windows", "times or numbers", other)),
+            other => Err(Error::type_of("the times of windows", "times or numbers", other)),
         }
     }
 

@@ -38,7 +38,7 @@ impl<'a> WindowSums<'a> {
             return Ok(Arc::new(Float64Array::try_new(sums.into(), nulls)?));
         }
         let sums = self.integer_sums()?.into_iter().enumerate();
-        let too_large = |i: usize| Error::Overflow(format!("the sum of window {i} overflows"));
+        let too_large = |i: usize| Error::Overflow(format!("the sum of window {i}"));
         if out.is_unsigned_integer() {
             let sums = sums.map(|(i, n)| u64::try_from(n).map_err(|_| too_large(i)));
             let sums = sums.collect::<Result<Vec<_>>>()?;
@@ -143,7 +143,7 @@ impl<'a> WindowSums<'a> {
     }
 }
 
-/// A power of two that divides all floats of a list, so that in this unit the floats are integers.
+/// A power of two that divides all floats of a list. As multiples of it, the floats are integers.
 #[derive(Clone, Copy, Debug)]
 struct FixedUnit {
     exponent: i32,

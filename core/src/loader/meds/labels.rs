@@ -1,5 +1,5 @@
-//! Reads labels. A label names a row of the source and a prediction time; the windows of the label
-//! contain no events after this time.
+//! Reads labels. A label has a subject, whose row is found in the source, and a prediction time; the windows
+//! of the label contain no events after this time.
 
 use std::collections::HashMap;
 

@@ -223,7 +223,8 @@ fn read_subject_ids(events: &RaggedTable) -> Result<Int64Array> {
     }
 }
 
-/// Reads the columns of axis 0: `subject_id` and, if no labels are given, the columns named in [`TARGETS`].
+/// Reads the columns of axis 0: `subject_id` and, if no labels are given, the columns to predict
+/// ([`TARGETS`]).
 fn read_row_values(events: &RaggedTable, wanted: &ShardRequirements<'_>) -> Result<Vec<Column>> {
     let mut columns = Vec::new();
     if events.column("subject_id").is_ok() {
@@ -245,7 +246,7 @@ fn read_row_values(events: &RaggedTable, wanted: &ShardRequirements<'_>) -> Resu
     Ok(columns)
 }
 
-/// Converts a column of [`TARGETS`] to the type of its tensor. Numbers may be NaN or infinite;
+/// Converts a column to predict ([`TARGETS`]) to the type of its tensor. Numbers may be NaN or infinite;
 /// [`find_non_finite`] finds such numbers.
 pub(super) fn read_target(
     name: &str,

@@ -19,12 +19,12 @@ enum Origin {
     One(usize),
 }
 
-/// A partially indexed table, and the axis to which the next [`AxisItem`] applies.
+/// A partially indexed table, and the axis to which the next item of the index applies.
 pub(super) struct IndexCursor {
     pub(super) table: RaggedTable,
-    /// Axis of the original table to which the next [`AxisItem`] applies.
+    /// Axis of the original table to which the next item of the index applies.
     axis: usize,
-    /// Axis of `table` to which the next [`AxisItem`] applies; less than `axis` if earlier ones dropped
+    /// Axis of `table` to which the next item of the index applies; less than `axis` if earlier items dropped
     /// axes.
     at: usize,
     rows: Origin,
@@ -35,8 +35,9 @@ impl IndexCursor {
         Self { table: table.clone(), axis: 0, at: 0, rows: Origin::Same }
     }
 
-    /// Applies `items`, one per axis. If `by_row` is set, index arrays on axes after axis 0 select one
-    /// element in each row (array element `i` in row `i`) instead of a list of elements in every list.
+    /// Applies `items`, one per axis. If `by_row` is set, an index array on an axis after axis 0 selects one
+    /// element in each row: its element `i` selects an element of row `i`. Otherwise it selects the same
+    /// elements in every list.
     pub(super) fn apply_items(&mut self, items: &[AxisItem], by_row: bool) -> Result<()> {
         let mut rest = items;
         while let Some(item) = rest.first() {
@@ -138,8 +139,8 @@ impl IndexCursor {
             PickMode::Row | PickMode::Constant => 0..1,
         };
         if all.is_empty() {
-            // The loop below does not run for an array that selects nothing, so check here that the length
-            // of a mask fits. Later masks need no check, because they apply to no list.
+            // The loop below does not run for an array that selects nothing, so the length of a mask is
+            // checked here. Later masks need no check, because they apply to no list.
             for (pick, list) in run.iter().take(1).flat_map(|p| (0..lists).map(move |l| (p, l))) {
                 let size = layouts[0].as_ref().map_or(rows, |l| l.length(list));
                 if !missing[0].get(list) {
@@ -263,16 +264,14 @@ impl IndexCursor {
     }
 }
 
-/// Says which indices of a [`Pick`] select elements from a list.
+/// Selects which indices of a [`Pick`] (the indices along one axis) apply to a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PickMode {
-    /// All indices of the [`Pick`]; the selected elements form a list.
+    /// All indices apply to every list; the selected elements form a list.
     Element,
-    /// In the lists of row `i`, only index `i` of the [`Pick`]. One element is selected per list, so the
-    /// axis is dropped.
+    /// Index `i` applies to the lists of row `i`. One element is selected per list, so the axis is dropped.
     Row,
-    /// In all lists, the only index of the [`Pick`]. One element is selected per list, so the axis is
-    /// dropped.
+    /// The only index applies to all lists. One element is selected per list, so the axis is dropped.
     Constant,
 }
 

@@ -69,8 +69,8 @@ impl AxisItem {
         }
     }
 
-    /// Returns the same selection with only index `j` of its array. If the array is shorter, returns a
-    /// [`Pick`] without an index, which selects a null.
+    /// Returns the same selection with only index `j` of its array. If the array is shorter, the returned
+    /// selection has no index and selects a null.
     pub(super) fn at_element(&self, j: usize) -> Self {
         match self {
             Self::Picks(p) => {

@@ -55,7 +55,9 @@ impl ScalarUDFImpl for EvaluatedHere {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let value = args.args.into_iter().next();
         value.ok_or_else(|| {
-            internal_datafusion_err!("evaluated_here takes 1 condition or more; 0 given")
+            internal_datafusion_err!(
+                "internal error: evaluated_here takes 1 condition or more; 0 given"
+            )
         })
     }
 }
@@ -86,20 +88,21 @@ impl ScalarUDFImpl for EvaluatedLater {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        types
-            .first()
-            .cloned()
-            .ok_or_else(|| internal_datafusion_err!("evaluated_later takes 1 argument; 0 given"))
+        types.first().cloned().ok_or_else(|| {
+            internal_datafusion_err!("internal error: evaluated_later takes 1 argument; 0 given")
+        })
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let value = args.args.into_iter().next();
-        value.ok_or_else(|| internal_datafusion_err!("evaluated_later takes 1 argument; 0 given"))
+        value.ok_or_else(|| {
+            internal_datafusion_err!("internal error: evaluated_later takes 1 argument; 0 given")
+        })
     }
 }
 
-/// Wraps a constant expression whose evaluation fails, so that no rule evaluates it. The query then fails
-/// only if it evaluates the constant itself.
+/// Wraps a constant expression whose evaluation fails, so that no optimizer rule evaluates it. The query then
+/// fails only if it evaluates the constant itself.
 pub(super) fn defer_constant(constant: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LATER), vec![constant]))
 }
@@ -107,17 +110,17 @@ pub(super) fn defer_constant(constant: Expr) -> Expr {
 /// The conditions of a filter, or the join conditions besides the key equalities, in order.
 #[derive(Debug, Default)]
 pub(super) struct Conditions {
-    /// Conditions that may be evaluated for any row, anywhere in the plan.
+    /// Free conditions: the plan may evaluate them for any row, at any place.
     pub(super) free: Vec<Expr>,
-    /// Conditions that can fail, or that are volatile.
+    /// Held conditions, which can fail or are volatile. The plan evaluates them only where the query does.
     pub(super) held: Vec<Expr>,
 }
 
 impl Conditions {
     pub(super) fn add(&mut self, predicate: Expr, schema: &DFSchema) {
         for condition in split_conjunction_owned(predicate) {
-            // A correlated condition counts as free, because it moves into the join that replaces its
-            // subquery.
+            // A condition on columns of an outer query counts as one that may be evaluated anywhere, because
+            // it moves into the join that replaces its subquery.
             if condition.contains_outer() {
                 self.free.push(condition);
             } else if is_held(&condition) {
@@ -131,7 +134,7 @@ impl Conditions {
     }
 }
 
-/// Whether a condition may be evaluated for any row, at any place in the plan.
+/// Whether a condition is free: the plan may evaluate it for any row, at any place.
 ///
 /// A condition whose subquery becomes a join is free, because the rules that create the join must see it.
 pub(super) fn is_free(condition: &Expr, schema: &DFSchema) -> bool {

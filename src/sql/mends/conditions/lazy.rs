@@ -106,7 +106,8 @@ fn with_correlated(e: Expr) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Splits a filter in two, so that conditions that can fail are above the others.
+/// Splits a filter into two filters. The upper one has the conditions that can fail, the lower one the
+/// others.
 fn separate_held(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Filter(filter) = plan else { return Ok(Transformed::no(plan)) };
     let schema = filter.input.schema();

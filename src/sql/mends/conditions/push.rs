@@ -244,8 +244,9 @@ fn take_keys(join: &mut Join) -> Vec<Expr> {
     moved.into_iter().map(equal).collect()
 }
 
-/// Removes the filter of a join and combines it with the conditions `held`: first equalities that can become
-/// join keys, then other conditions that cannot fail, then conditions that can fail.
+/// Removes the filter of a join and combines it with the conditions `held`. The result has first the
+/// equalities that can become join keys, then other conditions that cannot fail, then conditions that can
+/// fail.
 fn held_together(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
     let (l, r) = (join.left.schema(), join.right.schema());
     let mut conditions = Conditions::default();

@@ -1,4 +1,4 @@
-//! Computes the nodes of a correlated query for all distinct outer rows at once.
+//! Computes the rows of a correlated query for all distinct outer rows at once, node by node of its plan.
 
 use std::sync::Arc;
 
@@ -20,12 +20,13 @@ use super::{Names, keep_name};
 use crate::sql::mends::query_values::{of_filter, project_values};
 use crate::sql::mends::subqueries::has_query;
 
-/// The distinct rows of the outer query, for which a correlated query is computed. They have only the outer
-/// columns that the correlated query names.
+/// The distinct rows of the outer query for which a correlated query is computed. They have only the outer
+/// columns that the correlated query uses.
 pub(super) struct Bound<'a> {
-    /// The columns of `rows`. Every plan made here has these columns after the columns of the query.
+    /// The columns of `rows`. Every plan that a method returns ends with these columns, after the columns of
+    /// the query.
     pub(super) keys: Vec<Column>,
-    /// The outer columns that the query names, in the order of `keys`.
+    /// The outer columns that the query uses, in the order of `keys`.
     pub(super) outer: Vec<Column>,
     pub(super) rows: LogicalPlan,
     pub(super) names: &'a mut Names,
@@ -64,7 +65,7 @@ impl Bound<'_> {
                 Some(LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(input))?))
             }
             LogicalPlan::Aggregate(node) => self.expand_aggregate(node)?,
-            // FROM may begin with a LATERAL query, which names columns of the query around FROM.
+            // If FROM begins with a LATERAL query, this query may use columns of the outer query.
             LogicalPlan::Subquery(node) => self.with_outer(&node.subquery)?,
             LogicalPlan::Unnest(node) => {
                 let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
@@ -94,8 +95,8 @@ impl Bound<'_> {
         })
     }
 
-    /// Returns the rows of a filter or projection whose expressions contain subqueries. Subqueries that name
-    /// columns of the outermost query then name the columns `keys` of the row.
+    /// Returns the rows of a filter or projection whose expressions contain subqueries. In these subqueries,
+    /// the columns `keys` replace the columns of the outer query.
     fn with_inner_queries(&mut self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         match plan {
             LogicalPlan::Filter(node) => {
@@ -115,7 +116,8 @@ impl Bound<'_> {
         }
     }
 
-    /// Replaces outer columns with the columns `keys` in an expression and in its subqueries.
+    /// Replaces outer columns with the columns `keys` in an expression and in the subqueries of the
+    /// expression.
     fn rewrite_queries(&self, expr: Expr) -> Result<Expr> {
         let inner = |query: &Subquery| {
             let plan = query.subquery.as_ref().clone().transform_up_with_subqueries(|node| {
@@ -168,7 +170,8 @@ impl Bound<'_> {
         self.rewrite_inner(expr.data)
     }
 
-    /// Replaces outer columns with the columns `keys` in an expression, but not in its subqueries.
+    /// Replaces outer columns with the columns `keys` in an expression, but not in the subqueries of the
+    /// expression.
     fn rewrite_inner(&self, expr: Expr) -> Result<Expr> {
         self.replace_columns(expr, |at, _| self.keys.get(at).map(|key| Expr::Column(key.clone())))
     }
@@ -377,8 +380,8 @@ impl Bound<'_> {
         self.project_with_keys(LogicalPlan::Join(joined), columns).map(Some)
     }
 
-    /// Returns the rows of the second input of a join with a renamed copy of the columns `keys`, and the
-    /// condition that the copy equals the columns `keys` of the first input.
+    /// Returns the rows of the second input of a join with a renamed copy of the columns `keys`. Also returns
+    /// the condition that each copy equals its column in the first input.
     fn with_other_keys(
         &mut self,
         plan: &LogicalPlan,

@@ -1,5 +1,4 @@
-//! Decides which correlated queries DataFusion plans correctly, and lists the outer columns that queries
-//! name.
+//! Decides which correlated queries DataFusion plans correctly, and lists the outer columns that queries use.
 
 use std::collections::HashSet;
 
@@ -13,8 +12,8 @@ use datafusion::logical_expr::{
 
 use crate::sql::mends::subqueries::{has_query, query_of};
 
-/// Whether DataFusion turns a correlated scalar subquery into a join: an aggregate without GROUP BY
-/// over rows for which expressions of columns equal outer columns.
+/// Whether a correlated scalar subquery has the form that DataFusion turns into a join: an aggregate without
+/// GROUP BY over rows for which expressions of columns equal outer columns.
 pub(in crate::sql) fn is_equation(query: &LogicalPlan) -> Result<bool> {
     if has_name_clash(query)? {
         return Ok(false);
@@ -44,9 +43,9 @@ pub(in crate::sql) fn is_equation(query: &LogicalPlan) -> Result<bool> {
     }
 }
 
-/// Whether DataFusion turns EXISTS or IN over a correlated query into a semi join of the same
-/// meaning: one filter names outer columns, and above the filter are only projections, DISTINCT and, if
-/// the filter consists of equations, GROUP BY. For EXISTS, a LIMIT above the filter is allowed, too.
+/// Whether DataFusion turns EXISTS or IN over a correlated query into a semi join of the same meaning: one
+/// filter uses outer columns, and above the filter are only projections, DISTINCT and, if the filter consists
+/// of equations, GROUP BY. For EXISTS, a LIMIT above the filter is allowed, too.
 pub(in crate::sql) fn is_semi_join(query: &LogicalPlan, exists: bool) -> Result<bool> {
     if has_name_clash(query)? {
         return Ok(false);
@@ -158,7 +157,7 @@ fn is_outer_column(e: &Expr) -> bool {
     }
 }
 
-/// Whether the expressions of a node, or the subqueries in these expressions, name outer columns.
+/// Whether the expressions of a node, or the subqueries in these expressions, use outer columns.
 pub(super) fn names_outer(node: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     node.apply_expressions(|e| {
@@ -168,12 +167,12 @@ pub(super) fn names_outer(node: &LogicalPlan) -> Result<bool> {
     Ok(found || !nested_outer_columns(node)?.is_empty())
 }
 
-/// Whether a plan names outer columns anywhere.
+/// Whether any node of a plan uses outer columns.
 pub(super) fn any_outer(plan: &LogicalPlan) -> Result<bool> {
     Ok(!outer_columns(plan)?.is_empty())
 }
 
-/// Returns the columns of outer queries that a plan names, including columns that only its subqueries name.
+/// Returns the columns of outer queries that a plan uses, including columns that only its subqueries use.
 pub(in crate::sql) fn outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
     let mut found = Vec::new();
     plan.apply(|node| {
@@ -193,7 +192,7 @@ pub(in crate::sql) fn outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
     Ok(found)
 }
 
-/// Returns the columns that the subqueries of a node name and that no input of the node has.
+/// Returns the outer columns of the subqueries in a node's expressions, except columns of the node's inputs.
 pub(super) fn nested_outer_columns(node: &LogicalPlan) -> Result<Vec<Column>> {
     let mut found = Vec::new();
     if !has_query(node)? {

@@ -15,8 +15,8 @@ use super::checks::{any_outer, names_outer, nested_outer_columns};
 use super::{Expanded, Names, expand_query};
 use crate::sql::mends::subqueries::has_query;
 
-/// Returns a LATERAL join as a join of the outer rows with the rows that the query has for each distinct
-/// outer row. Returns `None` if the query cannot be handled.
+/// Rewrites a LATERAL join to a join of the outer rows with the rows that the query has for each distinct
+/// outer row. Returns `None` if a node of the query is not supported.
 pub(in crate::sql) fn join_lateral(join: &Join, names: &mut Names) -> Result<Option<LogicalPlan>> {
     let Some(query) = lateral_query(join)? else { return Ok(None) };
     if let Some(joined) = expand_rows(join, query, names)? {
@@ -48,8 +48,8 @@ pub(in crate::sql) fn join_lateral(join: &Join, names: &mut Names) -> Result<Opt
         .map(Some)
 }
 
-/// Returns a LATERAL join as expressions and `unnest` over the outer rows themselves. Returns `None` if the
-/// query reads a table or cannot be written so.
+/// Rewrites a LATERAL join whose query reads no table to expressions and `unnest` over the outer rows.
+/// Returns `None` if this is impossible.
 fn expand_rows(join: &Join, query: &LogicalPlan, names: &mut Names) -> Result<Option<LogicalPlan>> {
     let query = match join.join_type {
         JoinType::Inner if reads_no_table(query)? => query.clone(),
@@ -86,7 +86,7 @@ fn is_true(e: &Expr) -> bool {
     matches!(e, Expr::Literal(ScalarValue::Boolean(Some(true)), _))
 }
 
-/// Whether a query reads no table and so computes its rows from one outer row alone.
+/// Whether a query reads no table, so that its rows depend only on one outer row.
 fn reads_no_table(query: &LogicalPlan) -> Result<bool> {
     let mut plan = query;
     loop {
@@ -109,8 +109,8 @@ fn reads_no_table(query: &LogicalPlan) -> Result<bool> {
 /// NULL, as LEFT JOIN requires. Returns `None` for any other query.
 fn keep_empty_lists(query: &LogicalPlan, outer: &DFSchema) -> Result<Option<LogicalPlan>> {
     Ok(match query {
-        // A projection that computes columns is not supported, because they need not be NULL in the row for
-        // an empty list.
+        // The columns of the row for an empty list must be NULL. A computed column need not be NULL for NULL
+        // arguments, so only projections that select columns are supported.
         LogicalPlan::Projection(node)
             if node.expr.iter().all(|e| matches!(e.clone().unalias(), Expr::Column(_))) =>
         {

@@ -91,7 +91,7 @@ struct Expanded {
     keys: Vec<Column>,
     /// The unqualified names of `keys`.
     named: Vec<String>,
-    /// The outer columns that the query names, in the order of `keys`.
+    /// The outer columns that the query uses, in the order of `keys`.
     outer: Vec<Column>,
 }
 

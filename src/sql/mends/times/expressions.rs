@@ -209,9 +209,9 @@ fn of_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Ex
         && call.args.iter().any(intervals)
         && !(name == "ragged_isin" && call.args.first().is_some_and(durations))
     {
+        let found = list_intervals(&call.args, schema);
         return plan_err!(
-            "{name} of {} is not supported, because it would compare the months, days and hours of intervals one after the other, so 1 day would differ from 24 hours; use durations instead (timestamp - timestamp)",
-            list_intervals(&call.args, schema)
+            "{name} of {found} is not supported, because it would compare the months, days and hours of intervals one after the other, so 1 day would differ from 24 hours; use durations instead (timestamp - timestamp)"
         );
     }
     if let [_, length] = call.args.as_slice()
@@ -235,10 +235,9 @@ fn of_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Ex
         return Ok(Transformed::yes(Expr::ScalarFunction(call)));
     }
     if compares && call.args.iter().any(is_interval) {
+        let (function, found) = (call.name(), list_intervals(&call.args, schema));
         return plan_err!(
-            "{} of {} is not supported, because it would compare the months, days and hours of intervals one after the other, so 1 day would differ from 24 hours; compare durations (timestamp - timestamp) or seconds (extract(epoch FROM x)) instead",
-            call.name(),
-            list_intervals(&call.args, schema)
+            "{function} of {found} is not supported, because it would compare the months, days and hours of intervals one after the other, so 1 day would differ from 24 hours; compare durations (timestamp - timestamp) or seconds (extract(epoch FROM x)) instead"
         );
     }
     Ok(Transformed::new_transformed(Expr::ScalarFunction(call), changed))
@@ -280,10 +279,10 @@ fn refuse_extremes(name: &str, distinct: bool, args: &[Expr], schema: &DFSchema)
     let interval =
         |e: &Expr| !is_equal_form(e) && e.get_type(schema).is_ok_and(|t| holds_interval(&t));
     if (distinct || COMPARE.contains(&name)) && args.iter().any(interval) {
+        let distinct = if distinct { " DISTINCT" } else { "" };
+        let found = list_intervals(args, schema);
         return plan_err!(
-            "{name}{} of {} is not supported, because it would compare the months, days and hours of intervals one after the other, so 1 day would differ from 24 hours; use their seconds instead, extract(epoch FROM x)",
-            if distinct { " DISTINCT" } else { "" },
-            list_intervals(args, schema)
+            "{name}{distinct} of {found} is not supported, because it would compare the months, days and hours of intervals one after the other, so 1 day would differ from 24 hours; use their seconds instead, extract(epoch FROM x)"
         );
     }
     Ok(())

@@ -68,7 +68,7 @@ impl ScalarUDFImpl for InForm {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let Some(value) = args.args.first() else {
-            return exec_err!("{} takes 1 argument; none given", self.name());
+            return exec_err!("internal error: {} takes 1 argument; none given", self.name());
         };
         let one = matches!(value, ColumnarValue::Scalar(_));
         let values = value.to_array(if one { 1 } else { args.number_rows })?;

@@ -275,8 +275,8 @@ fn times_out_of_range(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit, Arr
     let times = times.to_array(if one { 1 } else { args.number_rows })?;
     let counts = cast(&times, &DataType::Int64)?;
     let per = per_unit(unit);
-    // The 400-year cycle ends before the range of nanoseconds, so bins and truncated times stay in that
-    // range.
+    // Times within this 400-year cycle need no shift. The cycle ends long before the range of nanoseconds, so
+    // their bins and truncated times are also in that range.
     let inside = |t: i64| {
         let days = i128::from(t) * per / NANOSECONDS_PER_DAY;
         (CYCLE_START_DAYS..CYCLE_START_DAYS + CYCLE_DAYS).contains(&days)

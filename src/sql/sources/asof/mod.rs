@@ -59,12 +59,13 @@ impl TableFunctionImpl for MedsAsOfFunction {
             return Ok(Arc::new(MedsAsOfTable::open(data, labels)?));
         }
         plan_err!(
-            "meds_asof needs the folder of a MEDS data set and a file or folder of labels as strings, such as meds_asof('tests/data/synthea-meds', 'tests/data/synthea-meds/labels')"
+            "meds_asof takes two paths as strings, the folder of a MEDS data set and a file or folder of labels, as in meds_asof('tests/data/synthea-meds', 'tests/data/synthea-meds/labels')"
         )
     }
 }
 
-/// A table of labels with the histories up to their times, see [`MedsAsOfFunction`].
+/// A table with one row per label: the label, and the history of its subject up to the time of the label. See
+/// [`MedsAsOfFunction`].
 #[derive(Debug)]
 pub(crate) struct MedsAsOfTable {
     folder: MedsFolder,

@@ -87,7 +87,8 @@ impl AsOfSource {
         same && self.folder.root() == other.folder.root()
     }
 
-    /// Returns the conditions and columns of the query, rewritten to read from [`Inputs`].
+    /// Returns the conditions and columns of the query, rewritten for the lists, lengths and counts in
+    /// [`Inputs`].
     fn rule(&self) -> Result<Rule> {
         let labels = self.labels.schema().fields().len();
         let add =
@@ -135,7 +136,8 @@ impl AsOfSource {
     }
 }
 
-/// The conditions and columns of a query. Each condition has its own [`Inputs`]; the columns share `inputs`.
+/// The conditions and columns of a query. [`Inputs`] are the lists, lengths and counts that they read: each
+/// condition has its own, and the columns share `inputs`.
 struct Rule {
     filters: Vec<(Arc<dyn PhysicalExpr>, Inputs)>,
     inputs: Inputs,

@@ -10,10 +10,11 @@ use std::collections::HashSet;
 
 use crate::kernels::text::is_text;
 
-/// Maximum number of keys to look up, unless the file has more entries: then as many keys as entries. For a
-/// condition that allows more keys, the scan checks all entries.
+/// The number of keys to look up is at most the number of entries of the file. This constant is the minimum of
+/// that limit, and [`MOST`] its maximum. For a condition that allows more keys, the scan checks all entries.
 const FEW: usize = 1 << 12;
-/// Maximum number of keys to look up in any file. Each key takes some hundred bytes during planning.
+/// Maximum number of keys to look up, however large the file is. Each key takes some hundred bytes during
+/// planning.
 const MOST: usize = 1 << 17;
 
 /// Maximum number of alternatives (operands of OR) of a condition. A condition with more may be true for any
@@ -23,8 +24,9 @@ const ALTERNATIVES: usize = 1 << 12;
 /// The values that each key column may have in one alternative of a condition. `None` means any value.
 type Values = Vec<Option<HashSet<ScalarValue>>>;
 
-/// Returns the keys for which all of `filters` may be true, one array per key column, or `None` if they are
-/// too many or an alternative allows any value in a column. The caller must still check the filters.
+/// Returns the keys for which all of `filters` may be true, as one array per key column. Returns `None` if
+/// there are too many keys, or if the filters allow any value in a key column. The caller must still check
+/// the filters.
 pub(super) fn find_keys(
     filters: &[Expr],
     schema: &SchemaRef,
@@ -171,7 +173,8 @@ fn alternatives_of(filter: &Expr, schema: &SchemaRef) -> Vec<Values> {
     }
 }
 
-/// Returns the column that an alternative constrains, if it constrains exactly one.
+/// Returns the key column to which an alternative limits the values, if there is exactly one, and these
+/// values.
 fn single_column(values: &Values) -> Option<(usize, &HashSet<ScalarValue>)> {
     let mut named = values.iter().enumerate().filter_map(|(at, v)| Some((at, v.as_ref()?)));
     named.next().filter(|_| named.next().is_none())

@@ -117,7 +117,8 @@ impl Call {
         Ok(())
     }
 
-    /// Parses a call that is written as a table name. Returns `None` for any other name.
+    /// Parses a table name such as `read_csv('a.csv', 'header' => 'true')`, into which a call was rewritten.
+    /// Returns `None` for any other name.
     fn parse(name: &str) -> Option<Self> {
         let (function, rest) = name.split_once('(')?;
         format_of(function)?;
@@ -137,8 +138,8 @@ impl Call {
             let after = &from[end + 1..];
             rest = after.strip_prefix(", ").unwrap_or(after);
             if let Some(value) = rest.strip_prefix(" => ") {
-                // The string before ` => ` is the name of an option. It is marked with a NUL character, and
-                // its value follows.
+                // The string before ` => ` is the name of an option. A NUL character marks it in `texts`; the
+                // next string in `texts` is the value of the option.
                 let name = texts.pop()?;
                 texts.push(format!("\0{name}"));
                 rest = value;

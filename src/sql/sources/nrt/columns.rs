@@ -44,7 +44,6 @@ enum Origin {
 pub(super) struct Columns {
     schema: SchemaRef,
     origins: Vec<Origin>,
-    /// Names of the tensors to read.
     tensors: Vec<String>,
     /// The deepest axis of the tensors to read.
     depth: usize,
@@ -69,12 +68,12 @@ impl Columns {
             let origin = if let Some(column) = input.column(field.name()) {
                 if column.axis() != list_depth(field.data_type()) {
                     return Err(DataFusionError::Execution(format!(
-                        "{}: column {:?} is on axis {}, but the table declares it as {}; create the \
+                        "{file}: column {column:?} is on axis {axis}, but the table declares it as {declared}; create the \
                          table again",
-                        input.path().display(),
-                        field.name(),
-                        column.axis(),
-                        field.data_type()
+                        file = input.path().display(),
+                        column = field.name(),
+                        axis = column.axis(),
+                        declared = field.data_type()
                     )));
                 }
                 depth = depth.max(column.axis());

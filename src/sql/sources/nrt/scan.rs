@@ -21,7 +21,8 @@ use super::positions::ROW;
 use super::runs::{bridged, chosen, count, first, intersect};
 use crate::io::nrt::NrtFile;
 
-/// Number of rows in the first evaluation of conditions. Doubles each time, up to [`LARGEST_CHOICE`].
+/// Number of rows for which conditions are evaluated first. The number doubles with each further evaluation,
+/// up to [`LARGEST_CHOICE`].
 const FIRST_CHOICE: usize = 1 << 13;
 const LARGEST_CHOICE: usize = 1 << 17;
 
@@ -65,7 +66,7 @@ pub(super) struct Scan {
     /// Number of rows that LIMIT still allows.
     pub(super) left: AtomicUsize,
     pub(super) read: Read,
-    /// Bytes and requests that the metrics already include.
+    /// The numbers of read bytes and of requests that have already been added to the metrics.
     pub(super) counted: (AtomicU64, AtomicU64),
 }
 

@@ -26,13 +26,13 @@ pub(super) fn unify<'a>(
                 Some((f, first)) => {
                     let wide = widen_lists(f.data_type(), field.data_type()).ok_or_else(|| {
                         DataFusionError::Plan(format!(
-                            "column {:?} is {} in {} but {} in {}; the files of a table must agree on \
+                            "column {column:?} is {first_type} in {first_file} but {other_type} in {other_file}; the files of a table must agree on \
                              the axis of a column and on whether it holds numbers",
-                            f.name(),
-                            f.data_type(),
-                            first.display(),
-                            field.data_type(),
-                            path.display()
+                            column = f.name(),
+                            first_type = f.data_type(),
+                            first_file = first.display(),
+                            other_type = field.data_type(),
+                            other_file = path.display()
                         ))
                     })?;
                     *f = Arc::new(Field::new(f.name(), wide, true));

@@ -92,8 +92,8 @@ pub(crate) struct ParquetFileFormat {
 }
 
 impl ParquetFileFormat {
-    /// Returns one schema for files in which columns of one name have types that differ only in their
-    /// spelling, such as `Utf8` and `LargeUtf8`. Returns `None` if types differ otherwise.
+    /// Returns one schema for files in which columns of one name have types for the same values in another
+    /// layout, such as `Utf8` and `LargeUtf8`. Returns `None` if types differ otherwise.
     async fn unify_spellings(
         &self,
         state: &dyn Session,

@@ -26,8 +26,8 @@ pub(in crate::io::parquet) struct Columns<R: ChunkReader> {
 struct OpenColumn<R: ChunkReader> {
     data_type: DataType,
     reader: RowReader<R>,
-    /// Index in [`Columns::spans`] of the range that is being read. The field `rows` is the number of rows
-    /// of this range that have been read.
+    /// Index in [`Columns::spans`] (ranges of rows) of the range that is being read. The field `rows` is the
+    /// number of rows of this range that have been read.
     span: usize,
     rows: usize,
 }

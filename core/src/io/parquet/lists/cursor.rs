@@ -27,7 +27,8 @@ const MOST_EXPECTED: usize = 1 << 28;
 
 #[derive(Debug)]
 struct OpenPage {
-    /// The page that is being read. The levels in the [`LevelWindow`] have already been taken from it.
+    /// The page that is being read. Its levels that are in the [`LevelWindow`] have already been taken from
+    /// it.
     page: DataPage,
     values: EncodedValues,
 }
@@ -176,7 +177,7 @@ impl<R: ChunkReader> PageCursor<R> {
                 .map_err(|fault| self.place.page(&fault))?;
             if self.rows > self.all {
                 return Err(self.place.page(&Fault::new(format!(
-                    "the pages have more rows than the expected {}",
+                    "the file is damaged: the pages have more rows than the expected {}",
                     self.all
                 ))));
             }
@@ -189,13 +190,14 @@ impl<R: ChunkReader> PageCursor<R> {
 
     fn check_ends(&self, rows: usize) -> Result<()> {
         if rows > 0 || self.rows != self.all {
-            return Err(self
-                .place
-                .error(format!("the pages have {} row(s); expected {}", self.rows, self.all)));
+            return Err(self.place.error(format!(
+                "the file is damaged: the pages have {} row(s); expected {}",
+                self.rows, self.all
+            )));
         }
         if self.whole && self.entries > 0 {
             return Err(self.place.error(format!(
-                "the footer counts {} value(s) more than the pages have",
+                "the file is damaged: the footer counts {} value(s) more than the pages have",
                 self.entries
             )));
         }
@@ -216,7 +218,7 @@ impl<R: ChunkReader> PageCursor<R> {
                 Some(PageContent::Data(page)) => {
                     let Some(left) = self.entries.checked_sub(page.entries) else {
                         return Err(self.place.page(&Fault::new(format!(
-                            "the page has {} value(s), but by the footer's count only {} are left",
+                            "the file is damaged: the page has {} value(s), but by the footer's count only {} are left",
                             page.entries, self.entries
                         ))));
                     };
@@ -272,7 +274,7 @@ impl OpenPage {
                 window.refill(&mut self.page.rep, &mut self.page.def, n, to.shape)?;
                 if *begun == 0 && window.rows[0] & 1 == 0 {
                     return Err(Fault::new(
-                        "the first repetition level continues a row, but no row has begun",
+                        "the first repetition level continues a row, but no row has begun; the file is damaged",
                     ));
                 }
             }

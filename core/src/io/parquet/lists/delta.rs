@@ -74,7 +74,7 @@ impl Delta {
                 return Ok(number);
             }
         }
-        Err(Fault::new("a varint has more than 64 bits, the maximum"))
+        Err(Fault::new("a varint has more than 64 bits, the maximum; the file is damaged"))
     }
 
     /// Decodes a zigzag number: even codes are zero and positive values, odd codes are negative values.
@@ -103,7 +103,7 @@ impl Delta {
         self.widths.start += 1;
         if self.width > 64 {
             return Err(Fault::new(format!(
-                "a miniblock declares differences of {} bits; at most 64 bits are allowed",
+                "a miniblock of the encoding DELTA_BINARY_PACKED declares differences of {} bits; at most 64 bits are allowed",
                 self.width
             )));
         }
@@ -122,7 +122,7 @@ impl Delta {
     pub(super) fn read(&mut self, mut n: usize, mut take: impl FnMut(u64)) -> Result<(), Fault> {
         if n as u64 > self.left {
             return Err(Fault::new(format!(
-                "{n} integer(s) are expected, but the page has only {} left",
+                "{n} integer(s) are expected, but the page has only {} left; the file is damaged",
                 self.left
             )));
         }

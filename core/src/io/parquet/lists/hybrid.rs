@@ -78,7 +78,7 @@ impl Hybrid {
                 };
                 if value > low_mask(self.width) {
                     return Err(Fault::new(format!(
-                        "a run repeats the number {value}, which does not fit {} bit(s)",
+                        "a run repeats the number {value}, which does not fit {} bit(s); the file is damaged",
                         self.width
                     )));
                 }
@@ -111,7 +111,9 @@ impl Hybrid {
                 return Ok(header);
             }
         }
-        Err(Fault::new("the header of a run has more than 35 bits, the maximum"))
+        Err(Fault::new(
+            "the header of a run has more than 35 bits, the maximum; the file is damaged",
+        ))
     }
 
     #[cold]

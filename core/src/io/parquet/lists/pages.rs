@@ -118,8 +118,12 @@ impl<'a> ColumnChunk<'a> {
                 (Some(next), Some(first)) => (end, row) = (next, first),
                 _ => {
                     return Err(self.place.error(format!(
-                        "the offset index places {} byte(s) of data page {i} at {}, starting with row {}, but the chunk has bytes {:?} and {} row(s), and pages must follow each other",
-                        page.compressed_page_size, page.offset, page.first_row_index, self.bytes, self.rows
+                        "the offset index places {size} byte(s) of data page {i} at {offset}, starting with row {row}, but the chunk has bytes {chunk:?} and {rows} row(s), and pages must follow each other",
+                        size = page.compressed_page_size,
+                        offset = page.offset,
+                        row = page.first_row_index,
+                        chunk = self.bytes,
+                        rows = self.rows
                     )));
                 }
             }
@@ -278,8 +282,10 @@ impl<R: ChunkReader> Pages<R> {
                 rep_level_encoding,
                 ..
             } => {
-                let rep = split_levels(&mut buf, self.rep_bits, rep_level_encoding, "repetition")?;
-                let def = split_levels(&mut buf, self.def_bits, def_level_encoding, "definition")?;
+                let rep =
+                    split_levels(&mut buf, self.rep_bits, rep_level_encoding, "repetition levels")?;
+                let def =
+                    split_levels(&mut buf, self.def_bits, def_level_encoding, "definition levels")?;
                 Ok(DataPage { rep, def, entries: num_values as usize, encoding, values: buf })
             }
             Page::DataPageV2 {
@@ -293,7 +299,7 @@ impl<R: ChunkReader> Pages<R> {
                 let (rep, def) = (rep_levels_byte_len as usize, def_levels_byte_len as usize);
                 if rep.saturating_add(def) > buf.len() {
                     return Err(Fault::new(format!(
-                        "the header declares {rep} and {def} bytes of levels, but the page has {}",
+                        "the header declares {rep} bytes of repetition levels and {def} bytes of definition levels, but the page has {} bytes; the file is damaged",
                         buf.len()
                     )));
                 }
@@ -301,9 +307,9 @@ impl<R: ChunkReader> Pages<R> {
                 let def = Hybrid::new(buf.split_to(def), self.def_bits);
                 Ok(DataPage { rep, def, entries: num_values as usize, encoding, values: buf })
             }
-            Page::DictionaryPage { .. } => {
-                Err(Fault::new("expected a data page, found a dictionary page"))
-            }
+            Page::DictionaryPage { .. } => Err(Fault::new(
+                "expected a data page, found a dictionary page; the file is damaged",
+            )),
         }
     }
 }
@@ -313,15 +319,13 @@ fn split_levels(
     buf: &mut Bytes,
     bits: usize,
     encoding: Encoding,
-    what: &str,
+    levels: &str,
 ) -> Result<Hybrid, Fault> {
     if bits == 0 {
         return Ok(Hybrid::new(Bytes::new(), 0));
     }
     if encoding != Encoding::RLE {
-        return Err(Fault::new(format!(
-            "{what} levels have the encoding {encoding}; expected RLE"
-        )));
+        return Err(Fault::new(format!("the {levels} have the encoding {encoding}; expected RLE")));
     }
     let length = buf.first_chunk().map(|four| u32::from_le_bytes(*four) as usize);
     match length {
@@ -330,7 +334,7 @@ fn split_levels(
             Ok(Hybrid::new(buf.split_to(length), bits))
         }
         _ => Err(Fault::new(format!(
-            "{what} levels take {} bytes, but {} are left in the page",
+            "the {levels} take {} bytes, but {} are left in the page; the file is damaged",
             length.map_or("unknown".into(), |n| n.to_string()),
             buf.len()
         ))),

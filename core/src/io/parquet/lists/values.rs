@@ -332,7 +332,7 @@ fn decode_values<T: DecodedValue>(
         EncodedValues::Indices(runs) => {
             let Some(dictionary) = dictionary else {
                 return Err(Fault::new(
-                    "the page has dictionary indices, but the chunk has no dictionary",
+                    "the page has dictionary indices, but the chunk has no dictionary; the file is damaged",
                 ));
             };
             let mut indices = [0; STEP];
@@ -345,7 +345,7 @@ fn decode_values<T: DecodedValue>(
                 }
                 if largest as usize >= dictionary.len() {
                     return Err(Fault::new(format!(
-                        "dictionary index {largest} is out of range for a dictionary of {} value(s)",
+                        "dictionary index {largest} is out of range for a dictionary of {} value(s); the file is damaged",
                         dictionary.len()
                     )));
                 }

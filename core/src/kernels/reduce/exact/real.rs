@@ -1,13 +1,14 @@
 //! [`Real`] and [`Whole`]: intermediate numbers between exact sums and floats.
 
-/// A number of 64 significant bits with an exponent of any size. Bits that do not fit set the
-/// lowest bit ("rounding to odd"), so that a later rounding to 53 bits equals a single rounding.
+/// A number of 64 significant bits with an exponent of any size. If bits do not fit, the lowest bit is set
+/// ("rounding to odd"). A later rounding to 53 bits then gives the same result as a single rounding of the
+/// exact number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Real {
     negative: bool,
     /// The significant bits, as an integer. It is 0, or its highest bit is set.
     whole: u64,
-    /// Exponent of the power of 2 that the lowest bit stands for.
+    /// Exponent of the lowest bit: the bit has the value `2^exponent`.
     exponent: i64,
 }
 
@@ -102,7 +103,7 @@ pub struct Whole {
     negative: bool,
     /// The integer in words of 64 bits (limbs), lowest first. The first and the last limb are nonzero.
     limbs: Vec<u64>,
-    /// Exponent of the power of 2 that the lowest bit stands for.
+    /// Exponent of the lowest bit of `limbs`: the bit has the value `2^exponent`.
     exponent: i64,
 }
 

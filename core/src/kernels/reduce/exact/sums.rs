@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use super::real::{Real, Whole, add_limbs, add_wide, split_u128};
 
-/// Type of the numbers that an [`ExactSums`] adds.
+/// Type of the numbers that an exact sum adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Terms {
     /// 64-bit floats.
@@ -23,7 +23,7 @@ pub enum Terms {
 }
 
 impl Terms {
-    /// Returns the exponent of the power of 2 that the lowest bit of a sum stands for.
+    /// Returns the exponent of the lowest bit of a sum: the bit has the value 2^exponent.
     fn unit(self) -> i64 {
         match self {
             Self::Floats => -1074,

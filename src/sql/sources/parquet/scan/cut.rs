@@ -242,7 +242,7 @@ mod tests {
                 }
             }
         }
-        // Many ranges share a row group.
+        // If there are more ranges than row groups, several ranges read parts of one row group.
         let fine = shared(&metadata, size, 256, true);
         let largest = (0..all.len()).max_by_key(|group| all[*group]).unwrap();
         let held = fine.iter().filter(|part| part[largest] > 0).count();

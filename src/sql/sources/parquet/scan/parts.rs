@@ -28,7 +28,8 @@ pub(super) struct ListColumn {
     /// Index of the column among the top-level columns of the file.
     pub(super) root: usize,
     pub(super) field: FieldRef,
-    /// Field in the table's schema, with the same data type as `field`.
+    /// The field of this column in the schema of the table. It has the same data type as `field`, the field
+    /// in the file.
     pub(super) declared: FieldRef,
     pub(super) parts: Parts,
 }
@@ -48,7 +49,7 @@ pub(super) struct Split {
     pub(super) given: ParquetSource,
     /// The columns that the list decoder reads, starting with the columns of conditions.
     pub(super) columns: Vec<ListColumn>,
-    /// Number of the first `columns` that the conditions need.
+    /// Number of entries at the start of `columns` that the conditions need.
     pub(super) tested: usize,
     /// Conditions on lists, over columns of DataFusion's scan followed by the lists that they need.
     condition: Option<Arc<dyn PhysicalExpr>>,
@@ -174,8 +175,8 @@ impl Split {
     }
 }
 
-/// Returns the number of rows to request from DataFusion's scan at once. Columns with small values allow
-/// large requests, so that fewer pages of lists are decoded twice. Nested columns are requested in batches of
+/// Returns the number of rows to request from DataFusion's scan at once. Large requests decode fewer pages of
+/// lists twice, and are possible if all columns have small values. Nested columns are requested in batches of
 /// the output's size.
 fn given_rows(schema: &Schema, batch_size: usize) -> usize {
     let fields = schema.fields();
@@ -197,8 +198,8 @@ struct Asked {
 
 impl Asked {
     fn add(&mut self, expr: &Arc<dyn PhysicalExpr>, alias: &str) -> usize {
-        // Only a column that is requested twice is returned once. Equal calls stay separate, because two
-        // calls of random() return different values.
+        // A column that is requested twice is returned once. Equal calls stay separate, because two calls of
+        // random() return different values.
         let column = expr.downcast_ref::<Column>();
         let same = |e: &ProjectionExpr| column.is_some() && e.expr.downcast_ref() == column;
         let known = self.exprs.iter().position(same);

@@ -15,9 +15,10 @@ use super::cut::windows;
 use super::source::ListsSource;
 use crate::config::SerrateOptions;
 
-/// Physical optimizer rule, after all others: scans of Parquet files use Serrate's decoder for lists, except
-/// if `serrate.parquet_lists` is false, and in scans with virtual columns, with other schema adapters than
-/// DataFusion's, or with an ORDER BY and limit that reorder row groups.
+/// Physical optimizer rule that runs after all others. It makes scans of Parquet files decode lists with
+/// Serrate's decoder. Scans with virtual columns, with other schema adapters than DataFusion's, or with an
+/// ORDER BY and limit that reorder row groups stay unchanged, and all scans if `serrate.parquet_lists` is
+/// false.
 #[derive(Debug, Default)]
 pub(crate) struct ParquetLists;
 
