@@ -109,6 +109,10 @@ fn refused() -> Vec<(Dialect, &'static str, &'static str)> {
         (DuckDB, "SELECT * FROM t AS q(a INT, b TEXT, c TEXT)", "type INT of a"),
         (PostgreSQL, "WITH q AS MATERIALIZED (SELECT 1 AS a) SELECT * FROM q", "MATERIALIZED"),
         (ClickHouse, "SELECT id FROM t GLOBAL JOIN u ON t.id = u.a", "GLOBAL JOIN"),
+        (DuckDB, "SELECT id FROM t POSITIONAL JOIN u", "POSITIONAL JOIN"),
+        (DuckDB, "SELECT id FROM t JOIN u", "CROSS JOIN for all pairs"),
+        (DuckDB, "SELECT id FROM t AS q LEFT JOIN u", "the JOIN has no condition"),
+        (DuckDB, "SELECT 1 FROM t, (t AS a JOIN u)", "the JOIN has no condition"),
         (DuckDB, "SELECT * FROM t PIVOT (sum(id) FOR s IN ('a'))", "Pivot"),
         // Queries.
         (DuckDB, "SELECT id FROM t FOR UPDATE", "FOR UPDATE"),

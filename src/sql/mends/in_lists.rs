@@ -54,6 +54,14 @@ impl OptimizerRule for InLists {
         plan: LogicalPlan,
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
+        let mut is_affected = false;
+        plan.apply_expressions(|e| {
+            is_affected = is_affected || TestedValues::of(e)?.is_affected();
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        if !is_affected {
+            return self.stock.rewrite(plan, config);
+        }
         let names = NamePreserver::new(&plan);
         let mut saved = Vec::new();
         let mut lists = 0;
@@ -61,9 +69,6 @@ impl OptimizerRule for InLists {
             saved.push(names.save(&e));
             set_lists_apart(e, &mut lists)
         })?;
-        if !hidden.transformed {
-            return self.stock.rewrite(hidden.data, config);
-        }
         let done = self.stock.rewrite(hidden.data, config)?;
         let mut saved = saved.into_iter();
         let shown = done.data.map_expressions(|e| {
@@ -87,12 +92,11 @@ impl OptimizerRule for InLists {
 /// Gives each IN list an alias of its own if the expression has several for one tested value, and replaces the
 /// pattern `.*`.
 fn set_lists_apart(e: Expr, lists: &mut usize) -> Result<Transformed<Expr>> {
-    let mut found = TestedValues::default();
-    found.count(&e)?;
-    let several = found.find_repeated();
-    if several.is_empty() && !found.has_any_pattern {
+    let found = TestedValues::of(&e)?;
+    if !found.is_affected() {
         return Ok(Transformed::no(e));
     }
+    let several = found.find_repeated();
     let mut apart = |of: Box<Expr>| {
         *lists += 1;
         Box::new(of.alias(format!("{APART}{lists}")))
@@ -161,6 +165,35 @@ struct TestedValues {
 }
 
 impl TestedValues {
+    /// Finds the lists of an expression, without recursion: expressions may be deeper than the stack.
+    fn of(e: &Expr) -> Result<Self> {
+        let mut found = Self::default();
+        let mut left = vec![e];
+        while let Some(e) = left.pop() {
+            match e {
+                Expr::BinaryExpr(BinaryExpr {
+                    op: op @ (Operator::And | Operator::Or), ..
+                }) => {
+                    found.count_chain(e, *op, &mut left);
+                    continue;
+                }
+                Expr::InList(list) => found.add(&list.expr),
+                Expr::BinaryExpr(pair) => found.has_any_pattern |= is_any_pattern(pair),
+                _ => {}
+            }
+            e.apply_children(|child| {
+                left.push(child);
+                Ok(TreeNodeRecursion::Continue)
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// Whether the simplifier could return a wrong result.
+    fn is_affected(&self) -> bool {
+        self.has_any_pattern || self.lists.values().any(|lists| *lists > 1)
+    }
+
     #[expect(clippy::mutable_key_type, reason = "as in the struct")]
     fn find_repeated(&self) -> HashSet<Expr> {
         let repeated = self.lists.iter().filter(|(_, lists)| **lists > 1);
@@ -171,29 +204,8 @@ impl TestedValues {
         *self.lists.entry(tested.clone()).or_default() += 1;
     }
 
-    fn count(&mut self, e: &Expr) -> Result<()> {
-        match e {
-            Expr::BinaryExpr(BinaryExpr { op: op @ (Operator::And | Operator::Or), .. }) => {
-                self.count_chain(e, *op)
-            }
-            _ => {
-                if let Expr::InList(list) = e {
-                    self.add(&list.expr);
-                }
-                if let Expr::BinaryExpr(pair) = e {
-                    self.has_any_pattern |= is_any_pattern(pair);
-                }
-                e.apply_children(|child| {
-                    self.count(child)?;
-                    Ok(TreeNodeRecursion::Continue)
-                })?;
-                Ok(())
-            }
-        }
-    }
-
-    /// Counts the lists of a chain of AND or OR.
-    fn count_chain(&mut self, chain: &Expr, op: Operator) -> Result<()> {
+    /// Counts the lists of a chain of AND or OR. Appends the other members of the chain to `others`.
+    fn count_chain<'a>(&mut self, chain: &'a Expr, op: Operator, others: &mut Vec<&'a Expr>) {
         // For each tested value, whether a list tests it, and the number of comparisons with a literal.
         #[expect(clippy::mutable_key_type, reason = "as in the struct")]
         let mut unions: HashMap<&Expr, (bool, usize)> = HashMap::new();
@@ -215,10 +227,10 @@ impl TestedValues {
                         (Expr::Literal(..), Expr::Column(_)) => {
                             unions.entry(right.as_ref()).or_default().1 += 1;
                         }
-                        _ => self.count(e)?,
+                        _ => others.push(e),
                     }
                 }
-                e => self.count(e)?,
+                e => others.push(e),
             }
         }
         for (tested, (has_list, equations)) in unions {
@@ -226,6 +238,5 @@ impl TestedValues {
                 self.add(tested);
             }
         }
-        Ok(())
     }
 }

@@ -12,10 +12,10 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
     CreateTable, CreateView, Cte, CteAsMaterialized, DuplicateTreatment, Expr, Function,
-    FunctionArg, FunctionArgumentClause, FunctionArguments, GroupByExpr, LimitClause, ObjectType,
-    OrderByKind, PipeOperator, Query, Select, SelectItem, SetExpr, Statement as SqlStatement,
-    TableAlias, TableFactor, TableSampleKind, TableWithJoins, UnaryOperator, Visit, Visitor,
-    WindowType,
+    FunctionArg, FunctionArgumentClause, FunctionArguments, GroupByExpr, JoinConstraint,
+    JoinOperator, LimitClause, ObjectType, OrderByKind, PipeOperator, Query, Select, SelectItem,
+    SetExpr, Statement as SqlStatement, TableAlias, TableFactor, TableSampleKind, TableWithJoins,
+    UnaryOperator, Visit, Visitor, WindowType,
 };
 use datafusion::sql::parser::{CopyToSource, Statement};
 
@@ -339,12 +339,68 @@ fn check_select(select: &Select) -> Result<()> {
 }
 
 fn check_joins(from: &TableWithJoins) -> Result<()> {
-    match from.joins.iter().any(|join| join.global) {
-        true => Err(refuse(
+    if from.joins.iter().any(|join| join.global) {
+        return Err(refuse(
             "GLOBAL JOIN is not supported: remove GLOBAL; the statement runs in one process",
-        )),
-        false => Ok(()),
+        ));
     }
+    let mut left = &from.relation;
+    check_nested_joins(left)?;
+    for join in &from.joins {
+        check_join_condition(&join.join_operator, left)?;
+        left = &join.relation;
+        check_nested_joins(left)?;
+    }
+    Ok(())
+}
+
+fn check_nested_joins(table: &TableFactor) -> Result<()> {
+    match table {
+        TableFactor::NestedJoin { table_with_joins, .. } => check_joins(table_with_joins),
+        _ => Ok(()),
+    }
+}
+
+/// Returns an error for a join without ON, USING or NATURAL, which the planner makes a cross join.
+///
+/// The parser takes an unknown kind of join for the alias of the table before it, as in `a POSITIONAL JOIN b`.
+fn check_join_condition(join: &JoinOperator, left: &TableFactor) -> Result<()> {
+    let (JoinOperator::Join(condition)
+    | JoinOperator::Inner(condition)
+    | JoinOperator::Left(condition)
+    | JoinOperator::LeftOuter(condition)
+    | JoinOperator::Right(condition)
+    | JoinOperator::RightOuter(condition)
+    | JoinOperator::FullOuter(condition)
+    | JoinOperator::Semi(condition)
+    | JoinOperator::LeftSemi(condition)
+    | JoinOperator::RightSemi(condition)
+    | JoinOperator::Anti(condition)
+    | JoinOperator::LeftAnti(condition)
+    | JoinOperator::RightAnti(condition)) = join
+    else {
+        return Ok(());
+    };
+    if *condition != JoinConstraint::None {
+        return Ok(());
+    }
+    let kind = match left {
+        TableFactor::Table { alias: Some(alias), .. }
+        | TableFactor::Derived { alias: Some(alias), .. }
+            if !alias.explicit =>
+        {
+            alias.name.value.to_uppercase()
+        }
+        _ => String::new(),
+    };
+    Err(refuse(match kind.as_str() {
+        "POSITIONAL" => {
+            "POSITIONAL JOIN is not supported: add row_number() OVER () AS n to both tables, and join them ON the two n"
+        }
+        _ => {
+            "the JOIN has no condition: write ON or USING after the table, or CROSS JOIN for all pairs of rows"
+        }
+    }))
 }
 
 /// Returns an error for clauses of a table in FROM that the planner ignores.

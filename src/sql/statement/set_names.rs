@@ -4,8 +4,11 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, Ident, Select, SelectItem, SetExpr, visit_expressions, visit_expressions_mut,
+    Expr, Ident, Select, SelectItem, SetExpr, Value, visit_expressions, visit_expressions_mut,
 };
+
+/// Names of more bytes are compared with their casts: a copy of a very deep expression overflows the stack.
+const LONGEST_NAME: usize = 1_000;
 
 /// Renames the second of two columns with the same name in the inputs of UNION, EXCEPT and INTERSECT.
 ///
@@ -57,13 +60,21 @@ pub(in crate::sql) fn name_repeated(select: &mut Select) {
         Some(_) => name.value.clone(),
         None => name.value.to_lowercase(),
     };
-    let key = |expr: &Expr| match &without_casts(expr) {
+    let key_of_bare = |expr: &Expr| match expr {
         Expr::Identifier(name) => plain(name),
         Expr::CompoundIdentifier(parts) if one_table && parts.len() == 2 => {
             parts.last().map(plain).unwrap_or_default()
         }
         // The planner treats `//` and `/` as the same operator, so `a // b` and `a / b` get the same name.
         other => other.to_string().replace(" // ", " / "),
+    };
+    let key = |expr: &Expr| {
+        let key = key_of_bare(expr);
+        let has_cast = key.contains("::") || key.contains("CAST(");
+        match has_cast && key.len() <= LONGEST_NAME {
+            true => key_of_bare(&without_casts(expr)),
+            false => key,
+        }
     };
     let mut seen: HashSet<String> = HashSet::new();
     let mut repeated = Vec::with_capacity(select.projection.len());
@@ -100,17 +111,21 @@ pub(in crate::sql) fn name_repeated(select: &mut Select) {
 fn without_casts(expr: &Expr) -> Expr {
     let mut bare = expr.clone();
     let _ = visit_expressions_mut(&mut bare, |e| {
-        loop {
-            let inner = match e {
-                Expr::Cast { expr, .. } => expr.as_ref().clone(),
-                Expr::Nested(inner) if is_name(inner) => inner.as_ref().clone(),
-                _ => break,
-            };
+        while let Some(inner) = inner_of_cast(e) {
             *e = inner;
         }
         ControlFlow::<()>::Continue(())
     });
     bare
+}
+
+/// Takes the operand out of a cast, or a name out of its parentheses.
+fn inner_of_cast(e: &mut Expr) -> Option<Expr> {
+    match e {
+        Expr::Cast { expr, .. } => Some(std::mem::replace(expr.as_mut(), Expr::value(Value::Null))),
+        Expr::Nested(inner) if is_name(inner) => Some(inner.as_ref().clone()),
+        _ => None,
+    }
 }
 
 fn is_name(expr: &Expr) -> bool {

@@ -7,6 +7,7 @@ use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
 use datafusion::common::stats::Precision;
 use datafusion::common::{ScalarValue, Statistics, internal_err};
 use datafusion::error::Result;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use serrate::datafusion;
@@ -15,12 +16,16 @@ use super::{describe, plain_floats};
 
 /// The statistics of a node, and what its partitions have returned.
 ///
-/// Statistics of single partitions are not checked: a scan moves files between its partitions while it runs,
+/// Numbers of rows are not checked for a node with a limit, which DataFusion 55 ignores in memory and applies to
+/// all partitions of a sort at once, and for a partial aggregation, whose groups it counts once: both appear
+/// after its rules have read the statistics. Statistics of single partitions are not checked: a scan moves files between its partitions while it runs,
 /// and DataFusion calls the numbers of rows of filtered partitions exact.
 #[derive(Debug)]
 pub struct Totals {
     node: String,
     claimed: Arc<Statistics>,
+    /// Whether the claimed number of rows is checked.
+    counts_rows: bool,
     /// Partitions that have not ended.
     running: usize,
     counted: Counted,
@@ -53,7 +58,11 @@ impl Totals {
             StatisticsContext::new().compute(node.as_ref(), &StatisticsArgs::new()).ok()?;
         let running = node.output_partitioning().partition_count();
         let counted = Counted::new(node.schema().fields().len());
-        Some(Self { node: describe(node), claimed, running, counted })
+        let is_partial = node
+            .downcast_ref::<AggregateExec>()
+            .is_some_and(|aggregate| *aggregate.mode() == AggregateMode::Partial);
+        let counts_rows = node.fetch().is_none() && !is_partial;
+        Some(Self { node: describe(node), claimed, counts_rows, running, counted })
     }
 
     /// Compares the values of a batch with the bounds of their columns.
@@ -83,7 +92,7 @@ impl Totals {
             *sum += nulls;
         }
         self.running = self.running.saturating_sub(1);
-        if self.running > 0 {
+        if self.running > 0 || !self.counts_rows {
             return Ok(());
         }
         let rows = self.counted.rows;
