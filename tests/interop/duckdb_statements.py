@@ -166,9 +166,9 @@ def rows(found):
 def message(error):
     """What errors of one kind have in common."""
     text = error.strip().split("\n")[0]
-    if "Invalid function" in text:
+    if "there is no function" in text or "Invalid function" in text:
         return text[:110]
-    return re.sub(r"[0-9]+", "N", re.sub(r"^error: line:\d+: |'[^']*'", "", text))[:110]
+    return re.sub(r"[0-9]+", "N", re.sub(r"^error: (line \d+: )?|'[^']*'", "", text))[:110]
 
 
 def duck(tables):

@@ -1,5 +1,6 @@
 //! `serrate inspect`: describes the contents of a file or folder, and its size in dense storage.
 
+mod batches;
 mod meds;
 
 use std::io::Write;
@@ -10,6 +11,7 @@ use clap::Args;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 
+use self::batches::BatchReport;
 use self::meds::MedsReport;
 use super::error::{Failure, Outcome};
 use super::files::{DeclaredTypes, FileFormat, InputSource, conform};
@@ -27,10 +29,11 @@ Examples:
   serrate inspect shards/            all shards together
   serrate inspect x.parquet --json
   serrate inspect meds/ --codes 20   splits, shards and codes of MEDS data
+  serrate inspect train/             tensors of training batches
 
 Reads .nrt, .parquet, .arrow (.ipc, .feather), .json, .ndjson (.jsonl),
-.safetensors, MEDS folders, and tensorized cohorts made by
-convert --to meds-torch-data.
+.safetensors, MEDS folders, tensorized cohorts made by
+convert --to meds-torch-data, and folders of batches made by batches.
 
 Dense storage is every column padded to the longest list of each axis, plus a
 mask per axis. For MEDS data, the padded size is that of a model's input with
@@ -62,6 +65,12 @@ pub(super) fn run(args: &InspectArgs) -> Outcome {
         return match args.json {
             true => writeln!(out, "{:#}", list_tensors(&args.path, &file)?).map_err(Failure::from),
             false => write_tensors(&args.path, &file, &mut out),
+        };
+    }
+    if let Some(report) = BatchReport::read(&args.path)? {
+        return match args.json {
+            true => writeln!(out, "{:#}", report.to_json(&args.path)).map_err(Failure::from),
+            false => report.write_tables(&args.path, &mut out),
         };
     }
     let mut source = InputSource::open(&args.path)?;
