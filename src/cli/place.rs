@@ -22,28 +22,30 @@ impl ScriptErrors<'_> {
     /// Describes an error of the tokenizer, with its line.
     pub(super) fn of_token_error(&self, e: &TokenError) -> String {
         let at = Location { line: e.line, column: e.column };
-        format!("{}{}{}", self.prefix(at, true), e.message, self.show_line(at))
+        format!("{}{}{}", self.format_prefix(at, true), e.message, self.show_line(at))
     }
 
     /// Adds the place in the script to the message of an error of a statement, and the line with a caret, or
     /// the statement if the place in it is unknown.
     pub(super) fn of_statement(&self, statement: &Statement, message: &str) -> String {
         let hint = hint_folder(message).unwrap_or_default();
+        // Names of the session's own schema are shown as they are written.
+        let message = &message.replace("table 'datafusion.public.", "table '");
         match self.find_place(statement, message) {
             Some(at) => {
                 let message = without_location(message);
-                format!("{}{message}{hint}{}", self.prefix(at, true), self.show_line(at))
+                format!("{}{message}{hint}{}", self.format_prefix(at, true), self.show_line(at))
             }
             None => {
                 let at = Location { line: statement.line, column: statement.column };
                 let summary = statement.summary(100);
-                format!("{}{message}{hint}\n  in: {summary}", self.prefix(at, false))
+                format!("{}{message}{hint}\n  in: {summary}", self.format_prefix(at, false))
             }
         }
     }
 
     /// Names the script, the line and the column. Lines of the shell have no name.
-    fn prefix(&self, at: Location, with_column: bool) -> String {
+    fn format_prefix(&self, at: Location, with_column: bool) -> String {
         match (self.name, with_column) {
             ("", _) if self.text.trim_end().contains('\n') => format!("line {}: ", at.line),
             ("", _) => String::new(),
@@ -97,7 +99,7 @@ impl ScriptErrors<'_> {
         if first.ends_with("found: EOF") {
             return tokens.iter().rev().find(|t| t.token != Token::EOF).map(|t| t.span.end);
         }
-        named_places(first).into_iter().find_map(|named| named.find(&tokens))
+        named_places(first).into_iter().find_map(|named| named.find_token(&tokens))
     }
 }
 
@@ -183,11 +185,11 @@ fn named_places(message: &str) -> Vec<NamedPlace> {
         }
     }
     if let Some(path) = quoted("table '", '\'').filter(|_| message.contains("' not found")) {
-        let name = match path.strip_prefix("datafusion.public.") {
-            Some(name) => name.to_owned(),
-            None => path.rsplit('.').next().unwrap_or(&path).to_owned(),
-        };
-        found.push(NamedPlace { qualifier: None, name, kind: NameKind::Table });
+        // The name of a file has dots, and so has a qualified name, whose last part is the table.
+        let last = path.rsplit('.').next().unwrap_or(&path).to_owned();
+        for name in [path, last] {
+            found.push(NamedPlace { qualifier: None, name, kind: NameKind::Table });
+        }
     }
     let function = |name: String| NamedPlace { qualifier: None, name, kind: NameKind::Function };
     found.extend(quoted("there is no function ", ';').map(function));
@@ -216,7 +218,7 @@ fn split_qualified(name: &str) -> Vec<String> {
 
 impl NamedPlace {
     /// Returns the place of the first token that has the name and stands where such a name stands.
-    fn find(&self, tokens: &[&TokenWithSpan]) -> Option<Location> {
+    fn find_token(&self, tokens: &[&TokenWithSpan]) -> Option<Location> {
         let text = |token: &Token| match token {
             Token::Word(word) => Some(word.value.clone()),
             Token::SingleQuotedString(text) if self.kind == NameKind::Table => Some(text.clone()),

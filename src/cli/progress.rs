@@ -93,8 +93,8 @@ pub(super) struct QueryProgress {
 }
 
 impl QueryProgress {
-    /// Starts the clock. Nothing is ever drawn if stderr is not a terminal.
-    pub(super) fn start() -> Self {
+    /// Starts the clock. Nothing is drawn if stderr is not a terminal.
+    pub(super) fn new() -> Self {
         let plan = Arc::new(OnceLock::new());
         let thread = std::io::stderr().is_terminal().then(|| {
             let (stop, stopped) = mpsc::channel();
@@ -106,12 +106,12 @@ impl QueryProgress {
     }
 
     /// Shows the counts of a plan.
-    pub(super) fn watch(&self, plan: &Arc<dyn ExecutionPlan>) {
+    pub(super) fn watch_plan(&self, plan: &Arc<dyn ExecutionPlan>) {
         let _ = self.plan.set(Arc::clone(plan));
     }
 
     /// Removes the progress from the terminal, before results are written.
-    pub(super) fn stop(&mut self) {
+    pub(super) fn remove_bar(&mut self) {
         if let Some((stop, thread)) = self.thread.take() {
             drop(stop);
             let _ = thread.join();
@@ -121,7 +121,7 @@ impl QueryProgress {
 
 impl Drop for QueryProgress {
     fn drop(&mut self) {
-        self.stop();
+        self.remove_bar();
     }
 }
 

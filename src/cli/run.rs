@@ -101,13 +101,13 @@ impl Runner {
         &mut self.format
     }
 
-    pub(super) fn look(&mut self) -> &mut TableStyle {
+    pub(super) fn table_style(&mut self) -> &mut TableStyle {
         &mut self.look
     }
 
     /// Writes the following results to a file in the format of its extension, or again to standard output.
     /// The file of earlier results appears now.
-    pub(super) fn redirect(&mut self, path: Option<&Path>, overwrite: bool) -> Outcome {
+    pub(super) fn redirect_results(&mut self, path: Option<&Path>, overwrite: bool) -> Outcome {
         let format = path.and_then(Format::of_extension);
         let target = match path {
             Some(path) => OutputTarget::file(path, overwrite)?,
@@ -218,12 +218,12 @@ impl Runner {
     }
 
     async fn execute(&mut self, context: &SessionContext, sql: &str) -> Outcome {
-        let mut progress = QueryProgress::start();
+        let mut progress = QueryProgress::new();
         let (context, sql) = (context.clone(), sql.to_owned());
         // Runs on another thread, because planning reads files, and neither planning nor kernels yield.
         let started = interrupt::on_worker(start_statement(context, sql)).await;
         if let Ok(Some(started)) = &started {
-            progress.watch(&started.plan);
+            progress.watch_plan(&started.plan);
         }
         #[cfg(feature = "cluster")]
         for note in self.cluster.iter().flat_map(|cluster| cluster.take_notes()) {
@@ -251,7 +251,7 @@ impl Runner {
             while let Some(batch) = stream.next().await {
                 rows += count_rows(&batch?);
             }
-            progress.stop();
+            progress.remove_bar();
             let noun = if rows == 1 { "row" } else { "rows" };
             return self.print_note(&format!("{verb} {} {noun}{object}", group_digits(rows)));
         }
@@ -286,11 +286,11 @@ impl Runner {
         while let Some(batch) = stream.next().await {
             let batch = batch?;
             if mixes {
-                progress.stop();
+                progress.remove_bar();
             }
             writer.write(&batch)?;
         }
-        progress.stop();
+        progress.remove_bar();
         writer.finish()
     }
 
@@ -302,7 +302,7 @@ impl Runner {
     ) -> Outcome {
         while let Some(batch) = stream.next().await {
             let batch = batch?;
-            progress.stop();
+            progress.remove_bar();
             let texts: Vec<_> =
                 batch.columns().iter().filter_map(|c| c.as_string_opt::<i32>()).collect();
             let [names, plans] = texts.as_slice() else { continue };

@@ -125,7 +125,8 @@ fn tables_fit_the_terminal() {
     }
     // The first and the last column stay, and the omitted ones are counted and named.
     let out = run("80", &format!("SELECT * FROM meds('{meds}') LIMIT 3"));
-    for expected in ["│ subject_id ┆ time ", "┆ … ┆ static_numeric_", "more columns (9 in all): "]
+    for expected in
+        ["│ subject_id ┆ time ", "┆ … ┆", "┆ static_numeric_", "more columns (9 in all): "]
     {
         assert!(out.contains(expected), "{expected}: {out}");
     }
@@ -220,4 +221,16 @@ fn durations_have_one_form() {
         FROM (VALUES (TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02 03:00:00')) AS t(a, b)";
     let out = place.ok(&["-c", sql, "-f", "line"]);
     assert_eq!(out, "  one = 1d 03:00\nlists = [1d 03:00]\n    i = 1mo 3d 02:00\n");
+}
+
+#[test]
+fn single_floats_are_shown_as_written() {
+    let place = Place::new();
+    let sql = "SELECT arrow_cast(v, 'Float32') AS f FROM (VALUES (0.1), (30.4)) AS t(v)";
+    for format in ["table", "line", "csv", "json", "markdown"] {
+        let out = place.ok(&["-f", format, "-c", sql]);
+        assert!(out.contains("0.1") && out.contains("30.4") && !out.contains("000000"), "{out}");
+        let out = place.ok(&["-f", format, "-c", &format!("SUMMARIZE {sql}")]);
+        assert!(out.contains("0.1") && !out.contains("000000"), "{out}");
+    }
 }

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{choose_plural, format_size, new_table};
+use super::{choose_plural, format_size};
 use crate::cli::error::{Failure, Outcome};
 use crate::cli::interrupt;
-use crate::cli::output::group_digits;
+use crate::cli::output::{TextTable, group_digits};
 use crate::cli::progress::Progress;
 use crate::error::Error;
 use crate::io::safetensors::SafetensorsFile;
@@ -114,7 +114,7 @@ impl BatchReport {
                 )?;
             }
         }
-        let mut tensors = new_table(&["tensor", "type", "shape", "batches", "bytes"], 3);
+        let mut tensors = TextTable::new(&["tensor", "type", "shape", "batches", "bytes"], 3);
         for tensor in &self.tensors {
             tensors.add_row([
                 tensor.name.clone(),
@@ -124,8 +124,7 @@ impl BatchReport {
                 group_digits(tensor.bytes),
             ]);
         }
-        writeln!(out, "{tensors}")?;
-        Ok(())
+        tensors.write(out)
     }
 
     pub(super) fn to_json(&self, path: &Path) -> Value {

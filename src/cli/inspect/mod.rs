@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
 use clap::Args;
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 
 use self::batches::BatchReport;
@@ -16,7 +15,7 @@ use self::meds::MedsReport;
 use super::error::{Failure, Outcome};
 use super::files::{DeclaredTypes, FileFormat, InputSource, conform};
 use super::interrupt;
-use super::output::group_digits;
+use super::output::{TextTable, group_digits};
 use super::progress::Progress;
 use crate::error::Error;
 use crate::io::meds::{MedsReadOptions, MedsSummary};
@@ -219,20 +218,6 @@ fn reset_axis_names(batch: RecordBatch) -> Outcome<RecordBatch> {
     Ok(RecordBatch::try_new_with_options(schema.into(), batch.columns().to_vec(), &options)?)
 }
 
-fn new_table(header: &[&str], numbers_from: usize) -> Table {
-    let mut table = Table::new();
-    table
-        .load_preset(presets::UTF8_FULL_CONDENSED)
-        .set_content_arrangement(ContentArrangement::Disabled)
-        .set_header(header.iter().copied());
-    for i in numbers_from..header.len() {
-        if let Some(column) = table.column_mut(i) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table
-}
-
 fn describe_group(source: &InputSource, groups: &[ColumnGroup], i: usize) -> String {
     match (source.meds.is_some(), i) {
         (true, 0) => "events, one list per subject".into(),
@@ -277,7 +262,7 @@ fn write_report(
         if stats.ndim() > 1 {
             let header =
                 ["axis", "name", "lists", "elements", "min", "median", "p99", "max", "occupied"];
-            let mut axes = new_table(&header, 2);
+            let mut axes = TextTable::new(&header, 2);
             for axis in 1..stats.ndim() {
                 let lengths = stats.lengths(axis)?;
                 let or_none = |n: Option<usize>| n.map_or("-".into(), group_digits);
@@ -293,9 +278,9 @@ fn write_report(
                     stats.occupied(axis).map_or("-".into(), format_percent),
                 ]);
             }
-            writeln!(out, "{axes}")?;
+            axes.write(out)?;
         }
-        let mut columns = new_table(&["column", "axis", "type", "values", "null", "NaN"], 3);
+        let mut columns = TextTable::new(&["column", "axis", "type", "values", "null", "NaN"], 3);
         for column in stats.columns() {
             let share = |n: u64| match (n, column.values) {
                 (0, _) => "0".into(),
@@ -310,7 +295,7 @@ fn write_report(
                 if is_float(column) { share(column.nans) } else { "-".into() },
             ]);
         }
-        writeln!(out, "{columns}")?;
+        columns.write(out)?;
         for column in stats.columns().iter().filter(|c| c.null_lists > 0) {
             let lists = choose_plural(column.null_lists, "list is", "lists are");
             writeln!(out, "{}: {} {lists} null", column.name, group_digits(column.null_lists))?;
@@ -379,7 +364,7 @@ fn stats_to_json(stats: &TableStats) -> Value {
 fn write_tensors(path: &Path, file: &SafetensorsFile, out: &mut impl Write) -> Outcome {
     let bytes = std::fs::metadata(path).map_err(|e| Error::io(path, e))?.len();
     writeln!(out, "{}: safetensors\n{}", path.display(), format_size(bytes.into()))?;
-    let mut tensors = new_table(&["tensor", "type", "shape", "bytes"], 2);
+    let mut tensors = TextTable::new(&["tensor", "type", "shape", "bytes"], 2);
     for tensor in file.tensors() {
         tensors.add_row([
             tensor.name().to_owned(),
@@ -388,7 +373,7 @@ fn write_tensors(path: &Path, file: &SafetensorsFile, out: &mut impl Write) -> O
             group_digits(tensor.nbytes()),
         ]);
     }
-    writeln!(out, "{tensors}")?;
+    tensors.write(out)?;
     Ok(())
 }
 

@@ -20,7 +20,7 @@ use serrate_core::internal::AtomicFile;
 use serrate_core::internal::csv::{CsvQuotes, has_text, quote_fields};
 
 pub(super) use cell::group_digits;
-pub(super) use table::{TableStyle, terminal_width};
+pub(super) use table::{TableStyle, TextTable, terminal_width};
 
 pub(super) struct OutputTarget {
     to: Destination,

@@ -2,9 +2,10 @@
 
 use std::io::{self, Write};
 use std::ops::Range;
+use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -16,6 +17,8 @@ use crate::functions::wrap_words;
 const CELL_WIDTH: usize = 48;
 /// Width, in columns of the terminal, to which values and names are cut before columns are omitted.
 const LEAST_WIDTH: usize = 16;
+/// Width to which the names of a [`TextTable`] are split before columns are omitted.
+const TEXT_HEADER: usize = 12;
 const OMITTED: &str = "…";
 /// Maximum number of omitted columns whose names are listed.
 const NAMES: usize = 5;
@@ -34,6 +37,10 @@ pub(in crate::cli) struct TableStyle {
     widths: Vec<usize>,
     types: bool,
     markdown: bool,
+    /// Width to which names are split before columns are omitted.
+    header: usize,
+    /// First column that is aligned to the right, whatever its type.
+    numbers_from: usize,
 }
 
 impl TableStyle {
@@ -50,6 +57,8 @@ impl TableStyle {
             widths: Vec::new(),
             types: args.types,
             markdown: false,
+            header: LEAST_WIDTH,
+            numbers_from: usize::MAX,
         }
     }
 
@@ -196,7 +205,7 @@ impl TableWriter {
         };
         let narrow = |at, width: usize| {
             let width = self.look.width_of_column(at).unwrap_or(width);
-            Shown::Column { at, width: Some(width), header: Some(width) }
+            Shown::Column { at, width: Some(width), header: Some(width.min(self.look.header)) }
         };
         let all: Vec<Shown> = (0..count).map(free).collect();
         let Some(line) = self.look.line else { return Ok((all, 0..0)) };
@@ -242,17 +251,17 @@ impl TableWriter {
     fn full_width(&self, column: Shown) -> Outcome<usize> {
         let Shown::Column { at, width, .. } = column else { return Ok(MARK) };
         let mut content =
-            self.header(column).lines().map(UnicodeWidthStr::width).max().unwrap_or(0);
+            self.format_header(column).lines().map(UnicodeWidthStr::width).max().unwrap_or(0);
         for batch in &self.rows.batches {
             let cells = CellFormatter::try_new(&self.schema.fields()[at], batch.column(at))?;
             for row in 0..batch.num_rows() {
-                content = content.max(self.cell(&cells, row, column, width).width());
+                content = content.max(self.format_cell(&cells, row, column, width).width());
             }
         }
         Ok(content.saturating_add(MARK - 1))
     }
 
-    fn cell(
+    fn format_cell(
         &self,
         cells: &CellFormatter<'_>,
         row: usize,
@@ -269,10 +278,10 @@ impl TableWriter {
     }
 
     /// Text of the header of a column, which may have several lines.
-    fn header(&self, column: Shown) -> String {
+    fn format_header(&self, column: Shown) -> String {
         let Shown::Column { at, header, .. } = column else { return OMITTED.to_owned() };
         let field = &self.schema.fields()[at];
-        let name = self.escape(escape_controls(field.name().clone()));
+        let name = self.escape_text(escape_controls(field.name().clone()));
         let name = match header {
             Some(width) => split_name(&name, width),
             None => name,
@@ -287,7 +296,7 @@ impl TableWriter {
         }
     }
 
-    fn escape(&self, text: String) -> String {
+    fn escape_text(&self, text: String) -> String {
         if self.look.markdown { text.replace('|', "\\|") } else { text }
     }
 
@@ -296,10 +305,11 @@ impl TableWriter {
         let preset =
             if self.look.markdown { presets::ASCII_MARKDOWN } else { presets::UTF8_FULL_CONDENSED };
         table.load_preset(preset).set_content_arrangement(ContentArrangement::Disabled);
-        table.set_header(columns.iter().map(|column| self.header(*column)));
+        table.set_header(columns.iter().map(|column| self.format_header(*column)));
         for (i, column) in columns.iter().enumerate() {
             if let Shown::Column { at, .. } = column
-                && self.schema.field(*at).data_type().is_numeric()
+                && (self.schema.field(*at).data_type().is_numeric()
+                    || *at >= self.look.numbers_from)
                 && let Some(column) = table.column_mut(i)
             {
                 column.set_cell_alignment(CellAlignment::Right);
@@ -316,9 +326,9 @@ impl TableWriter {
             for row in 0..batch.num_rows() {
                 table.add_row(cells.iter().zip(columns).map(|(cells, column)| {
                     match (cells, column) {
-                        (Some(cells), Shown::Column { width, .. }) => {
-                            Cell::new(self.escape(self.cell(cells, row, *column, *width)))
-                        }
+                        (Some(cells), Shown::Column { width, .. }) => Cell::new(
+                            self.escape_text(self.format_cell(cells, row, *column, *width)),
+                        ),
                         _ => Cell::new(OMITTED),
                     }
                 }));
@@ -388,6 +398,53 @@ fn split_name(name: &str, width: usize) -> String {
     lines
 }
 
+/// A table of texts, which fits the terminal.
+pub(in crate::cli) struct TextTable {
+    header: Vec<String>,
+    columns: Vec<Vec<String>>,
+    numbers_from: usize,
+}
+
+impl TextTable {
+    /// Makes an empty table. The columns from `numbers_from` are aligned to the right.
+    pub(in crate::cli) fn new(header: &[&str], numbers_from: usize) -> Self {
+        let columns = vec![Vec::new(); header.len()];
+        let header = header.iter().map(|name| (*name).to_owned()).collect();
+        Self { header, columns, numbers_from }
+    }
+
+    pub(in crate::cli) fn add_row(&mut self, row: impl IntoIterator<Item = String>) {
+        for (column, text) in self.columns.iter_mut().zip(row) {
+            column.push(text);
+        }
+    }
+
+    pub(in crate::cli) fn write(self, out: &mut impl Write) -> Outcome {
+        let names = self.header.iter().map(|name| Field::new(name, DataType::Utf8, false));
+        let schema = Arc::new(Schema::new(names.collect::<Vec<_>>()));
+        let columns = self.columns.into_iter().map(|texts| {
+            let texts: ArrayRef = Arc::new(StringArray::from(texts));
+            texts
+        });
+        let batch = RecordBatch::try_new(Arc::clone(&schema), columns.collect())?;
+        let line = terminal_width();
+        let look = TableStyle {
+            max_rows: None,
+            max_width: None,
+            fixed: false,
+            line,
+            widths: Vec::new(),
+            types: false,
+            markdown: false,
+            header: TEXT_HEADER,
+            numbers_from: self.numbers_from,
+        };
+        let mut table = TableWriter::new(schema, look);
+        table.push(&batch);
+        table.finish(out)
+    }
+}
+
 fn write_lines(table: &Table, out: &mut impl Write) -> io::Result<()> {
     for line in table.lines() {
         writeln!(out, "{}", line.trim_end())?;
@@ -397,9 +454,7 @@ fn write_lines(table: &Table, out: &mut impl Write) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use arrow::array::{ArrayRef, Int64Array, StringArray};
+    use arrow::array::Int64Array;
 
     use super::*;
 

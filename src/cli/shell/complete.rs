@@ -98,9 +98,9 @@ impl ShellHelper {
     }
 
     /// Takes the names after a statement, which may have changed tables and files.
-    pub(super) fn update(&mut self, names: SessionNames) {
+    pub(super) fn update_names(&mut self, names: SessionNames) {
         self.names = names;
-        self.sources.forget();
+        self.sources.clear();
     }
 }
 
@@ -120,7 +120,7 @@ impl SourceColumns {
         Self { context, runtime, known: Arc::default() }
     }
 
-    fn forget(&self) {
+    fn clear(&self) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
@@ -178,10 +178,18 @@ fn find_sources(text: &str, dialect: Dialect) -> Vec<String> {
 impl Highlighter for ShellHelper {
     /// Shows the indentation of the further lines of a statement as a prompt.
     fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
-        match line.contains('\n') {
-            true => line.replace(&format!("\n{INDENT}"), &format!("\n{CONTINUATION}")).into(),
-            false => line.into(),
-        }
+        show_prompts(line)
+    }
+
+    fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
+        show_prompts(hint)
+    }
+}
+
+fn show_prompts(text: &str) -> Cow<'_, str> {
+    match text.contains('\n') {
+        true => text.replace(&format!("\n{INDENT}"), &format!("\n{CONTINUATION}")).into(),
+        false => text.into(),
     }
 }
 

@@ -8,7 +8,7 @@ use datafusion::prelude::SessionContext;
 
 use crate::cli::error::{Failure, Outcome};
 use crate::functions::wrap_words;
-use crate::sql::{counterpart, similar_names};
+use crate::sql::{find_counterpart, similar_names};
 
 struct FunctionEntry {
     name: String,
@@ -109,7 +109,7 @@ pub(super) fn format_function(
         return Ok(format!("{}\n\n{what}\n", wrap_words(&syntax, width, 4)));
     }
     let Some(found) = entries.get(&name) else {
-        if let Some(ours) = counterpart(&name) {
+        if let Some(ours) = find_counterpart(&name) {
             return Err(Failure::message(format!("there is no function {name:?}; write {ours}")));
         }
         let near: Vec<&str> =

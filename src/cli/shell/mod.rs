@@ -101,10 +101,10 @@ pub(super) async fn run(mut runner: Runner) -> Outcome {
         }
         interrupt::reset();
         if let Some(helper) = editor.helper_mut() {
-            helper.update(SessionNames::read(&runner).await);
+            helper.update_names(SessionNames::read(&runner).await);
         }
     }
-    runner.redirect(None, false)?;
+    runner.redirect_results(None, false)?;
     runner.finish()
 }
 
@@ -132,7 +132,8 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
         }
         ("tables" | "d", pattern) if name == "tables" || pattern.is_empty() => {
             let tables = SessionNames::read(runner).await.tables;
-            for table in tables.iter().filter(|table| matches_pattern(table, unquote(pattern))) {
+            for table in tables.iter().filter(|table| matches_pattern(table, strip_quotes(pattern)))
+            {
                 writeln!(out, "{table}")?;
             }
         }
@@ -178,33 +179,33 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
             let widths = widths.map_err(|_| {
                 Failure::message(".width requires numbers of characters, as in .width 10 0 30")
             });
-            runner.look().set_widths(widths?);
+            runner.table_style().set_widths(widths?);
         }
         ("maxrows", rows) => {
             let rows = rows.parse();
             let rows = rows.map_err(|_| Failure::message(".maxrows requires a number of rows"));
-            runner.look().set_max_rows(rows?);
+            runner.table_style().set_max_rows(rows?);
         }
-        ("output", "" | "stdout") => runner.redirect(None, false)?,
+        ("output", "" | "stdout") => runner.redirect_results(None, false)?,
         ("output", file) => {
             let (file, overwrite) = match file.strip_suffix(" overwrite") {
                 Some(file) => (file.trim_end(), true),
                 None => (file, false),
             };
-            runner.redirect(Some(Path::new(unquote(file))), overwrite)?;
+            runner.redirect_results(Some(Path::new(strip_quotes(file))), overwrite)?;
         }
         ("read", "") => {
             return Err(Failure::message(".read requires a file, as in .read query.sql"));
         }
         ("read", path) => {
-            runner.run_file(Path::new(unquote(path))).await?;
+            runner.run_file(Path::new(strip_quotes(path))).await?;
         }
         _ => return Err(Failure::message(format!("there is no command .{name}; see .help"))),
     }
     Ok(false)
 }
 
-fn unquote(text: &str) -> &str {
+fn strip_quotes(text: &str) -> &str {
     text.trim_matches(|c| c == '\'' || c == '"')
 }
 

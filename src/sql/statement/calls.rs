@@ -11,6 +11,7 @@ use datafusion::logical_expr::sqlparser::ast::{Expr, FunctionArguments, Visit, V
 use datafusion::sql::parser::{CopyToSource, Statement};
 
 use crate::sql::sources::from::one_name;
+use crate::sql::statement::hints::top_level;
 use crate::sql::statement::shorthands::shorthand_arities;
 
 /// Functions of DuckDB, Polars, numpy, pandas and awkward, and what to write instead. `..` stands for the
@@ -138,7 +139,7 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
 ];
 
 /// Returns what to write for a function of another program, if Serrate has it under another name.
-pub(crate) fn counterpart(name: &str) -> Option<&'static str> {
+pub(crate) fn find_counterpart(name: &str) -> Option<&'static str> {
     let name = name.to_lowercase();
     ELSEWHERE.iter().find(|(names, _)| names.contains(&name.as_str())).map(|(_, ours)| *ours)
 }
@@ -274,7 +275,7 @@ fn about_unknown(
     if state.table_functions().contains_key(name) {
         return Some(format!("{name} is a table function; write FROM {name}(..)"));
     }
-    if let Some(ours) = counterpart(name) {
+    if let Some(ours) = find_counterpart(name) {
         return Some(format!("there is no function {name}; write {ours}"));
     }
     let known: BTreeSet<&str> = state
@@ -306,22 +307,33 @@ fn about_arguments(message: &str, state: &SessionState) -> Option<String> {
         return Some(own.trim_end_matches('.').to_owned());
     }
     let given = given.strip_suffix(')').unwrap_or(given);
-    let given = if given.is_empty() { "no arguments".to_owned() } else { format!("({given})") };
-    let forms = signatures(name, candidates, state);
-    let forms = if forms.is_empty() { String::new() } else { format!("; it takes {forms}") };
-    Some(format!("{name} does not take {given}{forms}"))
+    let forms = list_signatures(name, given, candidates, state);
+    Some(match given.is_empty() {
+        true => format!("{name} is called without arguments; it takes {forms}"),
+        false => format!("{name} does not take ({given}); it takes {forms}"),
+    })
 }
 
-/// Returns the signatures of a function, from its documentation or from the candidates that DataFusion lists.
-fn signatures(name: &str, candidates: &str, state: &SessionState) -> String {
+/// Returns the signatures of a function: with types if the number of arguments is right, or else those of its
+/// documentation.
+fn list_signatures(name: &str, given: &str, candidates: &str, state: &SessionState) -> String {
     let documented = documentation_of(name, state).map(|doc| doc.syntax_example.clone());
     let listed: Vec<&str> =
-        candidates.lines().map(str::trim).filter(|l| l.starts_with(name)).collect();
-    let typed = listed.iter().all(|form| {
+        candidates.lines().map(str::trim).filter(|line| line.starts_with(name)).collect();
+    let is_typed = |form: &&str| {
         ["UserDefined", "Any", "..", "Variadic"].iter().all(|vague| !form.contains(vague))
-    });
-    match (listed.len(), documented) {
-        (1..=4, _) if typed => listed.join(" or "),
+    };
+    let types = |form: &str| {
+        let types = form.split_once('(').and_then(|(_, types)| types.strip_suffix(')'));
+        top_level(types.unwrap_or_default()).len()
+    };
+    let fitting: Vec<&str> = listed
+        .iter()
+        .copied()
+        .filter(|form| is_typed(form) && types(form) == top_level(given).len())
+        .collect();
+    match (fitting.len(), documented) {
+        (1..=4, _) => fitting.join(" or "),
         (_, Some(documented)) => documented,
         _ => listed.join(" or "),
     }
@@ -360,11 +372,10 @@ mod tests {
             for name in *names {
                 assert!(!exists(name), "{name} is a function itself");
             }
-            let calls = ours.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '('));
-            for call in calls.filter(|word| word.ends_with('(')) {
-                let name = call.trim_end_matches('(').rsplit('(').next().unwrap_or(call);
-                let keyword = name.is_empty() || name.chars().all(char::is_uppercase);
-                assert!(keyword || exists(name), "{names:?}: {name} is no function");
+            for (at, _) in ours.match_indices('(') {
+                let is_name = |c: char| c.is_alphanumeric() || c == '_';
+                let name = ours[..at].rsplit(|c| !is_name(c)).next().unwrap();
+                assert!(name.is_empty() || exists(name), "{names:?}: {name} is no function");
             }
         }
     }

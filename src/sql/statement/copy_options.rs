@@ -29,7 +29,7 @@ pub(in crate::sql) fn known_options<'a>(
     let mut out = String::new();
     let mut copied = 0;
     for statement in tokens.split(|t| t.token == Token::SemiColon) {
-        let Some(options) = find_options(statement) else { continue };
+        let Some((target, options)) = find_options(statement) else { continue };
         let [open, .., close] = options else { continue };
         let start = byte_offset(text, open.span.start);
         let end = byte_offset(text, close.span.end);
@@ -39,7 +39,8 @@ pub(in crate::sql) fn known_options<'a>(
         out.push_str(before);
         let inner = options.iter().skip_while(|t| t.token != Token::LParen).copied();
         let inner: Vec<&TokenWithSpan> = inner.skip(1).collect();
-        out.push_str(&rewrite_options(inner.split_last().map_or(&[], |(_, inner)| inner))?);
+        let inner = inner.split_last().map(|(_, inner)| inner).unwrap_or_default();
+        out.push_str(&rewrite_options(&plain_text(&target.token), inner)?);
         // The lines of the following statements keep their numbers.
         out.push_str(&"\n".repeat(replaced.matches('\n').count()));
         copied = end;
@@ -51,9 +52,11 @@ pub(in crate::sql) fn known_options<'a>(
     Ok(Cow::Owned(out))
 }
 
-/// Returns the tokens `(..)` or `WITH (..)` that end a COPY statement after its target.
-fn find_options<'a, 'b>(statement: &'a [&'b TokenWithSpan]) -> Option<&'a [&'b TokenWithSpan]> {
-    if keyword(statement.first()?) != Some(Keyword::COPY) {
+/// Returns the target of a COPY statement, and the tokens `(..)` or `WITH (..)` after it that end the statement.
+fn find_options<'a, 'b>(
+    statement: &'a [&'b TokenWithSpan],
+) -> Option<(&'b TokenWithSpan, &'a [&'b TokenWithSpan])> {
+    if keyword_of(statement.first()?) != Some(Keyword::COPY) {
         return None;
     }
     let mut depth = 0usize;
@@ -62,20 +65,21 @@ fn find_options<'a, 'b>(statement: &'a [&'b TokenWithSpan]) -> Option<&'a [&'b T
         match token.token {
             Token::LParen => depth = depth.saturating_add(1),
             Token::RParen => depth = depth.saturating_sub(1),
-            _ if depth == 0 && keyword(token) == Some(Keyword::TO) => to = Some(at),
+            _ if depth == 0 && keyword_of(token) == Some(Keyword::TO) => to = Some(at),
             _ => {}
         }
     }
     // The target is one token after TO.
+    let target = statement.get(to?.checked_add(1)?)?;
     let rest = statement.get(to?.checked_add(2)?..)?;
-    let open = usize::from(keyword(rest.first()?) == Some(Keyword::WITH));
+    let open = usize::from(keyword_of(rest.first()?) == Some(Keyword::WITH));
     let options = rest.get(open..)?;
     let first = options.first()?;
     let last = options.last()?;
-    (first.token == Token::LParen && last.token == Token::RParen).then_some(rest)
+    (first.token == Token::LParen && last.token == Token::RParen).then_some((target, rest))
 }
 
-fn keyword(token: &TokenWithSpan) -> Option<Keyword> {
+fn keyword_of(token: &TokenWithSpan) -> Option<Keyword> {
     match &token.token {
         Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
         _ => None,
@@ -101,7 +105,7 @@ struct Clauses {
     level: Option<String>,
 }
 
-fn rewrite_options(tokens: &[&TokenWithSpan]) -> Result<String> {
+fn rewrite_options(target: &str, tokens: &[&TokenWithSpan]) -> Result<String> {
     let mut clauses = Clauses::default();
     let mut depth = 0usize;
     for option in tokens.split(|t| {
@@ -116,7 +120,7 @@ fn rewrite_options(tokens: &[&TokenWithSpan]) -> Result<String> {
             clauses.add(&name.token, value)?;
         }
     }
-    Ok(clauses.write())
+    Ok(clauses.write(target))
 }
 
 impl Clauses {
@@ -126,6 +130,11 @@ impl Clauses {
             Token::SingleQuotedString(text) => text.clone(),
             other => other.to_string(),
         };
+        // An option of DataFusion, such as `format.has_header`.
+        if value.first().is_some_and(|t| t.token == Token::Period) {
+            self.options.push(format!("{name}{} {}", option_suffix(value), last_value(value)?));
+            return Ok(());
+        }
         let value = match value {
             [sign, value @ ..] if sign.token == Token::Eq => value,
             value => value,
@@ -158,13 +167,14 @@ impl Clauses {
             "row_group_size" => self.push("max_row_group_size", &one()?),
             "overwrite" | "overwrite_or_ignore" => {
                 let on = if value.is_empty() { "true".into() } else { one()? };
-                self.options.push(format!("overwrite {}", quoted(&on)));
+                self.options.push(format!("overwrite {}", quote_text(&on)));
             }
             "partition_by" => {
                 let columns: Vec<String> = value
                     .iter()
                     .filter(|t| matches!(t.token, Token::Word(_) | Token::SingleQuotedString(_)))
-                    .map(|t| format!("\"{}\"", plain_text(&t.token).replace('"', "\"\"")))
+                    // The parser keeps quotes as a part of the name.
+                    .map(|t| plain_text(&t.token))
                     .collect();
                 self.partitions = Some(columns.join(", "));
             }
@@ -193,19 +203,22 @@ impl Clauses {
                     "the option {written} of COPY is not supported; the options of DuckDB that are supported are format, header, delimiter, quote, escape, nullstr, dateformat, timestampformat, compression, compression_level, row_group_size, partition_by and overwrite"
                 );
             }
-            _ => self.options.push(format!("{name}{} {}", dotted(value), last_value(value)?)),
+            _ => {
+                self.options.push(format!("{name}{} {}", option_suffix(value), last_value(value)?))
+            }
         }
         Ok(())
     }
 
     fn push(&mut self, key: &str, value: &str) {
-        self.options.push(format!("format.{key} {}", quoted(value)));
+        self.options.push(format!("format.{key} {}", quote_text(value)));
     }
 
-    fn write(mut self) -> String {
+    fn write(mut self, target: &str) -> String {
         if let Some(codec) = self.compression.take() {
             let codec = codec.to_ascii_lowercase();
-            let is_parquet = self.format.as_ref().is_none_or(|f| f.eq_ignore_ascii_case("parquet"));
+            let format = self.format.as_deref().or_else(|| target.rsplit('.').next());
+            let is_parquet = format.is_some_and(|f| f.eq_ignore_ascii_case("parquet"));
             // Parquet writers of DataFusion require a level.
             let level = match (codec.as_str(), self.level.take()) {
                 (_, Some(level)) if is_parquet => format!("({level})"),
@@ -230,14 +243,14 @@ impl Clauses {
 }
 
 /// Returns the rest of the name of an option of DataFusion, such as `.has_header`.
-fn dotted(value: &[&TokenWithSpan]) -> String {
+fn option_suffix(value: &[&TokenWithSpan]) -> String {
     let name = value.split_last().map_or(value, |(_, name)| name);
     name.iter().map(|t| t.token.to_string()).collect()
 }
 
 fn last_value(value: &[&TokenWithSpan]) -> Result<String> {
     match value.last() {
-        Some(value) => Ok(quoted(&plain_text(&value.token))),
+        Some(value) => Ok(quote_text(&plain_text(&value.token))),
         None => plan_err!(
             "an option of COPY has no value; write its name and its value, as in (HEADER true)"
         ),
@@ -254,7 +267,7 @@ fn plain_text(token: &Token) -> String {
     }
 }
 
-fn quoted(text: &str) -> String {
+fn quote_text(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
@@ -278,7 +291,7 @@ mod tests {
             ),
             (
                 "copy t to 'x' (format 'parquet',\n compression zstd, row_group_size 10, partition_by (a, b), overwrite_or_ignore true)",
-                "copy t to 'x' STORED AS parquet PARTITIONED BY (\"a\", \"b\") OPTIONS (format.max_row_group_size '10', overwrite 'true', format.compression 'zstd(3)')\n",
+                "copy t to 'x' STORED AS parquet PARTITIONED BY (a, b) OPTIONS (format.max_row_group_size '10', overwrite 'true', format.compression 'zstd(3)')\n",
             ),
             (
                 "COPY t TO 'x' (FORMAT csv, COMPRESSION gzip, HEADER false)",
