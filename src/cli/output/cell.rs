@@ -206,9 +206,10 @@ impl<'a> CellNode<'a> {
                 let first = range.start..range.end - usize::from(!outermost);
                 let mut parts = format_fitting(child, first.clone(), limit, Some(inner)).0;
                 if parts.is_empty() && !first.is_empty() {
-                    let room = if width < UNIT_WIDTH { limit.max(FIRST_WIDTH) } else { inner };
+                    let narrow = outermost && width < UNIT_WIDTH;
+                    let room = if narrow { limit.max(FIRST_WIDTH) } else { inner };
                     let text = child.format_value(first.start, Some(room), None);
-                    parts.push(match width < UNIT_WIDTH {
+                    parts.push(match narrow {
                         true => child.cut_first(text, room),
                         false => cut_text(text, Some(room)),
                     });
