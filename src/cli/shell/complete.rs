@@ -9,7 +9,7 @@ use datafusion::common::config::Dialect;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::sqlparser::dialect::dialect_from_str;
 use datafusion::sql::sqlparser::keywords::{
-    ALL_KEYWORDS, ALL_KEYWORDS_INDEX, RESERVED_FOR_COLUMN_ALIAS, RESERVED_FOR_TABLE_ALIAS,
+    ALL_KEYWORDS, ALL_KEYWORDS_INDEX, Keyword, RESERVED_FOR_COLUMN_ALIAS, RESERVED_FOR_TABLE_ALIAS,
 };
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
@@ -153,22 +153,30 @@ fn find_sources(text: &str, dialect: Dialect) -> Vec<String> {
     let Ok(tokens) = Tokenizer::new(dialect.as_ref(), text).tokenize() else { return Vec::new() };
     let tokens: Vec<Token> =
         tokens.into_iter().filter(|t| !matches!(t, Token::Whitespace(_))).collect();
-    let in_from = |before: Option<&Token>| match before {
-        Some(Token::Word(word)) => {
-            ["from", "join"].iter().any(|w| word.value.eq_ignore_ascii_case(w))
-        }
-        Some(Token::Comma) => true,
-        _ => false,
-    };
     let mut found = Vec::new();
+    let mut in_from = false;
     for (at, token) in tokens.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|before| tokens.get(before));
+        let begins = matches!(before, Some(Token::Comma | Token::Word(_)));
         match (token, tokens.get(at + 1..at + 4)) {
-            (Token::SingleQuotedString(_), _) if in_from(before) => found.push(token.to_string()),
+            (Token::SingleQuotedString(_), _) if in_from && begins => found.push(token.to_string()),
             (
                 Token::Word(_),
                 Some([Token::LParen, file @ Token::SingleQuotedString(_), Token::RParen]),
-            ) if in_from(before) => found.push(format!("{token}({file})")),
+            ) if in_from => found.push(format!("{token}({file})")),
+            (Token::Word(word), _) => match word.keyword {
+                Keyword::FROM | Keyword::JOIN => in_from = true,
+                Keyword::SELECT
+                | Keyword::WHERE
+                | Keyword::ON
+                | Keyword::USING
+                | Keyword::GROUP
+                | Keyword::HAVING
+                | Keyword::QUALIFY
+                | Keyword::ORDER
+                | Keyword::LIMIT => in_from = false,
+                _ => {}
+            },
             _ => {}
         }
     }
