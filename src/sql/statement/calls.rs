@@ -295,15 +295,24 @@ fn about_unknown(
     })
 }
 
+/// Parts of DataFusion's messages about the arguments of any function.
+const GENERAL: [&str; 4] = [
+    "Function '",
+    "does not support zero arguments",
+    "must have at least one argument",
+    "Failed to coerce arguments",
+];
+
 /// Rewords DataFusion's messages about arguments, which repeat each other and its signatures.
 fn about_arguments(message: &str, state: &SessionState) -> Option<String> {
     let (before, rest) =
         message.split_once("No function matches the given name and argument types '")?;
     let (call, candidates) = rest.split_once("'. You might")?;
     let (name, given) = call.split_once('(')?;
-    // Functions of Serrate say themselves what they take.
-    let own = before.rsplit("Error during planning: ").next().unwrap_or(before).trim();
-    if own.starts_with(name) && own.contains(" takes ") {
+    let own = before.rsplit("failed with: ").next().unwrap_or(before).trim();
+    let own = own.strip_prefix("Error during planning: ").unwrap_or(own);
+    // A message of the function itself says more than its signatures.
+    if !own.is_empty() && !GENERAL.iter().any(|general| own.contains(general)) {
         return Some(own.trim_end_matches('.').to_owned());
     }
     let given = given.strip_suffix(')').unwrap_or(given);
