@@ -20,6 +20,9 @@ mod processes;
 mod results;
 #[path = "cli/scripts.rs"]
 mod scripts;
+#[cfg(target_os = "linux")]
+#[path = "cli/terminal.rs"]
+mod terminal;
 
 use std::fs;
 use std::io::{BufReader, Read, Write};
@@ -67,7 +70,7 @@ impl Place {
     fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_serrate"));
         command.current_dir(self.0.path()).env("XDG_STATE_HOME", self.path("state"));
-        command.env("LOCALAPPDATA", self.path("state"));
+        command.env("LOCALAPPDATA", self.path("state")).env_remove("COLUMNS");
         command
     }
 

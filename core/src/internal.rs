@@ -31,6 +31,12 @@ pub mod arrow_ipc {
     pub use crate::io::arrow_ipc::writer::{as_schema, without_dictionaries};
 }
 
+/// Fields of CSV files in which NULL and an empty string differ.
+#[cfg(feature = "sql")]
+pub mod csv {
+    pub use crate::io::csv::{CsvQuotes, has_text, quote_fields};
+}
+
 /// Exact sums of floats, which do not depend on the order of the terms.
 #[cfg(feature = "sql")]
 pub mod exact {

@@ -131,13 +131,17 @@ pub(super) struct TableArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     /// An aligned table; long values and results are shortened.
+    #[value(aliases = ["box", "duckbox", "column"])]
     Table,
-    /// Comma-separated with a header; lists as JSON with null for NaN.
+    /// One line per value, `name = value`; long values and results are shortened.
+    #[value(aliases = ["lines", "expanded", "vertical"])]
+    Line,
+    /// Comma-separated with a header; lists as JSON with null for NaN; '' as "" and NULL as nothing.
     Csv,
     /// One array of objects; NaN becomes null.
     Json,
     /// One object per line; NaN becomes null.
-    #[value(alias = "jsonl")]
+    #[value(aliases = ["jsonl", "jsonlines"])]
     Ndjson,
     /// Arrow IPC: a stream on standard output, a file with -o.
     Arrow,

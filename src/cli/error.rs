@@ -145,7 +145,15 @@ fn format_error(e: &DataFusionError) -> String {
             }
             ParserError::RecursionLimitExceeded => "SQL: the statement is nested too deeply".into(),
         },
-        other => other.strip_backtrace().trim_end().to_owned(),
+        other => {
+            let message = other.strip_backtrace();
+            // These words name a step of DataFusion, and not what is wrong.
+            let steps = ["Error during planning: ", "Schema error: ", "Execution error: "];
+            let plain = steps
+                .iter()
+                .fold(message.as_str(), |text, step| text.strip_prefix(step).unwrap_or(text));
+            plain.trim_end().to_owned()
+        }
     }
 }
 

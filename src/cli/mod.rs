@@ -16,6 +16,7 @@ mod inspect;
 mod interrupt;
 mod output;
 mod panics;
+mod place;
 mod progress;
 mod run;
 mod script;

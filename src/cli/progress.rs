@@ -1,22 +1,41 @@
-//! Progress bar on stderr, drawn only on a terminal.
+//! Progress bars on stderr, drawn only on a terminal and only for work that takes more than a second.
 
+use std::io::IsTerminal;
 use std::path::Path;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::inspect::format_rounded;
+use super::output::group_digits;
+
+/// Work that ends within this time shows no progress.
+const DELAY: Duration = Duration::from_secs(1);
+/// Time between two draws of the progress of a query.
+const REDRAW: Duration = Duration::from_millis(125);
+/// Draws per second.
+const RATE: u8 = 8;
 
 pub(super) struct Progress {
     bar: ProgressBar,
     files: usize,
+    start: Instant,
+    drawn: OnceLock<()>,
 }
 
 impl Progress {
     /// Starts a spinner for a number of files. Nothing is drawn if stderr is not a terminal.
     pub(super) fn new(files: usize) -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let style =
             ProgressStyle::with_template("{spinner} {msg} {human_pos} rows {elapsed} {per_sec}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-        Self { bar, files }
+        Self { bar, files, start: Instant::now(), drawn: OnceLock::new() }
     }
 
     pub(super) fn of_rows(rows: u64) -> Self {
@@ -28,7 +47,15 @@ impl Progress {
         progress
     }
 
+    /// Begins to draw after [`DELAY`].
+    fn draw_if_slow(&self) {
+        if self.start.elapsed() >= DELAY && self.drawn.set(()).is_ok() {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(RATE));
+        }
+    }
+
     pub(super) fn file(&self, path: &Path) {
+        self.draw_if_slow();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if self.files > 1 {
             self.bar.set_message(format!("{name} ({} files)", self.files));
@@ -38,11 +65,13 @@ impl Progress {
     }
 
     pub(super) fn rows(&self, rows: usize) {
+        self.draw_if_slow();
         self.bar.inc(rows as u64);
     }
 
     /// Sets the total number of processed rows.
     pub(super) fn position(&self, rows: u64) {
+        self.draw_if_slow();
         self.bar.set_position(rows);
     }
 
@@ -53,5 +82,155 @@ impl Progress {
 
     pub(super) fn finish(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// The progress of a statement: the rows and bytes that its sources have read. A thread of its own draws it,
+/// because kernels keep the threads of the query busy.
+pub(super) struct QueryProgress {
+    plan: Arc<OnceLock<Arc<dyn ExecutionPlan>>>,
+    thread: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
+}
+
+impl QueryProgress {
+    /// Starts the clock. Nothing is drawn if stderr is not a terminal.
+    pub(super) fn new() -> Self {
+        let plan = Arc::new(OnceLock::new());
+        let thread = std::io::stderr().is_terminal().then(|| {
+            let (stop, stopped) = mpsc::channel();
+            let watched = Arc::clone(&plan);
+            let thread = std::thread::Builder::new().name("progress".into());
+            thread.spawn(move || draw_query(&watched, &stopped)).ok().map(|thread| (stop, thread))
+        });
+        Self { plan, thread: thread.flatten() }
+    }
+
+    /// Shows the counts of a plan.
+    pub(super) fn watch_plan(&self, plan: &Arc<dyn ExecutionPlan>) {
+        let _ = self.plan.set(Arc::clone(plan));
+    }
+
+    /// Removes the progress from the terminal, before results are written.
+    pub(super) fn remove_bar(&mut self) {
+        if let Some((stop, thread)) = self.thread.take() {
+            drop(stop);
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for QueryProgress {
+    fn drop(&mut self) {
+        self.remove_bar();
+    }
+}
+
+fn draw_query(plan: &OnceLock<Arc<dyn ExecutionPlan>>, stopped: &mpsc::Receiver<()>) {
+    if stopped.recv_timeout(DELAY) != Err(RecvTimeoutError::Timeout) {
+        return;
+    }
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(RATE));
+    bar.set_elapsed(DELAY);
+    set_style(&bar, None);
+    let mut total = None;
+    loop {
+        if let Some(plan) = plan.get() {
+            let total = *total.get_or_insert_with(|| {
+                let total = count_rows(plan).filter(|total| *total > 0);
+                set_style(&bar, total);
+                total
+            });
+            let counts = SourceCounts::of_plan(plan);
+            bar.set_position(total.map_or(counts.rows, |total| counts.rows.min(total)));
+            bar.set_message(counts.to_string());
+        }
+        bar.tick();
+        if stopped.recv_timeout(REDRAW) != Err(RecvTimeoutError::Timeout) {
+            bar.finish_and_clear();
+            return;
+        }
+    }
+}
+
+fn set_style(bar: &ProgressBar, total: Option<u64>) {
+    let template = match total {
+        Some(total) => {
+            bar.set_length(total);
+            "{bar:24} {percent}% {msg} {elapsed}"
+        }
+        None => "{spinner} {msg} {elapsed}",
+    };
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+}
+
+/// Rows and bytes that the sources of a plan have read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct SourceCounts {
+    rows: u64,
+    bytes: u64,
+}
+
+impl SourceCounts {
+    fn of_plan(plan: &Arc<dyn ExecutionPlan>) -> Self {
+        let mut counts = Self::default();
+        counts.add_plan(plan);
+        counts
+    }
+
+    fn add_plan(&mut self, plan: &Arc<dyn ExecutionPlan>) {
+        let children = plan.children();
+        if let Some(metrics) = plan.metrics() {
+            let count = |n: Option<usize>| n.and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
+            if children.is_empty() {
+                self.rows += count(metrics.output_rows());
+            }
+            self.bytes += count(metrics.sum_by_name("bytes_scanned").map(|v| v.as_usize()));
+        }
+        children.into_iter().for_each(|child| self.add_plan(child));
+    }
+}
+
+impl std::fmt::Display for SourceCounts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let rows = if self.rows == 1 { "row" } else { "rows" };
+        write!(f, "{} {rows}", group_digits(self.rows))?;
+        match self.bytes {
+            0 => Ok(()),
+            bytes => write!(f, ", {}", format_rounded(bytes.into())),
+        }
+    }
+}
+
+/// Returns the number of rows that the sources of a plan will read, if all of them know it.
+fn count_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
+    let children = plan.children();
+    if !children.is_empty() {
+        let counts = children.into_iter().map(count_rows);
+        return counts.sum();
+    }
+    let statistics =
+        StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new()).ok()?;
+    u64::try_from(*statistics.num_rows.get_value()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::physical_plan::collect;
+
+    #[tokio::test]
+    async fn sources_are_counted() {
+        let context = crate::sql::session();
+        let sql = "SELECT count(*) FROM generate_series(1, 1000) AS a(v), (VALUES (1), (2)) b";
+        let frame = crate::sql::sql(&context, sql).await.unwrap();
+        let (task, plan) = (frame.task_ctx(), frame.create_physical_plan().await.unwrap());
+        assert_eq!(SourceCounts::of_plan(&plan), SourceCounts::default());
+        collect(Arc::clone(&plan), Arc::new(task)).await.unwrap();
+        let counts = SourceCounts::of_plan(&plan);
+        assert!(counts.rows >= 1000, "{counts:?}");
+        assert_eq!(SourceCounts { rows: 1234, bytes: 0 }.to_string(), "1,234 rows");
+        assert_eq!(SourceCounts { rows: 1, bytes: 12_300_000 }.to_string(), "1 row, 12.3 MB");
     }
 }

@@ -1,6 +1,6 @@
 //! Executes statements and displays their results.
 
-use std::io::{self, Read, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,6 +22,8 @@ use super::error::{Failure, Outcome};
 use super::interrupt;
 use super::output::{self, OutputTarget, ResultWriter, TableStyle, group_digits, terminal_width};
 use super::panics;
+use super::place::ScriptErrors;
+use super::progress::QueryProgress;
 use super::script::{self, Statement};
 use crate::io::meds_torch::TensorizedCohort;
 use crate::sql::of_statement;
@@ -34,7 +36,12 @@ pub(super) struct Runner {
     target: OutputTarget,
     /// Path of the output file, or `None` for standard output.
     path: Option<PathBuf>,
+    /// Format of results on standard output, while results are written to a file in another format.
+    format_on_screen: Option<Format>,
+    /// Number of results in the output file, or on standard output.
     results: usize,
+    /// Whether standard output has text, which a blank line separates from the title of the next statement.
+    printed: bool,
     #[cfg(feature = "cluster")]
     cluster: Option<crate::cluster::Cluster>,
 }
@@ -60,7 +67,6 @@ impl Runner {
                 path.display()
             )));
         }
-        let line = if target.is_file() { None } else { terminal_width() };
         let context = super::create_session()?;
         #[cfg(feature = "cluster")]
         let cluster = args.cluster.connect_workers()?;
@@ -71,11 +77,13 @@ impl Runner {
         Ok(Self {
             context,
             format: args.format.or(by_name).unwrap_or(Format::Table),
-            look: TableStyle::new(&args.table, line),
+            look: TableStyle::new(&args.table),
             timing: args.timing,
             target,
             path: args.output.clone(),
+            format_on_screen: None,
             results: 0,
+            printed: false,
             #[cfg(feature = "cluster")]
             cluster,
         })
@@ -91,6 +99,37 @@ impl Runner {
 
     pub(super) fn format(&mut self) -> &mut Format {
         &mut self.format
+    }
+
+    pub(super) fn table_style(&mut self) -> &mut TableStyle {
+        &mut self.look
+    }
+
+    /// Writes the following results to a file in the format of its extension, or again to standard output.
+    /// The file of earlier results appears now.
+    pub(super) fn redirect_results(&mut self, path: Option<&Path>, overwrite: bool) -> Outcome {
+        let format = path.and_then(Format::of_extension);
+        let target = match path {
+            Some(path) => OutputTarget::file(path, overwrite)?,
+            None => OutputTarget::stdout(),
+        };
+        let earlier = std::mem::replace(&mut self.target, target);
+        let written = self.path.take().filter(|_| self.results > 0);
+        let results = std::mem::take(&mut self.results);
+        self.path = path.map(Path::to_path_buf);
+        if let Some(format) = self.format_on_screen.take() {
+            self.format = format;
+        }
+        if let Some(format) = format {
+            self.format_on_screen = Some(std::mem::replace(&mut self.format, format));
+        }
+        if !earlier.is_file() || results > 0 {
+            earlier.commit()?;
+        }
+        if let Some(path) = written {
+            eprintln!("wrote {}", path.display());
+        }
+        Ok(())
     }
 
     pub(super) fn dialect(&self) -> Dialect {
@@ -127,20 +166,17 @@ impl Runner {
 
     /// Runs the statements of `sql` up to the first that fails. `name` is the name of the script in messages.
     pub(super) async fn run_script(&mut self, name: &str, sql: &str) -> Outcome {
-        let script = script::split_statements(sql, &self.dialect()).map_err(|e| {
-            Failure::message(format!("{name}:{}:{}: {}", e.line, e.column, e.message))
-        })?;
+        let errors = ScriptErrors { name, text: sql, dialect: self.dialect() };
+        let script = script::split_statements(sql, &self.dialect())
+            .map_err(|e| Failure::message(errors.of_token_error(&e)))?;
         for statement in &script.statements {
             self.print_title(statement)?;
             let result = self.run_statement(statement).await;
             result.map_err(|failure| match failure {
                 Failure::Failed(_) if self.target.is_closed() => Failure::Closed,
-                Failure::Failed(message) => Failure::Failed(format!(
-                    "{name}:{}: {message}{}\n  in: {}",
-                    statement.line,
-                    hint_folder(&message).unwrap_or_default(),
-                    statement.summary(100)
-                )),
+                Failure::Failed(message) => {
+                    Failure::Failed(errors.of_statement(statement, &message))
+                }
                 other => other,
             })?;
         }
@@ -149,8 +185,12 @@ impl Runner {
 
     /// Prints the comment above a statement as the heading of its result, for tables on standard output.
     fn print_title(&mut self, statement: &Statement) -> Outcome {
-        if self.format == Format::Table && !self.target.is_file() && !statement.title.is_empty() {
-            writeln!(self.target)?;
+        let titled = matches!(self.format, Format::Table | Format::Line);
+        if titled && !self.target.is_file() && !statement.title.is_empty() {
+            if self.printed {
+                writeln!(self.target)?;
+            }
+            self.printed = true;
             for line in &statement.title {
                 writeln!(self.target, "{line}")?;
             }
@@ -178,9 +218,13 @@ impl Runner {
     }
 
     async fn execute(&mut self, context: &SessionContext, sql: &str) -> Outcome {
+        let mut progress = QueryProgress::new();
         let (context, sql) = (context.clone(), sql.to_owned());
         // Runs on another thread, because planning reads files, and neither planning nor kernels yield.
         let started = interrupt::on_worker(start_statement(context, sql)).await;
+        if let Ok(Some(started)) = &started {
+            progress.watch_plan(&started.plan);
+        }
         #[cfg(feature = "cluster")]
         for note in self.cluster.iter().flat_map(|cluster| cluster.take_notes()) {
             eprintln!("note: {note}");
@@ -189,7 +233,7 @@ impl Runner {
             return Ok(());
         };
         let stream = interrupt::stream_on_worker(started.stream);
-        self.show_results(stream, started.done, started.explains).await?;
+        self.show_results(stream, started.done, started.explains, &mut progress).await?;
         note_labels(&started.plan);
         Ok(())
     }
@@ -200,12 +244,14 @@ impl Runner {
         mut stream: SendableRecordBatchStream,
         done: Option<(&str, String)>,
         explains: bool,
+        progress: &mut QueryProgress,
     ) -> Outcome {
         if let Some((verb, object)) = done {
             let mut rows = 0u64;
             while let Some(batch) = stream.next().await {
                 rows += count_rows(&batch?);
             }
+            progress.remove_bar();
             let noun = if rows == 1 { "row" } else { "rows" };
             return self.print_note(&format!("{verb} {} {noun}{object}", group_digits(rows)));
         }
@@ -217,31 +263,46 @@ impl Runner {
             }
             return Ok(());
         }
-        if explains && self.format == Format::Table {
+        self.printed = true;
+        if explains && matches!(self.format, Format::Table | Format::Line) {
             self.results += 1;
-            return self.print_plans(stream).await;
+            return self.print_plans(stream, progress).await;
         }
         if self.results > 0 {
             match (self.format, &self.path) {
                 (Format::Json | Format::Arrow | Format::Csv, Some(path)) => {
                     return Err(output::second_result_error(self.format, path));
                 }
-                (Format::Markdown | Format::Csv, _) => writeln!(self.target)?,
+                (Format::Markdown | Format::Csv | Format::Line, _) => writeln!(self.target)?,
                 _ => {}
             }
         }
         self.results += 1;
+        self.look.set_line(if self.target.is_file() { None } else { terminal_width() });
+        // Tables are written at the end. Results in other formats would mix with the bar on a terminal.
+        let at_end = matches!(self.format, Format::Table | Format::Line | Format::Markdown);
+        let mixes = !at_end && !self.target.is_file() && io::stdout().is_terminal();
         let mut writer = ResultWriter::try_new(self.format, &schema, &self.look, &mut self.target)?;
         while let Some(batch) = stream.next().await {
-            writer.write(&batch?)?;
+            let batch = batch?;
+            if mixes {
+                progress.remove_bar();
+            }
+            writer.write(&batch)?;
         }
+        progress.remove_bar();
         writer.finish()
     }
 
     /// Prints the plans of an EXPLAIN in full, line by line instead of in a table.
-    async fn print_plans(&mut self, mut stream: SendableRecordBatchStream) -> Outcome {
+    async fn print_plans(
+        &mut self,
+        mut stream: SendableRecordBatchStream,
+        progress: &mut QueryProgress,
+    ) -> Outcome {
         while let Some(batch) = stream.next().await {
             let batch = batch?;
+            progress.remove_bar();
             let texts: Vec<_> =
                 batch.columns().iter().filter_map(|c| c.as_string_opt::<i32>()).collect();
             let [names, plans] = texts.as_slice() else { continue };
@@ -259,7 +320,8 @@ impl Runner {
 
     /// Prints a message: between the tables on standard output, or on stderr for other formats.
     fn print_note(&mut self, message: &str) -> Outcome {
-        if self.format == Format::Table && !self.target.is_file() {
+        if matches!(self.format, Format::Table | Format::Line) && !self.target.is_file() {
+            self.printed = true;
             writeln!(self.target, "{message}")?;
             self.target.flush()?;
         } else {
@@ -311,7 +373,7 @@ async fn start_statement(
 }
 
 /// Suggests how to read a folder whose name a statement uses as the name of a table.
-fn hint_folder(message: &str) -> Option<String> {
+pub(super) fn hint_folder(message: &str) -> Option<String> {
     let (_, name) = message.split_once("table 'datafusion.public.")?;
     let (name, _) = name.split_once("' not found")?;
     let folder = Path::new(name);

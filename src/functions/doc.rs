@@ -155,10 +155,12 @@ pub(crate) fn wrap_words(line: &str, width: usize, indent: usize) -> String {
         let limit = rest.char_indices().nth(capacity).map_or(rest.len(), |(i, _)| i);
         // The line is not broken within its own indentation.
         let start = rest.len() - rest.trim_start().len();
-        let cut = rest[start..=limit]
-            .rfind(' ')
-            .or_else(|| rest[limit..].find(' ').map(|i| i + limit - start));
-        let Some(cut) = cut.map(|cut| cut + start) else { break };
+        let before = match rest[limit..].starts_with(' ') {
+            true => Some(limit),
+            false => rest.get(start..limit).and_then(|part| part.rfind(' ')).map(|i| i + start),
+        };
+        let cut = before.or_else(|| rest[limit..].find(' ').map(|i| i + limit));
+        let Some(cut) = cut else { break };
         wrapped.push_str(rest[..cut].trim_end());
         wrapped.push('\n');
         wrapped.push_str(&" ".repeat(indent));

@@ -171,12 +171,29 @@ pub(crate) fn literal(value: &ScalarValue) -> String {
             let plain = text.chars().all(|c| c.is_ascii_digit() || c == '-');
             if plain { format!("{text}.0") } else { text }
         }
+        // Times are not written with `Display`, which prints the stored integers.
+        v if v.data_type().is_temporal() && !is_span(&v.data_type()) => {
+            let shown = v.to_array().and_then(|a| Ok(array_value_to_string(&a, 0)?));
+            shown.map_or_else(|_| v.to_string(), |text| format!("'{}'", plain_time(&text)))
+        }
         // Intervals and durations are not written with `Display`, which prints their internal fields.
-        v if matches!(v.data_type(), DataType::Interval(_) | DataType::Duration(_)) => {
+        v if is_span(&v.data_type()) => {
             let shown = v.to_array().and_then(|a| Ok(array_value_to_string(&a, 0)?));
             shown.map_or_else(|_| v.to_string(), |text| format!("INTERVAL '{text}'"))
         }
         v => v.to_string(),
+    }
+}
+
+fn is_span(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Interval(_) | DataType::Duration(_))
+}
+
+/// Writes a timestamp as in SQL: with a blank in place of `T`, and without a time at midnight.
+fn plain_time(text: &str) -> String {
+    match text.strip_suffix("T00:00:00") {
+        Some(date) => date.to_owned(),
+        None => text.replacen('T', " ", 1),
     }
 }
 
@@ -210,6 +227,11 @@ mod tests {
         assert_eq!(literal(&ScalarValue::Float64(Some(5.0))), "5.0");
         assert_eq!(literal(&ScalarValue::Float64(Some(0.25))), "0.25");
         assert_eq!(literal(&ScalarValue::Int32(None)), "NULL");
+        let midnight = ScalarValue::TimestampMicrosecond(Some(1_577_836_800_000_000), None);
+        assert_eq!(literal(&midnight), "'2020-01-01'");
+        let later = ScalarValue::TimestampSecond(Some(1_577_836_805), None);
+        assert_eq!(literal(&later), "'2020-01-01 00:00:05'");
+        assert_eq!(literal(&ScalarValue::Date32(Some(1))), "'1970-01-02'");
         let inner: Vec<_> = (0..10).map(|i| ScalarValue::Int64(Some(i))).collect();
         let list = ScalarValue::List(ScalarValue::new_list_nullable(&inner, &DataType::Int64));
         assert_eq!(literal(&list), "[0, 1, 2, 3, 4, 5, 6, 7, ..]");

@@ -35,5 +35,7 @@ pub use session::{configure, register_formats, session, session_with};
 pub use sources::asof::{label_tasks, unknown_labels};
 pub use sources::table::{RaggedTableProvider, register_table};
 #[cfg(feature = "cli")]
+pub(crate) use statement::calls::{find_counterpart, similar_names};
+#[cfg(feature = "cli")]
 pub(crate) use statement::errors::of_statement;
 pub use statement::{execute, parse, plan, sql};

@@ -143,3 +143,22 @@ fn inspect_counts_splits_shards_and_codes_of_meds_and_of_its_tensors() {
     place.ok(&["densify", &cohort, "-o", "cohort.safetensors", "--rows", "0..2"]);
     assert!(place.fails(2, &["inspect", "cohort.nrt", "--codes", "3"]).contains("--codes"));
 }
+
+#[test]
+fn inspect_describes_a_folder_of_batches() {
+    let place = Place::new();
+    let cohort = data("synthea-meds-torch-data");
+    place.ok(&["batches", &cohort, "--batch", "8", "--len", "32", "-o", "train"]);
+    let out = place.ok(&["inspect", "train"]);
+    for expected in ["train: training batches", "in 4 batches", "items: 28", "code"] {
+        assert!(out.contains(expected), "{expected}: {out}");
+    }
+    let json: serde_json::Value =
+        serde_json::from_str(&place.ok(&["inspect", "train", "--json"])).unwrap();
+    assert_eq!((&json["batches"], &json["index"]["len"]), (&4.into(), &32.into()));
+    let tensors = json["tensors"].as_array().unwrap();
+    let code = tensors.iter().find(|t| t["name"] == "code").unwrap();
+    assert_eq!((&code["min_shape"][0], &code["max_shape"][0]), (&4.into(), &8.into()));
+    place.file("train/batches.json", "[]");
+    assert!(place.fails(1, &["inspect", "train"]).contains("batches.json: the key \"batches\""));
+}

@@ -30,7 +30,7 @@ fn long_results_and_long_lists_are_cut_in_tables_only() {
     let sql = "SELECT i, range(1000) AS r FROM unnest(range(100)) AS t(i) ORDER BY i";
     let out = place.ok(&["-c", sql, "--max-rows", "3"]);
     assert!(out.contains("[0, 1, 2, 3, 4, 5, 6, 7, 8, … 991 more values]"), "{out}");
-    assert!(out.ends_with("… 97 more rows\n"), "{out}");
+    assert!(out.ends_with("… 97 more rows (100 in all)\n"), "{out}");
     assert_eq!(out.lines().count(), 8);
     let all = place.ok(&["-c", sql, "--max-rows", "0", "--max-width", "0"]);
     assert!(all.contains("998, 999]") && all.lines().count() == 104);
@@ -101,4 +101,136 @@ fn results_of_nrt_files_are_shown() {
     let copied = place.ok(&["-c", "COPY (SELECT age, code FROM 'x.nrt') TO 'y.nrt' STORED AS NRT"]);
     assert_eq!(copied, "wrote 3 rows to y.nrt\n");
     assert_eq!(place.nrt("y.nrt").array("code").unwrap().lengths(1).unwrap(), [2, 0, 1]);
+}
+
+#[test]
+fn tables_fit_the_terminal() {
+    let place = Place::new();
+    let meds = data("synthea-meds");
+    let run = |columns: &str, sql: &str| {
+        let output = place.command().env("COLUMNS", columns).args(["-c", sql]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for sql in [
+        format!("SELECT * FROM meds('{meds}') LIMIT 3"),
+        format!("SUMMARIZE SELECT * FROM meds('{meds}')"),
+        format!("SELECT subject_id, time, code, numeric_value FROM meds('{meds}')"),
+    ] {
+        for width in [40, 80, 100, 120, 200] {
+            let out = run(&width.to_string(), &sql);
+            let widest = out.lines().map(|l| l.chars().count()).max().unwrap();
+            assert!(widest <= width, "{width}: {out}");
+        }
+    }
+    // The first and the last column stay, and the omitted ones are counted and named.
+    let out = run("80", &format!("SELECT * FROM meds('{meds}') LIMIT 3"));
+    for expected in
+        ["│ subject_id ┆ time ", "┆ … ┆", "┆ static_numeric_", "more columns (9 in all): "]
+    {
+        assert!(out.contains(expected), "{expected}: {out}");
+    }
+    // Four columns of lists fit.
+    let sql = format!("SELECT subject_id, time, code, numeric_value FROM meds('{meds}') LIMIT 3");
+    let out = run("80", &sql);
+    assert!(!out.contains("more column") && out.contains("┆ numeric_value"), "{out}");
+    // Only tables fit the terminal.
+    let csv =
+        place.command().env("COLUMNS", "40").args(["-f", "csv", "-c", &sql]).output().unwrap();
+    assert!(!String::from_utf8_lossy(&csv.stdout).contains('…'));
+}
+
+#[test]
+fn line_mode_has_a_line_per_value() {
+    let place = Place::new();
+    let out = place.ok(&["-c", RAGGED, "-f", "line"]);
+    assert_eq!(
+        out,
+        "   id = 1\nlists = [[1, 2], NULL, []]\n    x = NaN\n    s = a, \"b\"\n\n   id = 2\nlists = NULL\n    x = NULL\n    s = NULL\n"
+    );
+    let long = "SELECT range(100) AS r FROM unnest(range(50)) AS t(i)";
+    let output =
+        place.command().env("COLUMNS", "60").args(["-f", "line", "-c", long]).output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    assert!(out.ends_with("… 10 more rows (50 in all)\n") && out.contains("more values]"), "{out}");
+    assert!(out.lines().all(|l| l.chars().count() <= 60), "{out}");
+    assert!(place.ok(&["-f", "line", "-c", long]).contains("98, 99]"));
+    assert_eq!(place.ok(&["-f", "line", "-c", "SELECT 1 AS a WHERE false"]), "no rows\n");
+}
+
+#[test]
+fn csv_tells_null_and_empty_strings_apart() {
+    let place = Place::new();
+    let sql = "SELECT * FROM (VALUES (1, '', 'a', ['']), (2, NULL, '\"', NULL), (NULL, 'b,', '', [])) AS t(n, s, \"x,y\", l) ORDER BY n NULLS LAST";
+    let expected = "n,s,\"x,y\",l\n1,\"\",a,\"[\"\"\"\"]\"\n2,,\"\"\"\",\n,\"b,\",\"\",[]\n";
+    assert_eq!(place.ok(&["-f", "csv", "-c", sql]), expected);
+    place.ok(&["-c", &format!("COPY ({sql}) TO 'x.csv'")]);
+    assert_eq!(fs::read_to_string(place.path("x.csv")).unwrap(), expected);
+    // Everything but '' is read back as it was.
+    let back = place.ok(&["-f", "csv", "-c", "SELECT n, s, \"x,y\", l FROM 'x.csv'"]);
+    assert_eq!(back, expected.replace("\"\",a,", ",a,").replace("\"\",[]", ",[]"));
+    for (options, text) in
+        [("DELIMITER ';', NULLSTR 'NA'", "a;b\n'';NA\n"), ("HEADER false", "'',\n")]
+    {
+        let copy =
+            format!("COPY (SELECT '' AS a, NULL::VARCHAR AS b) TO 'o.csv' ({options}, OVERWRITE)");
+        place.ok(&["-c", &copy]);
+        let written = fs::read_to_string(place.path("o.csv")).unwrap();
+        assert_eq!(written.replace('"', "'"), text, "{options}");
+    }
+    // A row of one column is never an empty line, which readers skip.
+    let one = "COPY (SELECT * FROM (VALUES ('a'), (NULL)) AS t(s)) TO 'one.csv'";
+    place.ok(&["-c", one]);
+    let count =
+        place.ok(&["-f", "csv", "-c", "SELECT count(*) AS n, count(s) AS s FROM 'one.csv'"]);
+    assert_eq!(count, "n,s\n2,1\n");
+    let numbers = place.ok(&["-f", "csv", "-c", "SELECT * FROM (VALUES (1), (NULL)) AS t(n)"]);
+    assert_eq!(numbers.lines().count(), 3, "{numbers}");
+}
+
+#[test]
+fn copy_takes_options_of_duckdb() {
+    let place = Place::new();
+    let query = "SELECT value AS id, value % 2 AS k FROM generate_series(1, 4)";
+    for (target, options) in [
+        ("a", "FORMAT parquet"),
+        ("b.parquet", "FORMAT 'PARQUET', COMPRESSION zstd, ROW_GROUP_SIZE 2"),
+        ("c.csv", "HEADER, DELIMITER '\\t'"),
+        ("d.json", "FORMAT json"),
+        ("e", "FORMAT parquet, PARTITION_BY (k)"),
+        ("f.nrt", "FORMAT nrt, OVERWRITE true"),
+    ] {
+        place.ok(&["-c", &format!("COPY ({query}) TO '{target}' ({options})")]);
+        assert!(place.exists(target), "{target}");
+    }
+    assert_eq!(fs::read_to_string(place.path("c.csv")).unwrap().lines().next(), Some("id\tk"));
+    assert!(place.exists("e/k=0") && place.exists("e/k=1"));
+    let sum = place.ok(&["-f", "csv", "-c", "SELECT sum(id) AS s FROM read_parquet('a')"]);
+    assert_eq!(sum, "s\n10\n");
+    let copy = format!("COPY ({query}) TO 'g.csv' (FORCE_QUOTE (id))");
+    assert!(place.fails(1, &["-c", &copy]).contains("FORCE_QUOTE of COPY is not supported"));
+    let copy = format!("COPY ({query}) TO 'g.csv' (NONSENSE 3)");
+    assert!(place.fails(1, &["-c", &copy]).to_lowercase().contains("nonsense"));
+    assert!(!place.exists("g.csv"));
+}
+
+#[test]
+fn durations_have_one_form() {
+    let place = Place::new();
+    let sql = "SELECT b - a AS one, [b - a] AS lists, INTERVAL '1 month 3 days 2 hours' AS i \
+        FROM (VALUES (TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02 03:00:00')) AS t(a, b)";
+    let out = place.ok(&["-c", sql, "-f", "line"]);
+    assert_eq!(out, "  one = 1d 03:00\nlists = [1d 03:00]\n    i = 1mo 3d 02:00\n");
+}
+
+#[test]
+fn single_floats_are_shown_as_written() {
+    let place = Place::new();
+    let sql = "SELECT arrow_cast(v, 'Float32') AS f FROM (VALUES (0.1), (30.4)) AS t(v)";
+    for format in ["table", "line", "csv", "json", "markdown"] {
+        let out = place.ok(&["-f", format, "-c", sql]);
+        assert!(out.contains("0.1") && out.contains("30.4") && !out.contains("000000"), "{out}");
+        let out = place.ok(&["-f", format, "-c", &format!("SUMMARIZE {sql}")]);
+        assert!(out.contains("0.1") && !out.contains("000000"), "{out}");
+    }
 }

@@ -11,8 +11,8 @@ fn scripts_run_in_order_and_stop_at_the_first_failure() {
     );
     let said = place.run(&["q.sql", "-f", "csv"]);
     assert_eq!((said.code, said.out.as_str()), (1, "a\n1\n"));
-    assert!(said.err.starts_with("error: q.sql:6: "), "{}", said.err);
-    assert!(said.err.contains("in: SELECT nothing FROM t"), "{}", said.err);
+    assert!(said.err.starts_with("error: q.sql:6:8: "), "{}", said.err);
+    assert!(said.err.ends_with("\n  SELECT nothing\n         ^\n"), "{}", said.err);
     assert!(!said.err.contains("backtrace"), "{}", said.err);
 
     place.file("setup.sql", "CREATE TABLE u AS SELECT 5 AS five;");
@@ -28,10 +28,12 @@ fn parse_errors_have_the_position_in_the_file() {
     place.file("q.sql", "SELECT 1;\n\n   SELEC 2;");
     let err = place.fails(1, &["q.sql"]);
     assert!(!err.contains("ParserError"), "{err}");
-    assert!(err.contains("q.sql:3") && err.contains("Line: 3, Column: 4"), "{err}");
+    assert!(err.starts_with("error: q.sql:3:4: SQL: ") && !err.contains("Line: 3"), "{err}");
+    assert!(err.ends_with("\n  SELEC 2;\n  ^\n"), "{err}");
     place.file("open.sql", "SELECT 1;\nSELECT 'x");
     let err = place.fails(1, &["open.sql"]);
     assert!(err.contains("open.sql:2:8"), "{err}");
+    assert!(err.ends_with("\n  SELECT 'x\n         ^\n"), "{err}");
 }
 
 #[test]
@@ -143,6 +145,113 @@ fn a_script_may_be_called_like_a_command() {
 fn a_command_may_begin_with_a_comment() {
     let place = Place::new();
     assert_eq!(place.ok(&["-f", "csv", "-c", "-- one\nSELECT 1 AS a"]), "a\n1\n");
+    // Comments are titles of tables, with a blank line between a table and the next title.
+    let out = place.ok(&["-c", "-- one\nSELECT 1 AS a;\n-- two\nSELECT 2 AS b"]);
+    assert!(out.starts_with("one\n┌") && out.contains("┘\n\ntwo\n┌"), "{out}");
+}
+
+#[test]
+fn errors_show_their_place() {
+    let place = Place::new();
+    place.file("x.csv", "abc,d\n1,2\n");
+    for (sql, expected) in [
+        (
+            "SELECT abc FROM 'x.csv' WHERE d = abd",
+            "'x.csv' WHERE d = abd\n                                    ^",
+        ),
+        ("SELECT 1;\nSELECT\n  mode(abc) FROM 'x.csv'", ":3:3: "),
+        ("SELECT abs(1, 2)", "SELECT abs(1, 2)\n         ^"),
+        ("SELECT * FROM nothing", "SELECT * FROM nothing\n                ^"),
+        ("FROM 'x.csv' WHERE abc = )", "WHERE abc = )\n                           ^"),
+        ("SELECT (1", "SELECT (1\n           ^"),
+    ] {
+        let err = place.fails(1, &["-c", sql]);
+        assert!(err.contains(expected), "{sql}: {err}");
+    }
+    // The shell names the line only if there are several.
+    let said = place.run_with(&["-i"], "SELECT nope;\nSELECT 1,\n  nope;\n");
+    assert!(said.err.contains("error: No field named nope"), "{}", said.err);
+    assert!(said.err.contains("error: line 2: "), "{}", said.err);
+    assert!(!said.err.contains("line:"), "{}", said.err);
+}
+
+#[test]
+fn unknown_functions_have_a_counterpart_or_a_neighbour() {
+    let place = Place::new();
+    for (call, expected) in [
+        ("mode(1)", "write ragged_mode(x)"),
+        ("n_unique(1)", "ragged_nunique(x)"),
+        ("strptime('a', 'b')", "to_timestamp"),
+        ("ragged_maen([1])", "did you mean ragged_mean?"),
+        ("argsort([1])", "did you mean ragged_argsort?"),
+        ("lag(1)", "lag is a window function"),
+        ("frobnicate(1)", "there is no function frobnicate; docs/functions"),
+        ("year()", "year takes other arguments: 0 given, in year(); write year(x)"),
+        ("list_min([1], 2)", "list_min takes other arguments: 2 given"),
+        ("abs(1, 2)", "abs does not take (Int64, Int64); it takes abs("),
+        ("date_trunc(now())", "it takes date_trunc("),
+        ("ragged_sum()", "ragged_sum is called without arguments; it takes ragged_sum(x"),
+        ("ragged_sum([1], 1, 2)", "ragged_sum takes 1 to 2 arguments; 3 given"),
+        ("substr('a')", "write substr(s, 2)"),
+    ] {
+        let err = place.fails(1, &["-c", &format!("SELECT {call}")]);
+        assert!(err.contains(expected), "{call}: {err}");
+        assert!(!err.contains("Invalid function") && !err.contains("No function matches"), "{err}");
+    }
+    let said = place.run_with(&["-i"], ".help strptime\n.help ragged_maen\n");
+    assert!(said.err.contains("write to_timestamp"), "{}", said.err);
+    assert!(said.err.contains("did you mean ragged_mean?"), "{}", said.err);
+}
+
+#[test]
+fn the_shell_has_modes_widths_and_output_files() {
+    let place = Place::new();
+    let input = "\
+CREATE TABLE subjects AS SELECT 1 AS id, 'abcdefghij' AS text;
+CREATE TABLE visits AS SELECT 1 AS id;
+.tables sub%
+\\x
+FROM subjects;
+\\x
+.mode box
+.width 0 5
+FROM subjects;
+.width
+.mode jsonlines
+FROM subjects;
+.mode nonsense
+.output r.csv
+FROM subjects;
+.output
+FROM subjects;
+.mode table
+.output r.csv
+.output r.csv overwrite
+SELECT 2 AS two;
+.maxrows 1
+.output
+FROM unnest(range(3)) AS t(i);
+";
+    let said = place.run_with(&["-i"], input);
+    for expected in [
+        "subjects\nmode line\n",
+        "  id = 1\ntext = abcdefghij\n",
+        "mode table\n",
+        "┆ abcd… │",
+        "{\"id\":1,\"text\":\"abcdefghij\"}\n{\"id\":1,",
+        "… 2 more rows (3 in all)",
+    ] {
+        assert!(said.out.contains(expected), "{expected}: {}", said.out);
+    }
+    assert!(!said.out.contains("visits") && !said.out.contains("two"), "{}", said.out);
+    for expected in ["no mode \"nonsense\"; the modes are table, line, csv", "r.csv", "exist"] {
+        assert!(said.err.contains(expected), "{expected}: {}", said.err);
+    }
+    assert_eq!(fs::read_to_string(place.path("r.csv")).unwrap(), "two\n2\n");
+    let help = place.run_with(&["-i"], ".help\n").out;
+    for command in [".mode NAME", "\\x", ".width N", ".output", ".tables [PATTERN]"] {
+        assert!(help.contains(command), "{command}: {help}");
+    }
 }
 
 #[test]

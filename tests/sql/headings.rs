@@ -75,6 +75,24 @@ async fn names_that_two_columns_would_share_stay_apart() {
         names(&ctx, &format!("SELECT a.id + 1, b.id FROM {from} ORDER BY a.id + 1")).await,
         ["id + 1", "id"]
     );
+    assert_eq!(
+        names(&ctx, &format!("SELECT a.id + 1, b.id + 1, 2 * a.id FROM {from}")).await,
+        ["a.id + 1", "b.id + 1", "2 * id"]
+    );
+}
+
+#[tokio::test]
+async fn times_read_as_in_sql() {
+    let ctx = serrate::sql::session();
+    let from = "(VALUES ([TIMESTAMP '2020-02-01'], DATE '2020-03-01')) AS t(time, d)";
+    for (written, heading) in [
+        ("time > '2020-01-01'", "time > '2020-01-01'"),
+        ("time >= TIMESTAMP '2020-01-01 03:00:00'", "time >= '2020-01-01 03:00:00'"),
+        ("ragged_any(time > '2020-01-01')", "ragged_any(time > '2020-01-01')"),
+        ("d > '2020-01-01'", "d > '2020-01-01'"),
+    ] {
+        assert_eq!(names(&ctx, &format!("SELECT {written} FROM {from}")).await, [heading]);
+    }
 }
 
 #[tokio::test]

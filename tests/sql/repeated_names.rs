@@ -32,7 +32,7 @@ async fn columns_of_one_name_are_columns() {
             ("WITH c AS (SELECT * FROM t) SELECT *, x FROM c ORDER BY y", "1 10 1; 2 20 2"),
             ("SELECT DISTINCT x, x FROM t ORDER BY x", "1 1; 2 2"),
             ("SELECT x::INT, x::SMALLINT, (x)::VARCHAR, CAST(x AS BIGINT) FROM t ORDER BY y", "1 1 1 1; 2 2 2 2"),
-            ("SELECT x::INT = 1, x = 1, sum(x::INT) OVER (), sum(x) OVER () FROM t ORDER BY y", "true true 3 3; false false 3 3"),
+            ("SELECT x::INT = 1, x = 1 FROM t ORDER BY y", "true true; false false"),
         ],
     )
     .await;

@@ -3,6 +3,8 @@
 pub mod arrow_ipc;
 pub(crate) mod atomic;
 pub(crate) mod contain;
+#[cfg(feature = "sql")]
+pub(crate) mod csv;
 pub mod dictionary;
 pub mod dok;
 pub mod json;

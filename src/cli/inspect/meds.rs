@@ -5,9 +5,9 @@ use std::io::Write;
 
 use serde_json::{Map, Value, json};
 
-use super::{format_percent, format_size, new_table, safe_ratio, to_json_number};
+use super::{format_percent, format_size, safe_ratio, to_json_number};
 use crate::cli::error::Outcome;
-use crate::cli::output::group_digits;
+use crate::cli::output::{TextTable, group_digits};
 use crate::io::meds::{CodeSummary, MedsSummary, PartSummary, descriptions};
 use crate::io::meds_torch::MedsFolder;
 
@@ -30,9 +30,10 @@ impl MedsReport {
         if splits.len() > 1 {
             all.push(self.summary.total());
         }
-        writeln!(out, "\n{}", build_parts_table("split", &all))?;
+        writeln!(out)?;
+        build_parts_table("split", &all).write(out)?;
         if self.summary.shards().len() > splits.len() {
-            writeln!(out, "{}", build_parts_table("shard", self.summary.shards()))?;
+            build_parts_table("shard", self.summary.shards()).write(out)?;
         }
         let codes = self.summary.codes();
         if n == 0 || codes.is_empty() {
@@ -41,7 +42,7 @@ impl MedsReport {
         let total = self.summary.total();
         let total = total.measurements + total.statics;
         let header = ["code", "name", "occurrences", "share", "with a number", "without a time"];
-        let mut rows = new_table(&header, 2);
+        let mut rows = TextTable::new(&header, 2);
         for CodeSummary { code, occurrences } in codes.iter().take(n) {
             let all = occurrences.measurements + occurrences.statics;
             rows.add_row([
@@ -59,8 +60,7 @@ impl MedsReport {
             }
             all => writeln!(out, "{} codes", group_digits(all))?,
         }
-        writeln!(out, "{rows}")?;
-        Ok(())
+        rows.write(out)
     }
 
     /// Returns the content of the tables as JSON, with the `n` most frequent codes.
@@ -99,7 +99,7 @@ impl MedsReport {
     }
 }
 
-fn build_parts_table(what: &str, parts: &[PartSummary]) -> comfy_table::Table {
+fn build_parts_table(what: &str, parts: &[PartSummary]) -> TextTable {
     let header = [
         what,
         "subjects",
@@ -111,7 +111,7 @@ fn build_parts_table(what: &str, parts: &[PartSummary]) -> comfy_table::Table {
         "padded SM",
         "padded SEM",
     ];
-    let mut rows = new_table(&header, 1);
+    let mut rows = TextTable::new(&header, 1);
     for p in parts {
         let short = |bytes| format_size(bytes).split(" (").next().unwrap_or_default().to_owned();
         rows.add_row([

@@ -1,5 +1,6 @@
 //! `serrate inspect`: describes the contents of a file or folder, and its size in dense storage.
 
+mod batches;
 mod meds;
 
 use std::io::Write;
@@ -7,14 +8,14 @@ use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
 use clap::Args;
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 
+use self::batches::BatchReport;
 use self::meds::MedsReport;
 use super::error::{Failure, Outcome};
 use super::files::{DeclaredTypes, FileFormat, InputSource, conform};
 use super::interrupt;
-use super::output::group_digits;
+use super::output::{TextTable, group_digits};
 use super::progress::Progress;
 use crate::error::Error;
 use crate::io::meds::{MedsReadOptions, MedsSummary};
@@ -27,10 +28,11 @@ Examples:
   serrate inspect shards/            all shards together
   serrate inspect x.parquet --json
   serrate inspect meds/ --codes 20   splits, shards and codes of MEDS data
+  serrate inspect train/             tensors of training batches
 
 Reads .nrt, .parquet, .arrow (.ipc, .feather), .json, .ndjson (.jsonl),
-.safetensors, MEDS folders, and tensorized cohorts made by
-convert --to meds-torch-data.
+.safetensors, MEDS folders, tensorized cohorts made by
+convert --to meds-torch-data, and folders of batches made by batches.
 
 Dense storage is every column padded to the longest list of each axis, plus a
 mask per axis. For MEDS data, the padded size is that of a model's input with
@@ -62,6 +64,12 @@ pub(super) fn run(args: &InspectArgs) -> Outcome {
         return match args.json {
             true => writeln!(out, "{:#}", list_tensors(&args.path, &file)?).map_err(Failure::from),
             false => write_tensors(&args.path, &file, &mut out),
+        };
+    }
+    if let Some(report) = BatchReport::read(&args.path)? {
+        return match args.json {
+            true => writeln!(out, "{:#}", report.to_json(&args.path)).map_err(Failure::from),
+            false => report.write_tables(&args.path, &mut out),
         };
     }
     let mut source = InputSource::open(&args.path)?;
@@ -210,20 +218,6 @@ fn reset_axis_names(batch: RecordBatch) -> Outcome<RecordBatch> {
     Ok(RecordBatch::try_new_with_options(schema.into(), batch.columns().to_vec(), &options)?)
 }
 
-fn new_table(header: &[&str], numbers_from: usize) -> Table {
-    let mut table = Table::new();
-    table
-        .load_preset(presets::UTF8_FULL_CONDENSED)
-        .set_content_arrangement(ContentArrangement::Disabled)
-        .set_header(header.iter().copied());
-    for i in numbers_from..header.len() {
-        if let Some(column) = table.column_mut(i) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table
-}
-
 fn describe_group(source: &InputSource, groups: &[ColumnGroup], i: usize) -> String {
     match (source.meds.is_some(), i) {
         (true, 0) => "events, one list per subject".into(),
@@ -268,7 +262,7 @@ fn write_report(
         if stats.ndim() > 1 {
             let header =
                 ["axis", "name", "lists", "elements", "min", "median", "p99", "max", "occupied"];
-            let mut axes = new_table(&header, 2);
+            let mut axes = TextTable::new(&header, 2);
             for axis in 1..stats.ndim() {
                 let lengths = stats.lengths(axis)?;
                 let or_none = |n: Option<usize>| n.map_or("-".into(), group_digits);
@@ -284,9 +278,9 @@ fn write_report(
                     stats.occupied(axis).map_or("-".into(), format_percent),
                 ]);
             }
-            writeln!(out, "{axes}")?;
+            axes.write(out)?;
         }
-        let mut columns = new_table(&["column", "axis", "type", "values", "null", "NaN"], 3);
+        let mut columns = TextTable::new(&["column", "axis", "type", "values", "null", "NaN"], 3);
         for column in stats.columns() {
             let share = |n: u64| match (n, column.values) {
                 (0, _) => "0".into(),
@@ -301,7 +295,7 @@ fn write_report(
                 if is_float(column) { share(column.nans) } else { "-".into() },
             ]);
         }
-        writeln!(out, "{columns}")?;
+        columns.write(out)?;
         for column in stats.columns().iter().filter(|c| c.null_lists > 0) {
             let lists = choose_plural(column.null_lists, "list is", "lists are");
             writeln!(out, "{}: {} {lists} null", column.name, group_digits(column.null_lists))?;
@@ -370,7 +364,7 @@ fn stats_to_json(stats: &TableStats) -> Value {
 fn write_tensors(path: &Path, file: &SafetensorsFile, out: &mut impl Write) -> Outcome {
     let bytes = std::fs::metadata(path).map_err(|e| Error::io(path, e))?.len();
     writeln!(out, "{}: safetensors\n{}", path.display(), format_size(bytes.into()))?;
-    let mut tensors = new_table(&["tensor", "type", "shape", "bytes"], 2);
+    let mut tensors = TextTable::new(&["tensor", "type", "shape", "bytes"], 2);
     for tensor in file.tensors() {
         tensors.add_row([
             tensor.name().to_owned(),
@@ -379,7 +373,7 @@ fn write_tensors(path: &Path, file: &SafetensorsFile, out: &mut impl Write) -> O
             group_digits(tensor.nbytes()),
         ]);
     }
-    writeln!(out, "{tensors}")?;
+    tensors.write(out)?;
     Ok(())
 }
 

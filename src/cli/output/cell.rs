@@ -6,12 +6,21 @@ use arrow::array::{Array, AsArray};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field};
 use arrow::error::ArrowError;
-use arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use super::duration::duration_formatter;
 
 /// Display form of NULL. NaN is displayed as `NaN`.
 const NULL: &str = "NULL";
-/// Minimum width, in characters, of a list inside another list.
+/// Minimum width, in columns of the terminal, of a list inside another list.
 const INNER_WIDTH: usize = 14;
+/// Minimum width of the first element of a list that does not fit.
+const FIRST_WIDTH: usize = 6;
+/// Display form of a list inside a list that is too narrow for its elements.
+const ELLIPSIS: &str = "[…]";
+/// Minimum width of a list that names what it counts: `… 99 more values` and not `… 99 more`.
+const UNIT_WIDTH: usize = 28;
 
 /// Formats the values of one column. A list wider than its limit shows its first elements, then `…`, then
 /// the number of further elements (outermost lists) or the last element (inner lists).
@@ -35,7 +44,15 @@ enum CellNode<'a> {
         fields: Vec<(&'a str, CellNode<'a>)>,
         nulls: Option<&'a NullBuffer>,
     },
-    Leaf(ArrayFormatter<'a>),
+    Duration {
+        text: Box<dyn Fn(usize) -> String + 'a>,
+        nulls: Option<&'a NullBuffer>,
+    },
+    Leaf {
+        formatter: ArrayFormatter<'a>,
+        /// Whether a value is never cut within a list, because its first digits would be another number.
+        whole: bool,
+    },
 }
 
 impl<'a> CellFormatter<'a> {
@@ -44,7 +61,7 @@ impl<'a> CellFormatter<'a> {
         Ok(Self { node: CellNode::try_new(array, false)?, end })
     }
 
-    /// Formats value `row` in at most `width` characters, or in its shortest form. `None` means no limit.
+    /// Formats value `row` in at most `width` columns of the terminal, or in its shortest form. `None` means no limit.
     pub(super) fn text(&self, row: usize, width: Option<usize>) -> String {
         let text = self.node.format_value(row, width, Some(&self.end));
         cut_text(escape_controls(text), width)
@@ -88,15 +105,27 @@ impl<'a> CellNode<'a> {
                     .collect::<Result<_, ArrowError>>()?;
                 Self::Struct { fields, nulls: array.nulls() }
             }
-            _ => {
-                let options = FormatOptions::new()
-                    .with_null(NULL)
-                    .with_display_error(true)
-                    .with_duration_format(DurationFormat::Pretty)
-                    .with_quoted_strings(nested);
-                Self::Leaf(ArrayFormatter::try_new(array, &options)?)
-            }
+            other => match duration_formatter(array) {
+                Some(text) => Self::Duration { text, nulls: array.nulls() },
+                None => {
+                    let options = FormatOptions::new()
+                        .with_null(NULL)
+                        .with_display_error(true)
+                        .with_quoted_strings(nested);
+                    let formatter = ArrayFormatter::try_new(array, &options)?;
+                    Self::Leaf { formatter, whole: other.is_numeric() }
+                }
+            },
         })
+    }
+
+    /// Cuts the text of the first element of a list to a width.
+    fn cut_first(&self, text: String, width: usize) -> String {
+        match self {
+            Self::Leaf { whole: true, .. } => text,
+            Self::List { .. } if text.width() > width.max(INNER_WIDTH / 2) => ELLIPSIS.to_owned(),
+            _ => cut_text(text, Some(width)),
+        }
     }
 
     fn new_list(
@@ -113,12 +142,19 @@ impl<'a> CellNode<'a> {
     fn format_value(&self, i: usize, width: Option<usize>, end: Option<&ListEnding>) -> String {
         let null = |nulls: &Option<&NullBuffer>| nulls.is_some_and(|n| n.is_null(i));
         match self {
-            Self::Leaf(leaf) => leaf.value(i).to_string(),
-            Self::List { nulls, .. } | Self::Struct { nulls, .. } if null(nulls) => NULL.into(),
+            Self::Leaf { formatter, .. } => formatter.value(i).to_string(),
+            Self::List { nulls, .. }
+            | Self::Struct { nulls, .. }
+            | Self::Duration { nulls, .. }
+                if null(nulls) =>
+            {
+                NULL.into()
+            }
+            Self::Duration { text, .. } => text(i),
             Self::Struct { fields, .. } => {
                 let mut text = String::from("{");
                 for (k, (name, node)) in fields.iter().enumerate() {
-                    let left = width.map(|w| w.saturating_sub(text.chars().count() + name.len()));
+                    let left = width.map(|w| w.saturating_sub(text.width() + name.width()));
                     if left.is_some_and(|left| k > 0 && left < 6) {
                         text.push_str(", …");
                         break;
@@ -144,6 +180,9 @@ impl<'a> CellNode<'a> {
                 let outermost = end.is_some();
                 let more = |more: usize| match (end, child.as_ref()) {
                     (Some(ListEnding::Shape(shape)), _) => format!("… {shape}"),
+                    (Some(ListEnding::Plain), _) if width < UNIT_WIDTH => {
+                        format!("… {} more", group_digits(more))
+                    }
                     (Some(ListEnding::Plain), element) => {
                         let unit = match (element, more) {
                             (Self::List { .. }, 1) => "list",
@@ -162,15 +201,18 @@ impl<'a> CellNode<'a> {
                 // count depends on the number of elements that fit.
                 let widest = more(range.len());
                 let inner = INNER_WIDTH.max(limit * 2 / 5).min(limit.max(INNER_WIDTH));
-                let limit = limit.saturating_sub(widest.chars().count() + 2);
+                let limit = limit.saturating_sub(widest.width() + 2);
                 // An inner list shows its last element after the ellipsis.
                 let first = range.start..range.end - usize::from(!outermost);
                 let mut parts = format_fitting(child, first.clone(), limit, Some(inner)).0;
                 if parts.is_empty() && !first.is_empty() {
-                    parts.push(cut_text(
-                        child.format_value(first.start, Some(inner), None),
-                        Some(inner),
-                    ));
+                    let narrow = outermost && width < UNIT_WIDTH;
+                    let room = if narrow { limit.max(FIRST_WIDTH) } else { inner };
+                    let text = child.format_value(first.start, Some(room), None);
+                    parts.push(match narrow {
+                        true => child.cut_first(text, room),
+                        false => cut_text(text, Some(room)),
+                    });
                 }
                 let end = more(range.len().saturating_sub(parts.len()));
                 join_list(parts.into_iter(), &end)
@@ -190,7 +232,7 @@ fn format_fitting(
     let mut used = 0;
     for k in range {
         let part = node.format_value(k, each, None);
-        used += part.chars().count() + if parts.is_empty() { 0 } else { 2 };
+        used += part.width() + if parts.is_empty() { 0 } else { 2 };
         if used > width || part.contains('…') && each == Some(width) {
             return Fitting(parts, false);
         }
@@ -235,12 +277,22 @@ pub(super) fn escape_controls(text: String) -> String {
 /// Truncates text to a width and ends it with `…`. Leaves lists alone, which are already truncated.
 fn cut_text(text: String, width: Option<usize>) -> String {
     match width {
-        Some(width) if width > 0 && !text.ends_with(']') => match text.char_indices().nth(width) {
-            Some(_) => text.chars().take(width - 1).chain(['…']).collect(),
-            None => text,
-        },
+        Some(width) if width > 0 && !text.ends_with(']') => cut_to_width(text, width),
         _ => text,
     }
+}
+
+/// Truncates any text to a width in columns of the terminal, and ends it with `…`.
+pub(super) fn cut_to_width(text: String, width: usize) -> String {
+    if text.width() <= width {
+        return text;
+    }
+    let mut used = 1;
+    let fits = |c: &char| {
+        used += c.width().unwrap_or(0);
+        used <= width
+    };
+    text.chars().take_while(fits).chain(['…']).collect()
 }
 
 /// Returns the shape, such as `256×64`, of a column with the extension type `arrow.fixed_shape_tensor`.
@@ -273,7 +325,8 @@ mod tests {
     use std::sync::Arc;
 
     use arrow::array::{
-        ArrayRef, Float32Array, Int64Array, ListArray, RecordBatch, StringArray, StructArray,
+        ArrayRef, DurationMicrosecondArray, Float32Array, Int64Array, ListArray, RecordBatch,
+        StringArray, StructArray,
     };
     use arrow::buffer::OffsetBuffer;
     use arrow::datatypes::{Int32Type, UInt16Type};
@@ -345,6 +398,33 @@ mod tests {
     fn long_text_is_cut() {
         let s: ArrayRef = Arc::new(StringArray::from(vec!["ääääääääää"]));
         assert_eq!(show(&s, 0, Some(5)), "ääää…");
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        let s: ArrayRef = Arc::new(StringArray::from(vec!["血圧測定の結果"]));
+        assert_eq!(show(&s, 0, Some(7)), "血圧測…");
+        assert_eq!(show(&s, 0, Some(14)), "血圧測定の結果");
+    }
+
+    #[test]
+    fn durations_in_lists_have_days_and_a_time() {
+        let hours = [4951 * 24 + 3, 24].map(|hours| Some(hours * 3_600_000_000));
+        let inner: ArrayRef = Arc::new(DurationMicrosecondArray::from(hours.to_vec()));
+        assert_eq!(show(&inner, 0, Some(48)), "4951d 03:00");
+        assert_eq!(show(&nested(&[2], inner), 0, Some(48)), "[4951d 03:00, 1d]");
+        let none: ArrayRef = Arc::new(DurationMicrosecondArray::from(vec![None]));
+        assert_eq!(show(&none, 0, Some(48)), "NULL");
+    }
+
+    #[test]
+    fn narrow_lists_keep_their_count() {
+        let a: ArrayRef = lists([Some((1967..2067).map(Some).collect())]);
+        assert_eq!(show(&a, 0, Some(20)), "[1967, … 99 more]");
+        let inner = lists([Some((1..90).map(Some).collect()), None]);
+        assert_eq!(show(&nested(&[2], inner), 0, Some(16)), "[[…], … 1 more]");
+        let s: ArrayRef = Arc::new(StringArray::from(vec!["2003-01-01T00:00:00"; 3]));
+        assert_eq!(show(&nested(&[3], s), 0, Some(24)), "[\"2003-01-01…, … 2 more]");
     }
 
     #[test]

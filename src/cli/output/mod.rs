@@ -1,6 +1,8 @@
 //! Writes results to standard output or a file, in the requested format.
 
 mod cell;
+mod duration;
+mod lines;
 mod table;
 
 use std::io::{self, BufWriter, Write};
@@ -15,10 +17,10 @@ use super::args::Format;
 use super::error::{Failure, Outcome};
 use crate::io::arrow_ipc::{IpcTableWriter, IpcWriteOptions};
 use serrate_core::internal::AtomicFile;
-use serrate_core::internal::json::lists_as_json;
+use serrate_core::internal::csv::{CsvQuotes, has_text, quote_fields};
 
 pub(super) use cell::group_digits;
-pub(super) use table::{TableStyle, terminal_width};
+pub(super) use table::{TableStyle, TextTable, terminal_width};
 
 pub(super) struct OutputTarget {
     to: Destination,
@@ -95,9 +97,12 @@ impl Write for OutputTarget {
 }
 
 pub(super) enum ResultWriter<'a> {
-    /// Collects all rows before it writes, because the widths of columns depend on all values.
+    /// Collects the shown rows before it writes, because the widths of columns depend on all values.
     Table(table::TableWriter, &'a mut OutputTarget),
+    Lines(lines::LineWriter, &'a mut OutputTarget),
     Csv(arrow::csv::Writer<&'a mut OutputTarget>),
+    /// CSV whose fields are quoted before the writer receives them, because NULL and '' differ only in quotes.
+    QuotedCsv(arrow::csv::Writer<&'a mut OutputTarget>),
     Json(arrow::json::Writer<&'a mut OutputTarget, JsonArray>),
     Ndjson(arrow::json::Writer<&'a mut OutputTarget, LineDelimited>),
     ArrowStream(StreamWriter<&'a mut OutputTarget>),
@@ -120,12 +125,20 @@ impl<'a> ResultWriter<'a> {
                 table::TableWriter::new(schema.clone(), TableStyle::markdown(look)),
                 out,
             ),
+            Format::Line => Self::Lines(lines::LineWriter::new(schema.clone(), look.clone()), out),
             Format::Csv => {
-                let mut writer = arrow::csv::WriterBuilder::new().with_header(true).build(out);
+                let csv = arrow::csv::WriterBuilder::new().with_header(true);
                 // Writes the header even if the result has no rows.
                 let empty = RecordBatch::new_empty(schema.clone());
-                writer.write(&lists_as_json(&empty)?)?;
-                Self::Csv(writer)
+                let mut writer = match has_text(schema) {
+                    true => {
+                        let csv = csv.with_quote_style(arrow::csv::QuoteStyle::Never);
+                        Self::QuotedCsv(csv.build(out))
+                    }
+                    false => Self::Csv(csv.build(out)),
+                };
+                writer.write_rows(&empty)?;
+                writer
             }
             Format::Json => Self::Json(json().build(out)),
             Format::Ndjson => Self::Ndjson(json().build(out)),
@@ -140,9 +153,15 @@ impl<'a> ResultWriter<'a> {
         if batch.num_rows() == 0 {
             return Ok(());
         }
+        self.write_rows(batch)
+    }
+
+    fn write_rows(&mut self, batch: &RecordBatch) -> Outcome {
         match self {
             Self::Table(table, _) => table.push(batch),
-            Self::Csv(csv) => csv.write(&lists_as_json(batch)?)?,
+            Self::Lines(lines, _) => lines.push(batch),
+            Self::Csv(csv) => csv.write(batch)?,
+            Self::QuotedCsv(csv) => csv.write(&quote_fields(batch, &CsvQuotes::default())?)?,
             Self::Json(json) => json.write(batch)?,
             Self::Ndjson(json) => json.write(batch)?,
             Self::ArrowStream(ipc) => ipc.write(batch)?,
@@ -154,7 +173,8 @@ impl<'a> ResultWriter<'a> {
     pub(super) fn finish(self) -> Outcome {
         match self {
             Self::Table(table, out) => table.finish(out)?,
-            Self::Csv(csv) => csv.into_inner().flush()?,
+            Self::Lines(lines, out) => lines.finish(out)?,
+            Self::Csv(csv) | Self::QuotedCsv(csv) => csv.into_inner().flush()?,
             Self::Json(mut json) => {
                 json.finish()?;
                 let out = json.into_inner();

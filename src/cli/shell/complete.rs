@@ -1,16 +1,26 @@
 //! Completes words in the shell, and detects complete statements.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Duration;
 
 use datafusion::common::config::Dialect;
+use datafusion::prelude::SessionContext;
+use datafusion::sql::sqlparser::dialect::dialect_from_str;
 use datafusion::sql::sqlparser::keywords::{
-    ALL_KEYWORDS, ALL_KEYWORDS_INDEX, RESERVED_FOR_COLUMN_ALIAS, RESERVED_FOR_TABLE_ALIAS,
+    ALL_KEYWORDS, ALL_KEYWORDS_INDEX, Keyword, RESERVED_FOR_COLUMN_ALIAS, RESERVED_FOR_TABLE_ALIAS,
 };
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
+use rustyline::highlight::Highlighter;
 use rustyline::hint::HistoryHinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
-use rustyline::{Context, Helper, Highlighter, Hinter};
+use rustyline::{
+    Cmd, ConditionalEventHandler, Context, Event, EventContext, Helper, Hinter, RepeatCount,
+};
 
+use super::{CONTINUATION, INDENT};
 use crate::cli::run::Runner;
 use crate::cli::script;
 
@@ -66,19 +76,150 @@ impl SessionNames {
     }
 }
 
-#[derive(Helper, Highlighter, Hinter)]
+#[derive(Helper, Hinter)]
 pub(super) struct ShellHelper {
     dialect: Dialect,
-    pub(super) names: SessionNames,
+    names: SessionNames,
+    sources: SourceColumns,
     files: FilenameCompleter,
     #[rustyline(Hinter)]
     hinter: HistoryHinter,
 }
 
 impl ShellHelper {
-    pub(super) fn new(dialect: Dialect, names: SessionNames) -> Self {
-        let files = FilenameCompleter::new();
-        Self { dialect, names, files, hinter: HistoryHinter::new() }
+    pub(super) fn new(runner: &Runner, names: SessionNames) -> Self {
+        Self {
+            dialect: runner.dialect(),
+            names,
+            sources: SourceColumns::new(runner.context().clone()),
+            files: FilenameCompleter::new(),
+            hinter: HistoryHinter::new(),
+        }
+    }
+
+    /// Takes the names after a statement, which may have changed tables and files.
+    pub(super) fn update_names(&mut self, names: SessionNames) {
+        self.names = names;
+        self.sources.clear();
+    }
+}
+
+/// Time that a completion waits for the columns of a file.
+const PATIENCE: Duration = Duration::from_millis(1500);
+
+/// Columns of the files and table functions that statements name, such as `'x.nrt'` and `meds('DIR')`.
+struct SourceColumns {
+    context: SessionContext,
+    runtime: Option<tokio::runtime::Handle>,
+    known: Arc<Mutex<HashMap<String, Vec<String>>>>,
+}
+
+impl SourceColumns {
+    fn new(context: SessionContext) -> Self {
+        let runtime = tokio::runtime::Handle::try_current().ok();
+        Self { context, runtime, known: Arc::default() }
+    }
+
+    fn clear(&self) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Returns the columns of a source. An unreadable source has none.
+    fn columns(&self, source: &str) -> Vec<String> {
+        let look_up =
+            || self.known.lock().unwrap_or_else(PoisonError::into_inner).get(source).cloned();
+        if let Some(columns) = look_up() {
+            return columns;
+        }
+        let Some(runtime) = &self.runtime else { return Vec::new() };
+        let (context, known) = (self.context.clone(), Arc::clone(&self.known));
+        let (source, (done, wait)) = (source.to_owned(), mpsc::channel());
+        runtime.spawn(async move {
+            let frame = crate::sql::sql(&context, &format!("SELECT * FROM {source}")).await;
+            let columns = frame.map(|frame| {
+                frame.schema().fields().iter().map(|f| f.name().clone()).collect::<Vec<_>>()
+            });
+            let columns = columns.unwrap_or_default();
+            known.lock().unwrap_or_else(PoisonError::into_inner).insert(source, columns.clone());
+            let _ = done.send(columns);
+        });
+        wait.recv_timeout(PATIENCE).unwrap_or_default()
+    }
+}
+
+/// Returns the files and calls with a file that stand after FROM or JOIN or a comma, as in the statement.
+fn find_sources(text: &str, dialect: Dialect) -> Vec<String> {
+    let Some(dialect) = dialect_from_str(dialect) else { return Vec::new() };
+    let Ok(tokens) = Tokenizer::new(dialect.as_ref(), text).tokenize() else { return Vec::new() };
+    let tokens: Vec<Token> =
+        tokens.into_iter().filter(|t| !matches!(t, Token::Whitespace(_))).collect();
+    let mut found = Vec::new();
+    let mut in_from = false;
+    for (at, token) in tokens.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|before| tokens.get(before));
+        let begins = matches!(before, Some(Token::Comma | Token::Word(_)));
+        match (token, tokens.get(at + 1..at + 4)) {
+            (Token::SingleQuotedString(_), _) if in_from && begins => found.push(token.to_string()),
+            (
+                Token::Word(_),
+                Some([Token::LParen, file @ Token::SingleQuotedString(_), Token::RParen]),
+            ) if in_from => found.push(format!("{token}({file})")),
+            (Token::Word(word), _) => match word.keyword {
+                Keyword::FROM | Keyword::JOIN => in_from = true,
+                Keyword::SELECT
+                | Keyword::WHERE
+                | Keyword::ON
+                | Keyword::USING
+                | Keyword::GROUP
+                | Keyword::HAVING
+                | Keyword::QUALIFY
+                | Keyword::ORDER
+                | Keyword::LIMIT => in_from = false,
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    found
+}
+
+impl Highlighter for ShellHelper {
+    /// Shows the indentation of the further lines of a statement as a prompt.
+    fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
+        show_prompts(line)
+    }
+
+    fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
+        show_prompts(hint)
+    }
+}
+
+fn show_prompts(text: &str) -> Cow<'_, str> {
+    match text.contains('\n') {
+        true => text.replace(&format!("\n{INDENT}"), &format!("\n{CONTINUATION}")).into(),
+        false => text.into(),
+    }
+}
+
+/// Begins a further line with [`INDENT`] when Enter is pressed within a statement.
+pub(super) struct EnterKey {
+    pub(super) dialect: Dialect,
+}
+
+impl ConditionalEventHandler for EnterKey {
+    fn handle(
+        &self,
+        _: &Event,
+        _: RepeatCount,
+        _: bool,
+        context: &EventContext<'_>,
+    ) -> Option<Cmd> {
+        let text = context.line();
+        let open = context.pos() == text.len()
+            && !is_complete(text, &self.dialect)
+            // Blanks within an open quote would belong to the text.
+            && script::split_statements(text, &self.dialect).is_ok();
+        open.then(|| Cmd::Insert(1, format!("\n{INDENT}")))
     }
 }
 
@@ -92,22 +233,32 @@ impl Completer for ShellHelper {
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
         let before = &line[..pos];
-        // Completes file names inside quotes and after .read.
+        // Completes file names inside quotes and after .read and .output.
         let quoted = before.matches('\'').count() % 2 == 1;
         if quoted {
             let start = before.rfind('\'').map_or(0, |i| i + 1);
             let (at, found) = self.files.complete_path(&before[start..], pos - start)?;
             return Ok((start + at, found));
         }
-        if before.trim_start().starts_with(".read ") {
+        let command = before.trim_start();
+        if command.starts_with(".read ") || command.starts_with(".output ") {
             return self.files.complete_path(line, pos);
         }
-        Ok(complete_word(&self.names, before))
+        let sources = find_sources(line, self.dialect);
+        let in_scope: BTreeSet<String> =
+            sources.iter().flat_map(|source| self.sources.columns(source)).collect();
+        Ok(complete_word(&self.names, &in_scope, before))
     }
 }
 
 /// Returns the start of the word before the cursor and the completions of the word.
-fn complete_word(names: &SessionNames, before: &str) -> (usize, Vec<Pair>) {
+///
+/// Columns of the sources in the statement come first.
+fn complete_word(
+    names: &SessionNames,
+    in_scope: &BTreeSet<String>,
+    before: &str,
+) -> (usize, Vec<Pair>) {
     let start = before
         .rfind(|c: char| !(c.is_alphanumeric() || c == '_'))
         .map_or(0, |i| i + before[i..].chars().next().map_or(0, char::len_utf8));
@@ -116,11 +267,13 @@ fn complete_word(names: &SessionNames, before: &str) -> (usize, Vec<Pair>) {
         return (start, Vec::new());
     }
     if before.trim_start() == format!(".{word}") {
-        let commands = super::COMMANDS.iter().filter_map(|(c, _)| c[1..].split(' ').next());
+        let commands = super::COMMANDS.iter().filter(|(c, _)| c.starts_with('.'));
+        let commands = commands.filter_map(|(c, _)| c[1..].split(' ').next());
         return (start, to_pairs(commands.filter(|c| c.starts_with(word))));
     }
     let lower = word.to_lowercase();
-    let known = names.tables.iter().chain(&names.columns);
+    let others = names.columns.iter().filter(|column| !in_scope.contains(*column));
+    let known = in_scope.iter().chain(&names.tables).chain(others);
     let mut found = to_pairs(known.filter(|n| n.to_lowercase().starts_with(&lower)));
     found.extend(names.functions.iter().filter(|f| f.starts_with(&lower)).map(|f| Pair {
         display: format!("{f}()"),
@@ -162,11 +315,12 @@ impl Validator for ShellHelper {
     }
 }
 
-/// Whether Enter runs the text: a dot command, an empty line, or statements that end with `;`.
+/// Whether Enter runs the text: a command, an empty line, or statements that end with `;`.
 fn is_complete(text: &str, dialect: &Dialect) -> bool {
     let start = text.trim_start();
     // Text with an unclosed quote or comment is not complete. It continues on the next line.
-    start.starts_with('.') || script::split_statements(text, dialect).is_ok_and(|s| s.complete)
+    start.starts_with(['.', '\\'])
+        || script::split_statements(text, dialect).is_ok_and(|s| s.complete)
 }
 
 #[cfg(test)]
@@ -175,7 +329,9 @@ mod tests {
 
     #[test]
     fn statements_end_with_a_semicolon() {
-        for complete in ["", "  ", ".help", "SELECT 1;", "SELECT 1; SELECT 2;\n", "-- nothing"] {
+        for complete in
+            ["", "  ", ".help", "\\x", "SELECT 1;", "SELECT 1; SELECT 2;\n", "-- nothing"]
+        {
             assert!(is_complete(complete, &Dialect::DuckDB), "{complete}");
         }
         for open in ["SELECT 1", "SELECT ';", "SELECT 1; SELECT", "SELECT 1 /* ;"] {
@@ -189,7 +345,8 @@ mod tests {
             columns: ["Code".to_owned(), "parent".to_owned()].into(),
             functions: ["ragged_sum".to_owned(), "paste".to_owned()].into(),
         };
-        let (start, found) = complete_word(&names, before);
+        let in_scope = ["parent_code".to_owned()].into();
+        let (start, found) = complete_word(&names, &in_scope, before);
         (start, found.into_iter().map(|p| p.replacement).collect())
     }
 
@@ -197,12 +354,22 @@ mod tests {
     fn words_are_completed_from_all_that_is_known() {
         let (start, found) = replacements("SELECT pa");
         assert_eq!(start, 7);
-        assert!(found.starts_with(&["patients".into(), "parent".into(), "paste(".into()]));
+        assert!(
+            found.starts_with(&["parent_code", "patients", "parent", "paste("].map(String::from))
+        );
         assert_eq!(replacements("SELECT co").1[0], "Code");
         assert!(replacements("sel").1.contains(&"select".to_owned()));
         assert!(replacements("SEL").1.contains(&"SELECT".to_owned()));
         assert_eq!(replacements(".he"), (1, vec!["help".into()]));
         assert_eq!(replacements(".help ragg"), (6, vec!["ragged_sum".into()]));
         assert_eq!(replacements("SELECT "), (7, vec![]));
+    }
+
+    #[test]
+    fn sources_stand_after_from() {
+        let text =
+            "SELECT 'a', f('b'), x FROM 'c.nrt' AS c JOIN meds('d'), read_csv('e') WHERE s = 'f'";
+        assert_eq!(find_sources(text, Dialect::DuckDB), ["'c.nrt'", "meds('d')", "read_csv('e')"]);
+        assert_eq!(find_sources("SELECT 'open", Dialect::DuckDB), [""; 0]);
     }
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use datafusion::common::utils::datafusion_strsim::levenshtein;
 use datafusion::logical_expr::Documentation;
 use datafusion::prelude::SessionContext;
 
 use crate::cli::error::{Failure, Outcome};
 use crate::functions::wrap_words;
+use crate::sql::{find_counterpart, similar_names};
 
 struct FunctionEntry {
     name: String,
@@ -105,9 +105,13 @@ pub(super) fn format_function(
     let name = name.trim_end_matches("()").to_lowercase();
     let entries = collect_entries(context);
     if let Some((_, syntax, what)) = IN_FROM.iter().find(|(known, ..)| *known == name) {
-        return Ok(format!("{syntax}    (table function)\n\n{what}\n"));
+        let (syntax, what) = (format!("{syntax}    (table function)"), wrap_words(what, width, 0));
+        return Ok(format!("{}\n\n{what}\n", wrap_words(&syntax, width, 4)));
     }
     let Some(found) = entries.get(&name) else {
+        if let Some(ours) = find_counterpart(&name) {
+            return Err(Failure::message(format!("there is no function {name:?}; write {ours}")));
+        }
         let near: Vec<&str> =
             entries.keys().filter(|k| k.contains(&name)).map(String::as_str).collect();
         let hint = match near.split_at_checked(12) {
@@ -119,7 +123,7 @@ pub(super) fn format_function(
                 )
             }
             _ if near.is_empty() => {
-                let nearest = find_nearest(&name, entries.keys().map(String::as_str));
+                let nearest = similar_names(&name, entries.keys().map(String::as_str));
                 match nearest.is_empty() {
                     true => "; .functions lists all functions".to_owned(),
                     false => format!("; did you mean {}?", nearest.join(" or ")),
@@ -142,7 +146,8 @@ impl FunctionEntry {
         let Some(doc) = &self.documentation else {
             return writeln!(page, "{} is a {}, too: FROM {}(..)", self.name, self.kind, self.name);
         };
-        writeln!(page, "{}    ({})\n", doc.syntax_example, self.kind)?;
+        let title = format!("{}    ({})", doc.syntax_example, self.kind);
+        writeln!(page, "{}\n", wrap_words(&title, width, 4))?;
         for line in doc.description.trim().lines() {
             writeln!(page, "{}", wrap_words(line, width, 0))?;
         }
@@ -176,31 +181,12 @@ impl FunctionEntry {
     }
 }
 
-/// Returns the names with the smallest edit distance to `name`, if it is at most a third of its length.
-fn find_nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let near = name.chars().count() / 3;
-    let mut least = near;
-    let mut found = Vec::new();
-    for candidate in names {
-        let distance = levenshtein(name, candidate);
-        if distance < least {
-            found.clear();
-            least = distance;
-        }
-        if distance == least && distance <= near {
-            found.push(candidate);
-        }
-    }
-    found.truncate(5);
-    found
-}
-
 /// Lists the functions whose names contain `text`, each with the first sentence of its description.
-pub(super) fn list_functions(context: &SessionContext, text: &str) -> String {
+pub(super) fn list_functions(context: &SessionContext, text: &str, width: usize) -> String {
     let text = text.to_lowercase();
     let entries = collect_entries(context);
     let shown: Vec<_> = entries.iter().filter(|(name, _)| name.contains(&text)).collect();
-    let width = shown.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let names = shown.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut page = String::new();
     for (name, found) in shown {
         let documented = found.iter().find_map(|e| e.documentation.as_ref());
@@ -208,21 +194,8 @@ pub(super) fn list_functions(context: &SessionContext, text: &str) -> String {
         let text = in_from.or(documented.map(|d| d.description.as_str())).unwrap_or("");
         let line = text.trim().lines().next().unwrap_or("");
         let what = line.split_once(". ").map_or(line, |(first, _)| first);
-        let _ = writeln!(page, "{}", format!("{name:<width$}  {what}").trim_end());
+        let line = format!("{name:<names$}  {what}");
+        let _ = writeln!(page, "{}", wrap_words(line.trim_end(), width, names.saturating_add(2)));
     }
     page
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_nearest_names_are_those_of_the_least_distance() {
-        let names = ["ragged_max", "ragged_mean", "ragged_minimum", "x"];
-        assert_eq!(find_nearest("ragged_meann", names.into_iter()), ["ragged_mean"]);
-        assert_eq!(find_nearest("ragged_maen", names.into_iter()), ["ragged_max", "ragged_mean"]);
-        assert_eq!(find_nearest("something", names.into_iter()), [""; 0]);
-        assert_eq!(find_nearest("", names.into_iter()), [""; 0]);
-    }
 }

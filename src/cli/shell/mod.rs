@@ -9,25 +9,36 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
-use rustyline::{CompletionType, Config, Editor};
+use rustyline::{CompletionType, Config, Editor, EventHandler, KeyCode, KeyEvent, Modifiers};
 
 use super::args::Format;
 use super::error::{Failure, Outcome};
 use super::interrupt;
 use super::output::terminal_width;
 use super::run::Runner;
-use complete::{SessionNames, ShellHelper};
+use crate::functions::wrap_words;
+use complete::{EnterKey, SessionNames, ShellHelper};
 
 const COMMANDS: &[(&str, &str)] = &[
     (".help [FUNCTION]", "this list, or help on a function"),
     (".functions [TEXT]", "functions whose name contains TEXT"),
-    (".tables", "all tables"),
+    (".tables [PATTERN]", "all tables, or those whose name matches PATTERN, as in sub%"),
     (".schema TABLE", "columns of a table, a quoted file or a call meds('DIR')"),
+    (".mode NAME", "table, line, csv, json, ndjson, markdown or arrow"),
+    ("\\x", "switch between a table and one line per value"),
+    (".width N ..", "widths of the first columns of tables; 0 or none: by the values"),
+    (".maxrows N", "rows shown per table; 0 shows all"),
+    (".output [FILE]", "write results to a new file (or FILE overwrite), or to the screen again"),
     (".timing on|off", "print the time of each statement"),
-    (".format NAME", "table, csv, json, ndjson, arrow or markdown"),
     (".read FILE", "run a script"),
     (".quit", "leave the shell, like Ctrl-D"),
 ];
+
+const PROMPT: &str = "serrate> ";
+/// Prompt of the further lines of a statement, as wide as [`PROMPT`].
+const CONTINUATION: &str = "    ...> ";
+/// Indentation of the further lines of a statement, which the terminal shows as [`CONTINUATION`].
+const INDENT: &str = "         ";
 
 /// Runs statements until the end of input. An error is reported and does not end the shell.
 pub(super) async fn run(mut runner: Runner) -> Outcome {
@@ -40,7 +51,10 @@ pub(super) async fn run(mut runner: Runner) -> Outcome {
         .build();
     let mut editor: Editor<ShellHelper, FileHistory> =
         Editor::with_config(config).map_err(terminal_error)?;
-    editor.set_helper(Some(ShellHelper::new(runner.dialect(), SessionNames::read(&runner).await)));
+    editor.set_helper(Some(ShellHelper::new(&runner, SessionNames::read(&runner).await)));
+    let enter = Box::new(EnterKey { dialect: runner.dialect() });
+    let key = KeyEvent(KeyCode::Enter, Modifiers::NONE);
+    editor.bind_sequence(key, EventHandler::Conditional(enter));
     let history = history_file();
     if let Some(history) = &history {
         // Ignores an error, because no history exists on first use.
@@ -55,7 +69,7 @@ pub(super) async fn run(mut runner: Runner) -> Outcome {
     }
     interrupt::enter_shell();
     loop {
-        let text = match interrupt::read_stdin(|| editor.readline("serrate> ")) {
+        let text = match interrupt::read_stdin(|| editor.readline(PROMPT)) {
             Ok(text) => text,
             Err(ReadlineError::Interrupted) => continue,
             Err(ReadlineError::Eof) => break,
@@ -70,9 +84,9 @@ pub(super) async fn run(mut runner: Runner) -> Outcome {
             let _ = editor.append_history(history);
         }
         interrupt::reset();
-        let result = match text.trim().strip_prefix('.') {
-            Some(command) => run_dot_command(&mut runner, command).await,
-            None => runner.run_script("line", &text).await.map(|()| false),
+        let result = match text.trim().strip_prefix(['.', '\\']) {
+            Some(command) => run_command(&mut runner, command).await,
+            None => runner.run_script("", &text).await.map(|()| false),
         };
         match result {
             Ok(true) => break,
@@ -87,14 +101,15 @@ pub(super) async fn run(mut runner: Runner) -> Outcome {
         }
         interrupt::reset();
         if let Some(helper) = editor.helper_mut() {
-            helper.names = SessionNames::read(&runner).await;
+            helper.update_names(SessionNames::read(&runner).await);
         }
     }
+    runner.redirect_results(None, false)?;
     runner.finish()
 }
 
-/// Runs a dot command. Returns true to end the shell.
-async fn run_dot_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
+/// Runs a command that begins with a dot or a backslash. Returns true to end the shell.
+async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
     let command = command.trim().trim_end_matches(';').trim_end();
     let (name, argument) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
     let argument = argument.trim();
@@ -103,16 +118,22 @@ async fn run_dot_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
         ("quit" | "exit" | "q", "") => return Ok(true),
         ("help", "") => {
             for (name, what) in COMMANDS {
-                writeln!(out, "{name:<20} {what}")?;
+                let width = terminal_width().unwrap_or(80);
+                writeln!(out, "{}", wrap_words(&format!("{name:<20} {what}"), width, 21))?;
             }
         }
         ("help", function) => {
             let width = terminal_width().unwrap_or(80);
             write!(out, "{}", help::format_function(runner.context(), function, width)?)?;
         }
-        ("functions", text) => write!(out, "{}", help::list_functions(runner.context(), text))?,
-        ("tables", "") => {
-            for table in SessionNames::read(runner).await.tables {
+        ("functions", text) => {
+            let width = terminal_width().unwrap_or(usize::MAX);
+            write!(out, "{}", help::list_functions(runner.context(), text, width))?;
+        }
+        ("tables" | "d", pattern) if name == "tables" || pattern.is_empty() => {
+            let tables = SessionNames::read(runner).await.tables;
+            for table in tables.iter().filter(|table| matches_pattern(table, strip_quotes(pattern)))
+            {
                 writeln!(out, "{table}")?;
             }
         }
@@ -123,7 +144,7 @@ async fn run_dot_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
             ));
         }
         ("schema", call) if call.ends_with(')') => {
-            runner.run_script(".schema", &format!("DESCRIBE SELECT * FROM {call}")).await?;
+            runner.run_script("", &format!("DESCRIBE SELECT * FROM {call}")).await?;
         }
         ("schema", name) if help::find_table_syntax(name).is_some() && !is_table(runner, name) => {
             let syntax = help::find_table_syntax(name).unwrap_or_default();
@@ -131,24 +152,79 @@ async fn run_dot_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
                 "{name} is a table function; .schema shows the columns of a call such as FROM {syntax}"
             )));
         }
-        ("schema", table) => runner.run_script(".schema", &format!("DESCRIBE {table}")).await?,
+        ("schema" | "d", table) => runner.run_script("", &format!("DESCRIBE {table}")).await?,
         ("timing", "on") => *runner.timing() = true,
         ("timing", "off") => *runner.timing() = false,
         ("timing", _) => return Err(Failure::message(".timing requires on or off")),
-        ("format", name) => {
-            *runner.format() = Format::from_str(name, true)
-                .map_err(|_| Failure::message(format!("there is no format {name:?}; see .help")))?;
+        ("mode" | "format", "") => writeln!(out, "{}", name_format(*runner.format()))?,
+        ("mode" | "format", name) => {
+            *runner.format() = Format::from_str(name, true).map_err(|_| {
+                let known = Format::value_variants().iter().map(|f| name_format(*f));
+                let known = known.collect::<Vec<_>>().join(", ");
+                Failure::message(format!("there is no mode {name:?}; the modes are {known}"))
+            })?;
+        }
+        ("x", on) => {
+            let format = match (on, *runner.format()) {
+                ("on", _) => Format::Line,
+                ("off", _) | ("", Format::Line) => Format::Table,
+                ("", _) => Format::Line,
+                _ => return Err(Failure::message("\\x takes on, off or nothing")),
+            };
+            *runner.format() = format;
+            writeln!(out, "mode {}", name_format(format))?;
+        }
+        ("width", widths) => {
+            let widths = widths.split_whitespace().map(str::parse).collect::<Result<_, _>>();
+            let widths = widths.map_err(|_| {
+                Failure::message(".width requires numbers of characters, as in .width 10 0 30")
+            });
+            runner.table_style().set_widths(widths?);
+        }
+        ("maxrows", rows) => {
+            let rows = rows.parse();
+            let rows = rows.map_err(|_| Failure::message(".maxrows requires a number of rows"));
+            runner.table_style().set_max_rows(rows?);
+        }
+        ("output", "" | "stdout") => runner.redirect_results(None, false)?,
+        ("output", file) => {
+            let (file, overwrite) = match file.strip_suffix(" overwrite") {
+                Some(file) => (file.trim_end(), true),
+                None => (file, false),
+            };
+            runner.redirect_results(Some(Path::new(strip_quotes(file))), overwrite)?;
         }
         ("read", "") => {
             return Err(Failure::message(".read requires a file, as in .read query.sql"));
         }
         ("read", path) => {
-            let path = path.trim_matches(|c| c == '\'' || c == '"');
-            runner.run_file(Path::new(path)).await?;
+            runner.run_file(Path::new(strip_quotes(path))).await?;
         }
         _ => return Err(Failure::message(format!("there is no command .{name}; see .help"))),
     }
     Ok(false)
+}
+
+fn strip_quotes(text: &str) -> &str {
+    text.trim_matches(|c| c == '\'' || c == '"')
+}
+
+fn name_format(format: Format) -> String {
+    format.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// Whether a name matches a pattern with `%` or `*` for any text, or contains a pattern without them. Case does
+/// not matter.
+fn matches_pattern(name: &str, pattern: &str) -> bool {
+    let (name, pattern) = (name.to_lowercase(), pattern.to_lowercase());
+    let parts: Vec<&str> = pattern.split(['%', '*']).collect();
+    let [first, middle @ .., last] = parts.as_slice() else { return name.contains(&pattern) };
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    for part in middle {
+        let Some((_, after)) = rest.split_once(part) else { return false };
+        rest = after;
+    }
+    rest.ends_with(last)
 }
 
 fn terminal_error(e: ReadlineError) -> Failure {
@@ -170,4 +246,33 @@ fn history_file() -> Option<PathBuf> {
 
 fn is_table(runner: &Runner, name: &str) -> bool {
     runner.context().table_exist(name).unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_tables() {
+        for (pattern, matches) in [
+            ("", true),
+            ("bje", true),
+            ("sub%", true),
+            ("SUB*s", true),
+            ("%", true),
+            ("%jec%", true),
+            ("s%b%s", true),
+            ("subject%x", false),
+            ("ubj%", false),
+            ("subjects%subjects", false),
+        ] {
+            assert_eq!(matches_pattern("subjects", pattern), matches, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn prompts_are_of_one_width() {
+        assert_eq!(PROMPT.len(), CONTINUATION.len());
+        assert_eq!(PROMPT.len(), INDENT.len());
+    }
 }

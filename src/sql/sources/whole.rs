@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
+use datafusion::common::parsers::CsvQuoteStyle;
 use datafusion::common::{
     GetExt, Statistics, exec_datafusion_err, exec_err, internal_err, plan_err,
 };
@@ -38,6 +39,7 @@ use crate::sql::sources::output::{OutputOptions, make_folder, single_file};
 use crate::sql::sources::urls::shown_location;
 use serrate_core::internal::Lease;
 use serrate_core::internal::arrow_ipc::{as_schema, without_dictionaries};
+use serrate_core::internal::csv::{CsvQuotes, has_text, quote_fields};
 use serrate_core::internal::json::{lists_as_json, schema_of_texts};
 
 /// Creates [`WholeFileFormat`]s over the formats of another factory.
@@ -109,7 +111,7 @@ impl FileFormatFactory for WholeFileFormatFactory {
 /// file then appears completely or not at all.
 ///
 /// Rows come in source order if the query has one; see [`in_source_order`](crate::sql::in_source_order).
-/// In CSV, lists, structs and maps are written as JSON text. In Arrow files, dictionaries are written as
+/// In CSV, lists, structs and maps are written as JSON text, and `''` as `""`, while NULL is nothing. In Arrow files, dictionaries are written as
 /// their values, because a file holds one dictionary per column.
 ///
 /// Both forms of JSON are read: one record per line, or a list of records. The first character of a file
@@ -204,7 +206,15 @@ impl FileFormat for WholeFileFormat {
             );
         }
         let schema = Arc::clone(conf.output_schema());
-        let written = self.written(&schema);
+        let quotes = match conf.table_partition_cols.is_empty() {
+            true => self.csv_quotes(&schema),
+            // Partition columns become names of folders, which are not quoted.
+            false => None,
+        };
+        let written = match &quotes {
+            Some(quotes) => quotes.quote_schema(&schema),
+            None => self.written(&schema),
+        };
         conf.output_schema = Arc::clone(&written);
         let whole = match target {
             Some(target) if !self.overwrite && target.exists() => {
@@ -219,7 +229,12 @@ impl FileFormat for WholeFileFormat {
         };
         // Only the sink of this plan is used, so the input of the plan is empty.
         let nothing = Arc::new(EmptyExec::new(Arc::clone(&written)));
-        let plan = self.inner.create_writer_physical_plan(nothing, state, conf, None).await?;
+        let unquoted = quotes.as_ref().and_then(|_| self.without_quotes());
+        let writer: &dyn FileFormat = match &unquoted {
+            Some(csv) => csv,
+            None => self.inner.as_ref(),
+        };
+        let plan = writer.create_writer_physical_plan(nothing, state, conf, None).await?;
         if !plan.is::<DataSinkExec>() {
             return internal_err!(
                 "internal error: {} is not a format that can be written",
@@ -227,7 +242,7 @@ impl FileFormat for WholeFileFormat {
             );
         }
         let whole_file = whole.is_some();
-        let sink = Arc::new(FormatSink { plan, schema, written, whole });
+        let sink = Arc::new(FormatSink { plan, schema, written, quotes, whole });
         match whole_file {
             true => ordered_sink(input, sink, order, self.name(), None),
             false => Ok(Arc::new(DataSinkExec::new(input, sink, order))),
@@ -252,6 +267,44 @@ impl WholeFileFormat {
         } else {
             "JSON"
         }
+    }
+
+    /// Returns how fields are quoted, if strings are quoted before the CSV writer receives them, or `None` if
+    /// the writer quotes them, because no column has text or the statement sets options of the writer that do
+    /// not go together with quoted values.
+    fn csv_quotes(&self, schema: &SchemaRef) -> Option<CsvQuotes> {
+        let options = self.inner.downcast_ref::<CsvFormat>()?.options();
+        // A number or a time may contain such a delimiter, and only the writer would quote it.
+        let unusual = options.delimiter.is_ascii_alphanumeric()
+            || !options.delimiter.is_ascii()
+            || b"+-.: ".contains(&options.delimiter);
+        let formats = [
+            &options.date_format,
+            &options.datetime_format,
+            &options.timestamp_format,
+            &options.timestamp_tz_format,
+            &options.time_format,
+        ];
+        if !has_text(schema)
+            || unusual
+            || !options.quote.is_ascii()
+            || options.quote_style != CsvQuoteStyle::Necessary
+            || options.double_quote == Some(false)
+            || options.ignore_leading_whitespace == Some(true)
+            || options.ignore_trailing_whitespace == Some(true)
+            || options.terminator.is_some()
+            || formats.into_iter().any(Option::is_some)
+        {
+            return None;
+        }
+        let null = options.null_value.clone().unwrap_or_default();
+        Some(CsvQuotes { delimiter: options.delimiter, quote: options.quote, null })
+    }
+
+    fn without_quotes(&self) -> Option<CsvFormat> {
+        let mut options = self.inner.downcast_ref::<CsvFormat>()?.options().clone();
+        options.quote_style = CsvQuoteStyle::Never;
+        Some(CsvFormat::default().with_options(options))
     }
 
     /// Returns the schema that is written, which is the same as for the `serrate` command.
@@ -294,6 +347,8 @@ struct FormatSink {
     /// The schema of the written file: nested columns are text in CSV, dictionaries are their values in Arrow
     /// files.
     written: SchemaRef,
+    /// How the strings of a CSV file are quoted before the other sink receives them.
+    quotes: Option<CsvQuotes>,
     whole: Option<Whole>,
 }
 
@@ -319,6 +374,10 @@ impl FormatSink {
     }
 
     fn converted(&self, data: SendableRecordBatchStream) -> SendableRecordBatchStream {
+        if let Some(quotes) = self.quotes.clone() {
+            let batches = data.map(move |batch| Ok(quote_fields(&batch?, &quotes)?));
+            return Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.written), batches));
+        }
         if self.written == self.schema {
             return data;
         }

@@ -20,7 +20,7 @@ use datafusion::logical_expr::{
 
 /// Renames the result columns of a plan to the expressions in the statement.
 ///
-/// Names given with AS are kept. If two columns would get the same name, both keep DataFusion's names.
+/// Names given with AS are kept. If two columns would get the same name, the names of tables tell them apart.
 pub(in crate::sql) fn with_headings(plan: LogicalPlan) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Copy(mut copy) => {
@@ -47,23 +47,39 @@ pub(in crate::sql) fn with_headings(plan: LogicalPlan) -> Result<LogicalPlan> {
     }
 }
 
+/// Whether columns within a heading have the names of their tables.
+#[derive(Clone, Copy, PartialEq)]
+enum Tables {
+    Omitted,
+    /// Two columns have the same heading without the names of tables.
+    Named,
+}
+
 fn add_headings(plan: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
     let old: Vec<String> = plan.schema().fields().iter().map(|f| f.name().clone()).collect();
-    let mut new: Vec<String> = (0..old.len()).map(|at| column_heading(&plan, at)).collect();
-    let mut counts: HashMap<&str, usize> = HashMap::new();
-    for name in &new {
-        *counts.entry(name).or_default() += 1;
+    let mut new: Vec<String> =
+        (0..old.len()).map(|at| column_heading(&plan, at, Tables::Omitted)).collect();
+    for at in find_shared(&new) {
+        new[at] = column_heading(&plan, at, Tables::Named);
     }
-    let shared: Vec<bool> = new.iter().map(|name| counts.get(name.as_str()) > Some(&1)).collect();
-    for ((name, old), shared) in new.iter_mut().zip(&old).zip(shared) {
-        if shared {
-            name.clone_from(old);
-        }
+    // If the names of tables do not tell two columns apart, both keep DataFusion's names.
+    for at in find_shared(&new) {
+        new[at].clone_from(&old[at]);
     }
     if new == old {
         return Ok(plan);
     }
     rename_columns(Arc::unwrap_or_clone(plan), &old, &new).map(Arc::new)
+}
+
+/// Returns the positions of the columns that share their name with another column.
+fn find_shared(names: &[String]) -> Vec<usize> {
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for name in names {
+        *counts.entry(name).or_default() += 1;
+    }
+    let shared = names.iter().enumerate().filter(|(_, name)| counts.get(name.as_str()) > Some(&1));
+    shared.map(|(at, _)| at).collect()
 }
 
 /// Renames the columns of a plan from `old` to `new` in its own projection, or else in an additional
@@ -112,43 +128,43 @@ fn rename_columns(plan: LogicalPlan, old: &[String], new: &[String]) -> Result<L
 }
 
 /// Returns the name of a column of a plan, without table names.
-fn column_heading(plan: &LogicalPlan, at: usize) -> String {
+fn column_heading(plan: &LogicalPlan, at: usize, tables: Tables) -> String {
     let made = match plan {
         LogicalPlan::Projection(projection) => {
-            projection.expr.get(at).map(|expr| of_expr(expr, &projection.input))
+            projection.expr.get(at).map(|expr| of_expr(expr, &projection.input, tables))
         }
         LogicalPlan::Aggregate(aggregate) => match aggregate.group_expr.as_slice() {
             [Expr::GroupingSet(_)] => None,
             groups => {
                 let mut exprs = groups.iter().chain(&aggregate.aggr_expr);
-                exprs.nth(at).map(|expr| of_expr(expr, &aggregate.input))
+                exprs.nth(at).map(|expr| of_expr(expr, &aggregate.input, tables))
             }
         },
         LogicalPlan::Window(window) => {
             let before = window.input.schema().fields().len();
             match at.checked_sub(before) {
-                None => Some(column_heading(&window.input, at)),
-                Some(at) => window.window_expr.get(at).map(|e| of_expr(e, &window.input)),
+                None => Some(column_heading(&window.input, at, tables)),
+                Some(at) => window.window_expr.get(at).map(|e| of_expr(e, &window.input, tables)),
             }
         }
-        LogicalPlan::Filter(filter) => Some(column_heading(&filter.input, at)),
-        LogicalPlan::Sort(sort) => Some(column_heading(&sort.input, at)),
-        LogicalPlan::Limit(limit) => Some(column_heading(&limit.input, at)),
-        LogicalPlan::SubqueryAlias(alias) => Some(column_heading(&alias.input, at)),
-        LogicalPlan::Distinct(Distinct::All(input)) => Some(column_heading(input, at)),
+        LogicalPlan::Filter(filter) => Some(column_heading(&filter.input, at, tables)),
+        LogicalPlan::Sort(sort) => Some(column_heading(&sort.input, at, tables)),
+        LogicalPlan::Limit(limit) => Some(column_heading(&limit.input, at, tables)),
+        LogicalPlan::SubqueryAlias(alias) => Some(column_heading(&alias.input, at, tables)),
+        LogicalPlan::Distinct(Distinct::All(input)) => Some(column_heading(input, at, tables)),
         LogicalPlan::Union(union) => union.inputs.first().and_then(|input| {
             // The heading of the first input describes the union only if the column has the same name in
             // both.
             let own = plan.schema().field(at).name();
-            (input.schema().field(at).name() == own).then(|| column_heading(input, at))
+            (input.schema().field(at).name() == own).then(|| column_heading(input, at, tables))
         }),
         LogicalPlan::Join(join) => {
             let left = join.left.schema().fields().len();
             match join.join_type {
                 JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full => {
                     Some(match at.checked_sub(left) {
-                        None => column_heading(&join.left, at),
-                        Some(at) => column_heading(&join.right, at),
+                        None => column_heading(&join.left, at, tables),
+                        Some(at) => column_heading(&join.right, at, tables),
                     })
                 }
                 _ => None,
@@ -159,37 +175,43 @@ fn column_heading(plan: &LogicalPlan, at: usize) -> String {
     made.unwrap_or_else(|| plan.schema().field(at).name().clone())
 }
 
-fn of_expr(expr: &Expr, input: &LogicalPlan) -> String {
+fn of_expr(expr: &Expr, input: &LogicalPlan, tables: Tables) -> String {
     match expr {
         // DataFusion plans `count(*) FILTER (..)` as `count(1) FILTER (..)` with an alias.
         Expr::Alias(alias) if alias.name.starts_with("count(*)") => {
-            let plain = displayed_expr((*alias.expr).clone(), input);
+            let plain = displayed_expr((*alias.expr).clone(), input, tables);
             let name = plain.map(|e| e.schema_name().to_string());
             match name.as_deref().and_then(|name| name.strip_prefix("count(1)")) {
                 Some(rest) => format!("count(*){rest}"),
                 None => alias.name.clone(),
             }
         }
-        Expr::Alias(alias) => {
-            called_otherwise(&alias.name, &alias.expr, input).unwrap_or_else(|| alias.name.clone())
-        }
-        Expr::Column(column) => of_column(column, input.schema(), input),
+        Expr::Alias(alias) => called_otherwise(&alias.name, &alias.expr, input, tables)
+            .unwrap_or_else(|| alias.name.clone()),
+        Expr::Column(column) => match input.schema().maybe_index_of_column(column) {
+            Some(at) => column_heading(input, at, tables),
+            None => column.name.clone(),
+        },
         other => {
-            let plain = displayed_expr(other.clone(), input);
+            let plain = displayed_expr(other.clone(), input, tables);
             plain.map_or_else(|| other.schema_name().to_string(), |e| e.schema_name().to_string())
         }
     }
 }
 
-fn of_column(column: &Column, schema: &DFSchema, input: &LogicalPlan) -> String {
-    match schema.maybe_index_of_column(column) {
-        Some(at) => column_heading(input, at),
+fn of_column(column: &Column, schema: &DFSchema, input: &LogicalPlan, tables: Tables) -> String {
+    let name = match schema.maybe_index_of_column(column) {
+        Some(at) => column_heading(input, at, tables),
         None => column.name.clone(),
+    };
+    match &column.relation {
+        Some(table) if tables == Tables::Named && name == column.name => format!("{table}.{name}"),
+        _ => name,
     }
 }
 
 /// Rewrites an expression so that DataFusion displays columns and literals as in SQL.
-fn displayed_expr(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
+fn displayed_expr(expr: Expr, input: &LogicalPlan, tables: Tables) -> Option<Expr> {
     let schema = input.schema();
     let plain = expr.transform_down(|e| {
         let e = match &e {
@@ -202,14 +224,14 @@ fn displayed_expr(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
             // statement.
             Expr::ScalarFunction(mut call) if is_chain(&call) || is_ours(&call) => {
                 for operand in call.args.iter_mut().filter(|e| !matches!(e, Expr::Literal(..))) {
-                    if let Some(plain) = displayed_expr(operand.clone(), input) {
+                    if let Some(plain) = displayed_expr(operand.clone(), input, tables) {
                         *operand = plain;
                     }
                 }
                 Transformed::new(Expr::ScalarFunction(call), true, TreeNodeRecursion::Jump)
             }
             Expr::Column(column) => {
-                let name = of_column(&column, schema, input);
+                let name = of_column(&column, schema, input, tables);
                 Transformed::yes(Expr::Column(Column::new_unqualified(name)))
             }
             Expr::OuterReferenceColumn(field, column) => {
@@ -315,7 +337,12 @@ fn is_ours(call: &ScalarFunction) -> bool {
 
 /// Returns the name of a call that uses an alias of its function, such as `mean(x)` for `avg(x)`.
 /// DataFusion includes the table in the column name: `mean(t.x)`.
-fn called_otherwise(alias: &str, expr: &Expr, input: &LogicalPlan) -> Option<String> {
+fn called_otherwise(
+    alias: &str,
+    expr: &Expr,
+    input: &LogicalPlan,
+    tables: Tables,
+) -> Option<String> {
     let (name, _) = alias.split_once('(')?;
     let (made, below) = match expr {
         // The aggregate or window function is in a plan node below.
@@ -333,7 +360,8 @@ fn called_otherwise(alias: &str, expr: &Expr, input: &LogicalPlan) -> Option<Str
     if alias != format!("{name}({})", listed(args)) {
         return None;
     }
-    let args: Option<Vec<Expr>> = args.iter().map(|e| displayed_expr(e.clone(), below)).collect();
+    let args: Option<Vec<Expr>> =
+        args.iter().map(|e| displayed_expr(e.clone(), below, tables)).collect();
     Some(format!("{name}({})", listed(&args?)))
 }
 

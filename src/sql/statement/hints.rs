@@ -288,7 +288,7 @@ fn reword_error(message: &str, conditions: &[String]) -> Option<String> {
 }
 
 /// Splits a list of types at the commas outside parentheses.
-fn top_level(types: &str) -> Vec<&str> {
+pub(in crate::sql) fn top_level(types: &str) -> Vec<&str> {
     let (mut depth, mut start, mut parts) = (0usize, 0usize, Vec::new());
     for (at, c) in types.char_indices() {
         match c {

@@ -1,7 +1,9 @@
 //! Parses SQL text and applies rewrites that no hook of DataFusion's planner supports.
 
+pub(in crate::sql) mod calls;
 pub(in crate::sql) mod clauses;
 pub(in crate::sql) mod columns;
+mod copy_options;
 pub(in crate::sql) mod depth;
 pub(in crate::sql) mod dialect;
 pub(in crate::sql) mod errors;
@@ -57,7 +59,9 @@ use crate::sql::sources::relation::as_unnest;
 use crate::sql::sources::safetensors::SafetensorsFormatFactory;
 use crate::sql::sources::training::BATCHES;
 use crate::sql::sources::whole::WholeFileFormatFactory;
+use crate::sql::statement::calls::{explain_calls, unexpanded_calls};
 use crate::sql::statement::clauses::using_sample;
+use crate::sql::statement::copy_options::known_options;
 use crate::sql::statement::depth::{balance, check_depth, deep, run_deep};
 use crate::sql::statement::dialect::parser_dialect;
 use crate::sql::statement::errors::of_statement;
@@ -100,6 +104,7 @@ use crate::sql::statement::written::rewrite_expr;
 ///   format.
 /// * `x[2:]` and `x[:2]` are slices with one bound, with DuckDB's positions: from 1, and the end included.
 /// * `ragged_lookup` and `ragged_bin` read tables, views and files of any format.
+/// * `COPY .. TO 'x' (FORMAT csv, HEADER false)` works as in DuckDB.
 /// * `STORED AS BATCHES (batch 64, ..)` works without the word OPTIONS.
 /// * An unknown format after `STORED AS` is an error that lists the formats; DataFusion's COPY uses the
 ///   extension of the file instead.
@@ -145,6 +150,7 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
         );
     };
     let text = batches_options(text, dialect.as_ref());
+    let text = known_options(&text, dialect.as_ref())?;
     let text = known_forms(&state, &text, dialect.as_ref())?;
     let text = summarize_text(&text, dialect.as_ref());
     check_depth(&text, dialect.as_ref(), options.recursion_limit.get())?;
@@ -234,8 +240,10 @@ async fn plan_here(
     add_positions(ctx, &mut statement).await?;
     rewrite_lambdas(&state, &mut statement)?;
     as_operators(&state, &mut statement);
+    let unexpanded = unexpanded_calls(&statement);
     let plan = state.statement_to_plan(statement).await;
-    let mut plan = plan.map_err(|e| explained(of_statement(e), &conditions))?;
+    let mut plan = plan
+        .map_err(|e| explain_calls(explained(of_statement(e), &conditions), &state, &unexpanded))?;
     if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan {
         view.definition = written.or(view.definition.take());
     }

@@ -88,6 +88,17 @@ static EXPANSIONS: LazyLock<HashMap<(&str, usize), Expr>> = LazyLock::new(|| {
     expansions.collect()
 });
 
+/// Returns the numbers of arguments that a shorthand takes, or nothing for another name.
+pub(in crate::sql) fn shorthand_arities(name: &str) -> Vec<usize> {
+    let mut arities: Vec<usize> =
+        EXPANSIONS.keys().filter(|(known, _)| *known == name).map(|(_, arity)| *arity).collect();
+    if name == "time_bucket" {
+        arities.push(2);
+    }
+    arities.sort_unstable();
+    arities
+}
+
 /// Replaces a call of a shorthand with its expansion, and leaves other expressions unchanged.
 pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
     let Expr::Function(call) = expr else { return };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
 use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{ScalarValue, Statistics, internal_err};
 use datafusion::error::Result;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
@@ -16,8 +17,8 @@ use super::{describe, plain_floats};
 
 /// The statistics of a node, and what its partitions have returned.
 ///
-/// Numbers of rows are not checked for a node with a limit, which DataFusion 55 ignores in memory and applies to
-/// all partitions of a sort at once, and for a partial aggregation, whose groups it counts once: both appear
+/// Numbers of rows are not checked above a node with a limit, which DataFusion 55 ignores in memory and applies to
+/// all partitions of a sort at once, and above a partial aggregation, whose groups it counts once: both appear
 /// after its rules have read the statistics. Statistics of single partitions are not checked: a scan moves files between its partitions while it runs,
 /// and DataFusion calls the numbers of rows of filtered partitions exact.
 #[derive(Debug)]
@@ -58,10 +59,12 @@ impl Totals {
             StatisticsContext::new().compute(node.as_ref(), &StatisticsArgs::new()).ok()?;
         let running = node.output_partitioning().partition_count();
         let counted = Counted::new(node.schema().fields().len());
-        let is_partial = node
-            .downcast_ref::<AggregateExec>()
-            .is_some_and(|aggregate| *aggregate.mode() == AggregateMode::Partial);
-        let counts_rows = node.fetch().is_none() && !is_partial;
+        let is_inexact = |node: &Arc<dyn ExecutionPlan>| {
+            let aggregate = node.downcast_ref::<AggregateExec>();
+            let is_partial = aggregate.is_some_and(|of| *of.mode() == AggregateMode::Partial);
+            Ok(node.fetch().is_some() || is_partial)
+        };
+        let counts_rows = !node.exists(is_inexact).ok()?;
         Some(Self { node: describe(node), claimed, counts_rows, running, counted })
     }
 

@@ -95,17 +95,22 @@ pub(super) fn plan_summary(input: LogicalPlan) -> Result<LogicalPlan> {
         let share = round(vec![lit(100.0) * missing / all, lit(2i64)]);
         let share = when(rows.clone().gt(lit(0)), share).end()?;
         let shape = of("shape", i).map(|s| array_to_string(s, lit(", ")));
+        // More digits than those of the values would show 0.1 as 0.10000000149011612.
+        let float = |e: Option<Expr>| match leaf_type(data_type) {
+            DataType::Float16 | DataType::Float32 => e.map(|e| cast(e, DataType::Float32)),
+            _ => e,
+        };
         let row = [
             lit(column.name()),
             lit(data_type.to_string()),
             text(of("min", i)),
             text(of("max", i)),
             number(of("unique", i)),
-            text(of("avg", i)),
-            text(of("std", i)),
-            text(of("q25", i)),
-            text(of("q50", i)),
-            text(of("q75", i)),
+            text(float(of("avg", i))),
+            text(float(of("std", i))),
+            text(float(of("q25", i))),
+            text(float(of("q50", i))),
+            text(float(of("q75", i))),
             number(Some(rows)),
             share,
             number(of("leaves", i)),

@@ -1,0 +1,161 @@
+//! Fields of CSV files in which NULL and an empty string differ.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringBuilder};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
+
+use super::json::text::{lists_as_json, schema_of_texts};
+
+/// How fields of a CSV file are quoted.
+#[derive(Clone, Debug)]
+pub struct CsvQuotes {
+    /// Character between fields.
+    pub delimiter: u8,
+    /// Character around fields, which is doubled within them.
+    pub quote: u8,
+    /// Text that the writer writes for NULL.
+    pub null: String,
+}
+
+impl Default for CsvQuotes {
+    fn default() -> Self {
+        Self { delimiter: b',', quote: b'"', null: String::new() }
+    }
+}
+
+impl CsvQuotes {
+    /// Returns the schema of [`quote_fields`]: lists and dictionaries become strings, and names are quoted like
+    /// values.
+    pub fn quote_schema(&self, schema: &Schema) -> SchemaRef {
+        let texts = schema_of_texts(schema);
+        let fields = texts.fields().iter().map(|field| {
+            let mut name = String::new();
+            self.write_field(field.name(), &mut name);
+            let kind = if is_text(field.data_type()) { &DataType::Utf8 } else { field.data_type() };
+            Arc::new(Field::new(name, kind.clone(), field.is_nullable()))
+        });
+        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+    }
+
+    fn write_field(&self, value: &str, field: &mut String) {
+        let special = |b: u8| b == self.delimiter || b == self.quote || b == b'\n' || b == b'\r';
+        if !value.is_empty() && value != self.null && !value.bytes().any(special) {
+            field.push_str(value);
+            return;
+        }
+        let quote = char::from(self.quote);
+        field.push(quote);
+        for c in value.chars() {
+            if c == quote {
+                field.push(quote);
+            }
+            field.push(c);
+        }
+        field.push(quote);
+    }
+}
+
+/// Encodes lists, structs and maps as JSON, and quotes strings where necessary, for a writer that does not
+/// quote. An empty string is quoted, so that it differs from NULL, for which the writer writes nothing. In
+/// rows of one column, NULL is quoted as well, because readers skip empty lines.
+pub fn quote_fields(batch: &RecordBatch, quotes: &CsvQuotes) -> Result<RecordBatch, ArrowError> {
+    let schema = quotes.quote_schema(batch.schema_ref());
+    let texts = lists_as_json(batch)?;
+    let alone = texts.num_columns() == 1 && quotes.null.is_empty();
+    let columns = texts.columns().iter().map(|column| match is_text(column.data_type()) {
+        true => quote_column(column, quotes, alone),
+        false => Ok(Arc::clone(column)),
+    });
+    let columns = columns.collect::<Result<Vec<_>, _>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(schema, columns, &options)
+}
+
+fn quote_column(
+    column: &ArrayRef,
+    quotes: &CsvQuotes,
+    alone: bool,
+) -> Result<ArrayRef, ArrowError> {
+    let column = cast(column, &DataType::Utf8)?;
+    let mut fields = StringBuilder::with_capacity(column.len(), column.len() * 16);
+    let mut field = String::new();
+    for value in column.as_string::<i32>() {
+        match value {
+            None if !alone => fields.append_null(),
+            value => {
+                field.clear();
+                quotes.write_field(value.unwrap_or_default(), &mut field);
+                fields.append_value(&field);
+            }
+        }
+    }
+    Ok(Arc::new(fields.finish()))
+}
+
+/// Whether a column contains text that may need quotes. A writer quotes other columns itself, where necessary.
+pub fn has_text(schema: &Schema) -> bool {
+    let texts = |f: &Arc<Field>| is_text(f.data_type()) || f.data_type().is_nested();
+    schema.fields().iter().any(texts)
+}
+
+fn is_text(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, values) => is_text(values),
+        other => other.is_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{DictionaryArray, Int32Array, StringArray};
+    use arrow::csv::{QuoteStyle, WriterBuilder};
+    use arrow::datatypes::Int32Type;
+
+    use super::*;
+
+    fn write(batch: &RecordBatch, quotes: &CsvQuotes) -> String {
+        let mut out = Vec::new();
+        let builder = WriterBuilder::new().with_header(true).with_quote_style(QuoteStyle::Never);
+        let builder = builder.with_delimiter(quotes.delimiter).with_null(quotes.null.clone());
+        builder.build(&mut out).write(&quote_fields(batch, quotes).unwrap()).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn null_and_empty_strings_differ() {
+        let batch = RecordBatch::try_from_iter_with_nullable([
+            (
+                "a,b",
+                Arc::new(StringArray::from(vec![Some(""), None, Some("x\"y"), Some("NA")]))
+                    as ArrayRef,
+                true,
+            ),
+            ("n", Arc::new(Int32Array::from(vec![None, Some(2), Some(3), Some(4)])), true),
+            (
+                "d",
+                Arc::new(DictionaryArray::<Int32Type>::from_iter([
+                    Some(""),
+                    None,
+                    Some("p;q"),
+                    Some("r"),
+                ])),
+                true,
+            ),
+        ])
+        .unwrap();
+        let csv = write(&batch, &CsvQuotes::default());
+        assert_eq!(csv, "\"a,b\",n,d\n\"\",,\"\"\n,2,\n\"x\"\"y\",3,p;q\nNA,4,r\n");
+        let quotes = CsvQuotes { delimiter: b';', quote: b'\'', null: "NA".into() };
+        assert_eq!(write(&batch, &quotes), "a,b;n;d\n'';NA;''\nNA;2;NA\nx\"y;3;'p;q'\n'NA';4;r\n");
+    }
+
+    #[test]
+    fn rows_of_one_column_are_never_empty() {
+        let texts = StringArray::from(vec![None, Some(""), Some("x")]);
+        let batch = RecordBatch::try_from_iter([("a", Arc::new(texts) as ArrayRef)]).unwrap();
+        assert_eq!(write(&batch, &CsvQuotes::default()), "a\n\"\"\n\"\"\nx\n");
+    }
+}

@@ -1,0 +1,138 @@
+//! Formats durations and intervals, such as `4951d 03:00`.
+
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::{
+    DataType, DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType,
+    DurationSecondType, IntervalDayTimeType, IntervalMonthDayNanoType, IntervalUnit,
+    IntervalYearMonthType, TimeUnit,
+};
+
+const SECOND: i128 = 1_000_000_000;
+const DAY: i128 = 86_400 * SECOND;
+
+/// Returns a function that formats value `i` of an array of durations or intervals, or `None` for arrays of
+/// other types. The function does not check for NULL.
+pub(super) fn duration_formatter(array: &dyn Array) -> Option<Box<dyn Fn(usize) -> String + '_>> {
+    Some(match array.data_type() {
+        DataType::Duration(unit) => {
+            let (value, factor): (Box<dyn Fn(usize) -> i64 + '_>, i128) = match unit {
+                TimeUnit::Second => {
+                    let values = array.as_primitive::<DurationSecondType>();
+                    (Box::new(|i| values.value(i)), SECOND)
+                }
+                TimeUnit::Millisecond => {
+                    let values = array.as_primitive::<DurationMillisecondType>();
+                    (Box::new(|i| values.value(i)), 1_000_000)
+                }
+                TimeUnit::Microsecond => {
+                    let values = array.as_primitive::<DurationMicrosecondType>();
+                    (Box::new(|i| values.value(i)), 1_000)
+                }
+                TimeUnit::Nanosecond => {
+                    let values = array.as_primitive::<DurationNanosecondType>();
+                    (Box::new(|i| values.value(i)), 1)
+                }
+            };
+            Box::new(move |i| format_duration(i128::from(value(i)) * factor))
+        }
+        DataType::Interval(IntervalUnit::YearMonth) => {
+            let values = array.as_primitive::<IntervalYearMonthType>();
+            Box::new(|i| format_interval(values.value(i), 0, 0))
+        }
+        DataType::Interval(IntervalUnit::DayTime) => {
+            let values = array.as_primitive::<IntervalDayTimeType>();
+            Box::new(|i| {
+                let value = values.value(i);
+                format_interval(0, value.days, i128::from(value.milliseconds) * 1_000_000)
+            })
+        }
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            let values = array.as_primitive::<IntervalMonthDayNanoType>();
+            Box::new(|i| {
+                let value = values.value(i);
+                format_interval(value.months, value.days, i128::from(value.nanoseconds))
+            })
+        }
+        _ => return None,
+    })
+}
+
+/// Formats nanoseconds as days and a time: `4951d 03:00`, `4951d`, `00:00:01.5`.
+fn format_duration(nanoseconds: i128) -> String {
+    let sign = if nanoseconds < 0 { "-" } else { "" };
+    let (days, rest) = (nanoseconds.abs() / DAY, nanoseconds.abs() % DAY);
+    match (days, rest) {
+        (0, rest) => format!("{sign}{}", format_clock(rest)),
+        (days, 0) => format!("{sign}{days}d"),
+        (days, rest) => format!("{sign}{days}d {}", format_clock(rest)),
+    }
+}
+
+/// Formats nanoseconds that are not negative as hours and minutes, with seconds only if they are not zero.
+fn format_clock(nanoseconds: i128) -> String {
+    let (seconds, fraction) = (nanoseconds / SECOND, nanoseconds % SECOND);
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let mut text = format!("{hours:02}:{minutes:02}");
+    if seconds > 0 || fraction > 0 {
+        text.push_str(&format!(":{seconds:02}"));
+    }
+    if fraction > 0 {
+        text.push_str(format!(".{fraction:09}").trim_end_matches('0'));
+    }
+    text
+}
+
+/// Formats the parts of an interval, each with its own sign: `1y 2mo 3d 04:00`.
+fn format_interval(months: i32, days: i32, nanoseconds: i128) -> String {
+    let mut parts = Vec::new();
+    for (number, unit) in [(months / 12, "y"), (months % 12, "mo"), (days, "d")] {
+        if number != 0 {
+            parts.push(format!("{number}{unit}"));
+        }
+    }
+    if nanoseconds != 0 || parts.is_empty() {
+        let sign = if nanoseconds < 0 { "-" } else { "" };
+        parts.push(format!("{sign}{}", format_clock(nanoseconds.abs())));
+    }
+    parts.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{DurationMicrosecondArray, Int8Array};
+
+    use super::*;
+
+    #[test]
+    fn durations_have_days_and_a_time() {
+        let hour = 3600 * SECOND;
+        for (nanoseconds, shown) in [
+            (0, "00:00"),
+            (4951 * DAY, "4951d"),
+            (4951 * DAY + 3 * hour, "4951d 03:00"),
+            (-(DAY + 2 * hour), "-1d 02:00"),
+            (-hour / 2, "-00:30"),
+            (5 * SECOND, "00:00:05"),
+            (DAY + SECOND + 250_000_000, "1d 00:00:01.25"),
+            (1, "00:00:00.000000001"),
+        ] {
+            assert_eq!(format_duration(nanoseconds), shown);
+        }
+        assert_eq!(format_duration(i128::from(i64::MIN) * SECOND), "-106751991167300d 15:30:08");
+    }
+
+    #[test]
+    fn intervals_have_their_parts() {
+        assert_eq!(format_interval(14, 3, 4 * 3600 * SECOND), "1y 2mo 3d 04:00");
+        assert_eq!(format_interval(0, 0, 0), "00:00");
+        assert_eq!(format_interval(-1, 2, -60 * SECOND), "-1mo 2d -00:01");
+        assert_eq!(format_interval(0, 0, 50 * 3600 * SECOND), "50:00");
+    }
+
+    #[test]
+    fn units_of_arrays_count() {
+        let array = DurationMicrosecondArray::from(vec![90_000_000]);
+        assert_eq!(duration_formatter(&array).map(|f| f(0)).as_deref(), Some("00:01:30"));
+        assert!(duration_formatter(&Int8Array::from(vec![1])).is_none());
+    }
+}

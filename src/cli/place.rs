@@ -1,0 +1,319 @@
+//! Finds the place of an error in a script, and shows its line with a caret.
+
+use datafusion::common::config::Dialect;
+use datafusion::sql::sqlparser::dialect::dialect_from_str;
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use super::run::hint_folder;
+use super::script::{Statement, TokenError};
+
+/// Maximum width of a shown line in columns of the terminal. Longer lines are cut around the caret.
+const WIDTH: usize = 76;
+
+/// Describes errors in a script. Its name in messages may be empty.
+pub(super) struct ScriptErrors<'a> {
+    pub(super) name: &'a str,
+    pub(super) text: &'a str,
+    pub(super) dialect: Dialect,
+}
+
+impl ScriptErrors<'_> {
+    /// Describes an error of the tokenizer, with its line.
+    pub(super) fn of_token_error(&self, e: &TokenError) -> String {
+        let at = Location { line: e.line, column: e.column };
+        format!("{}{}{}", self.format_prefix(at, true), e.message, self.show_line(at))
+    }
+
+    /// Adds the place in the script to the message of an error of a statement, and the line with a caret, or
+    /// the statement if the place in it is unknown.
+    pub(super) fn of_statement(&self, statement: &Statement, message: &str) -> String {
+        let hint = hint_folder(message).unwrap_or_default();
+        // Names of the session's own schema are shown as they are written.
+        let message = &message.replace("table 'datafusion.public.", "table '");
+        match self.find_place(statement, message) {
+            Some(at) => {
+                let message = without_location(message);
+                format!("{}{message}{hint}{}", self.format_prefix(at, true), self.show_line(at))
+            }
+            None => {
+                let at = Location { line: statement.line, column: statement.column };
+                let summary = statement.summary(100);
+                format!("{}{message}{hint}\n  in: {summary}", self.format_prefix(at, false))
+            }
+        }
+    }
+
+    /// Names the script, the line and the column. Lines of the shell have no name.
+    fn format_prefix(&self, at: Location, with_column: bool) -> String {
+        match (self.name, with_column) {
+            ("", _) if self.text.trim_end().contains('\n') => format!("line {}: ", at.line),
+            ("", _) => String::new(),
+            (name, true) => format!("{name}:{}:{}: ", at.line, at.column),
+            (name, false) => format!("{name}:{}: ", at.line),
+        }
+    }
+
+    /// Returns the line of a place and a caret under the place, each on a line of its own.
+    fn show_line(&self, at: Location) -> String {
+        let Some(line) = at
+            .line
+            .checked_sub(1)
+            .and_then(|line| self.text.lines().nth(usize::try_from(line).unwrap_or(usize::MAX)))
+        else {
+            return String::new();
+        };
+        let column = usize::try_from(at.column.saturating_sub(1)).unwrap_or(usize::MAX);
+        let plain = |c: char| if c.is_control() { ' ' } else { c };
+        let before: String = line.chars().take(column).map(plain).collect();
+        let after: String = line.chars().skip(column).map(plain).collect();
+        let before = before.trim_start();
+        let before = match before.width() > WIDTH / 2 {
+            true => format!("…{}", last_columns(before, WIDTH / 2)),
+            false => before.to_owned(),
+        };
+        let room = WIDTH.saturating_sub(before.width());
+        let after = match after.trim_end().width() > room {
+            true => format!("{}…", first_columns(&after, room)),
+            false => after.trim_end().to_owned(),
+        };
+        format!("\n  {before}{after}\n  {}^", " ".repeat(before.width()))
+    }
+
+    fn find_place(&self, statement: &Statement, message: &str) -> Option<Location> {
+        let dialect = dialect_from_str(self.dialect)?;
+        let tokens = Tokenizer::new(dialect.as_ref(), &statement.padded_to_position())
+            .tokenize_with_location()
+            .ok()?;
+        let tokens: Vec<&TokenWithSpan> =
+            tokens.iter().filter(|t| !matches!(t.token, Token::Whitespace(_))).collect();
+        let first = message.lines().next().unwrap_or(message);
+        if let Some(at) = reported_location(first) {
+            let found = first.split_once("found: ").map(|(_, found)| found);
+            let found = found.and_then(|found| found.split_once(" at Line: ")).map(|(t, _)| t);
+            return match found {
+                Some(found) => token_near(&tokens, found, at),
+                None => Some(at),
+            };
+        }
+        if first.ends_with("found: EOF") {
+            return tokens.iter().rev().find(|t| t.token != Token::EOF).map(|t| t.span.end);
+        }
+        named_places(first).into_iter().find_map(|named| named.find_token(&tokens))
+    }
+}
+
+fn first_columns(text: &str, width: usize) -> String {
+    let mut used = 0;
+    let fits = |c: &char| {
+        used += c.width().unwrap_or(0);
+        used <= width
+    };
+    text.chars().take_while(fits).collect()
+}
+
+fn last_columns(text: &str, width: usize) -> String {
+    let mut used = 0;
+    let fits = |c: &char| {
+        used += c.width().unwrap_or(0);
+        used <= width
+    };
+    let kept: Vec<char> = text.chars().rev().take_while(fits).collect();
+    kept.into_iter().rev().collect()
+}
+
+/// Start of the location in a message of the parser.
+const LOCATION: &str = " at Line: ";
+
+/// Returns the location that a message of the parser reports: `.. at Line: 3, Column: 4`.
+fn reported_location(message: &str) -> Option<Location> {
+    let (_, location) = message.rsplit_once(LOCATION)?;
+    let (line, column) = location.split_once(", Column: ")?;
+    let digits = column.find(|c: char| !c.is_ascii_digit()).unwrap_or(column.len());
+    Some(Location { line: line.parse().ok()?, column: column[..digits].parse().ok()? })
+}
+
+/// Removes the location from a message that is followed by the line and a caret.
+fn without_location(message: &str) -> String {
+    let Some((before, location)) = message.rsplit_once(LOCATION) else { return message.to_owned() };
+    let Some((line, rest)) = location.split_once(", Column: ") else { return message.to_owned() };
+    if line.is_empty() || !line.bytes().all(|b| b.is_ascii_digit()) {
+        return message.to_owned();
+    }
+    format!("{before}{}", rest.trim_start_matches(|c: char| c.is_ascii_digit()))
+}
+
+/// Returns the place of the token `found`, which the parser reports at `at`. The parser receives some statements
+/// with words inserted before the token, on the same line.
+fn token_near(tokens: &[&TokenWithSpan], found: &str, at: Location) -> Option<Location> {
+    let places = tokens.iter().filter(|t| t.token.to_string() == found).map(|t| t.span.start);
+    places
+        .filter(|place| place.line == at.line && place.column <= at.column)
+        .max_by_key(|p| p.column)
+}
+
+/// A name in a message that occurs in the statement.
+#[derive(Debug, PartialEq, Eq)]
+struct NamedPlace {
+    qualifier: Option<String>,
+    name: String,
+    kind: NameKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NameKind {
+    Column,
+    Table,
+    Function,
+}
+
+/// Returns the names about which a message is.
+fn named_places(message: &str) -> Vec<NamedPlace> {
+    let quoted = |start: &str, end: char| {
+        let (_, rest) = message.split_once(start)?;
+        Some(rest.split_once(end)?.0.to_owned())
+    };
+    let mut found = Vec::new();
+    if let Some((_, rest)) = message.split_once("No field named ") {
+        let end = rest.find(". ").or_else(|| rest.strip_suffix('.').map(str::len));
+        let name = &rest[..end.unwrap_or(rest.len())];
+        let parts: Vec<String> =
+            split_qualified(name).into_iter().map(|part| part.replace("\"\"", "\"")).collect();
+        if let Some((name, qualifier)) = parts.split_last() {
+            let (name, qualifier) = (name.clone(), qualifier.last().cloned());
+            found.push(NamedPlace { qualifier, name, kind: NameKind::Column });
+        }
+    }
+    if let Some(path) = quoted("table '", '\'').filter(|_| message.contains("' not found")) {
+        // The name of a file has dots, and so has a qualified name, whose last part is the table.
+        let last = path.rsplit('.').next().unwrap_or(&path).to_owned();
+        for name in [path, last] {
+            found.push(NamedPlace { qualifier: None, name, kind: NameKind::Table });
+        }
+    }
+    let function = |name: String| NamedPlace { qualifier: None, name, kind: NameKind::Function };
+    found.extend(quoted("there is no function ", ';').map(function));
+    found.extend(quoted("Invalid function '", '\'').map(function));
+    let said = message.strip_prefix("Error during planning: ").unwrap_or(message);
+    let said = said.strip_prefix("Execution error: ").unwrap_or(said);
+    let word = said.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(said.len());
+    // A message that begins with the name of a function is about its call: `ragged_sum: ..`.
+    found.extend((word > 2).then(|| function(said[..word].to_owned())));
+    found
+}
+
+/// Splits a qualified name at its dots outside quotes, and removes the quotes around its parts.
+fn split_qualified(name: &str) -> Vec<String> {
+    let (mut parts, mut quoted) = (vec![String::new()], false);
+    for c in name.chars() {
+        match (c, parts.last_mut()) {
+            ('"', _) => quoted = !quoted,
+            ('.', _) if !quoted => parts.push(String::new()),
+            (c, Some(part)) => part.push(c),
+            _ => {}
+        }
+    }
+    parts
+}
+
+impl NamedPlace {
+    /// Returns the place of the first token that has the name and stands where such a name stands.
+    fn find_token(&self, tokens: &[&TokenWithSpan]) -> Option<Location> {
+        let text = |token: &Token| match token {
+            Token::Word(word) => Some(word.value.clone()),
+            Token::SingleQuotedString(text) if self.kind == NameKind::Table => Some(text.clone()),
+            _ => None,
+        };
+        let is = |at: usize, name: &str| {
+            tokens
+                .get(at)
+                .and_then(|t| text(&t.token))
+                .is_some_and(|t| t.eq_ignore_ascii_case(name))
+        };
+        let token = |at: usize| tokens.get(at).map(|t| &t.token);
+        let mut places = (0..tokens.len()).filter(|at| {
+            let called = token(at + 1) == Some(&Token::LParen);
+            let qualified = match (&self.qualifier, at.checked_sub(2)) {
+                (None, _) => true,
+                (Some(qualifier), Some(before)) => {
+                    is(before, qualifier) && token(at - 1) == Some(&Token::Period)
+                }
+                (Some(_), None) => false,
+            };
+            let alias = at.checked_sub(1).is_some_and(|before| is(before, "as"));
+            is(*at, &self.name)
+                && qualified
+                && !alias
+                && called == (self.kind == NameKind::Function)
+        });
+        places.next().and_then(|at| tokens.get(at)).map(|t| t.span.start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::script::split_statements;
+
+    fn describe(name: &str, text: &str, message: &str) -> String {
+        let script = ScriptErrors { name, text, dialect: Dialect::DuckDB };
+        let parts = split_statements(text, &Dialect::DuckDB).unwrap();
+        script.of_statement(parts.statements.last().unwrap(), message)
+    }
+
+    #[test]
+    fn the_place_that_the_parser_reports_has_a_caret() {
+        let message = "SQL: Expected: an SQL statement, found: SELEC at Line: 3, Column: 4";
+        assert_eq!(
+            describe("q.sql", "SELECT 1;\n\n   SELEC 2;", message),
+            "q.sql:3:4: SQL: Expected: an SQL statement, found: SELEC\n  SELEC 2;\n  ^"
+        );
+        // The parser has read `FROM t SELECT * WHERE ) ..`.
+        let message = "SQL: Expected: an expression, found: ) at Line: 1, Column: 23; try x";
+        let said = describe("", "FROM t WHERE ) = 2;", message);
+        assert!(said.starts_with("SQL: Expected: an expression, found: ); try x\n"), "{said}");
+        assert!(said.ends_with(&format!("= 2;\n{}^", " ".repeat(15))), "{said}");
+        let message = "SQL: Expected: an expression, found: EOF";
+        let shown = format!("{message}\n  SELECT (;\n{}^", " ".repeat(10));
+        assert_eq!(describe("", "SELECT (;", message), shown);
+    }
+
+    #[test]
+    fn names_in_messages_are_found() {
+        let caret = |text: &str, message: &str| {
+            let said = describe("", text, message);
+            said.lines().last().and_then(|l| l.find('^')).map(|at| at - 2)
+        };
+        let no_field = "Schema error: No field named foo. Did you mean 'fo'?";
+        assert_eq!(caret("SELECT 'foo', foo FROM t", no_field), Some(14));
+        assert_eq!(caret("SELECT FOO(1), b.foo FROM t", "No field named b.foo."), Some(17));
+        assert_eq!(caret("SELECT \"x.y\" FROM t", "No field named \"x.y\"."), Some(7));
+        let table = "Error during planning: table 'datafusion.public.x.nrt' not found";
+        assert_eq!(caret("SELECT 1 FROM 'x.nrt'", table), Some(14));
+        let function = "Error during planning: Invalid function 'mode'.";
+        assert_eq!(caret("SELECT mode, Mode(x) FROM t", function), Some(13));
+        let arguments = "Error during planning: ragged_sum takes 1 to 2 arguments; 4 given";
+        assert_eq!(caret("SELECT ragged_sum(1, 2, 3, 4)", arguments), Some(7));
+        assert_eq!(caret("SELECT x", "the file is damaged"), None);
+        assert!(describe("-c", "SELECT x", "the file is damaged").ends_with("in: SELECT x"));
+    }
+
+    #[test]
+    fn long_lines_are_cut_around_the_caret() {
+        let text = format!("SELECT {}, foo, {} FROM t", "a, ".repeat(60), "b, ".repeat(60));
+        let said = describe("", &text, "No field named foo.");
+        let lines: Vec<&str> = said.lines().collect();
+        assert!(lines[1].starts_with("  …") && lines[1].ends_with('…'), "{said}");
+        assert!(lines[1].width() <= 80, "{said}");
+        let at = lines[2].find('^').unwrap();
+        assert_eq!(lines[1].chars().skip(at).take(3).collect::<String>(), "foo");
+        let said = describe("", "SELECT '血圧', foo", "No field named foo.");
+        assert!(said.ends_with(&format!("\n{}^", " ".repeat(17))), "{said}");
+    }
+
+    #[test]
+    fn multi_line_input_of_the_shell_has_line_numbers() {
+        let said = describe("", "SELECT 1,\n         foo;", "No field named foo.");
+        assert_eq!(said, "line 2: No field named foo.\n  foo;\n  ^");
+    }
+}

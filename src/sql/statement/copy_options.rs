@@ -1,0 +1,318 @@
+//! Rewrites the options of COPY from DuckDB's syntax to DataFusion's.
+
+use std::borrow::Cow;
+
+use datafusion::common::plan_err;
+use datafusion::error::Result;
+use datafusion::logical_expr::sqlparser::dialect::Dialect;
+use datafusion::logical_expr::sqlparser::keywords::Keyword;
+use datafusion::logical_expr::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+
+/// Rewrites `COPY .. TO 'x' (FORMAT csv, HEADER false)` to `COPY .. TO 'x' STORED AS csv OPTIONS (format.has_header
+/// 'false')`.
+///
+/// # Errors
+/// If an option of DuckDB has no counterpart.
+pub(in crate::sql) fn known_options<'a>(
+    text: &'a str,
+    dialect: &dyn Dialect,
+) -> Result<Cow<'a, str>> {
+    if !text.to_ascii_lowercase().contains("copy") {
+        return Ok(Cow::Borrowed(text));
+    }
+    // An invalid text stays unchanged. The parser reports the error later.
+    let Ok(tokens) = Tokenizer::new(dialect, text).tokenize_with_location() else {
+        return Ok(Cow::Borrowed(text));
+    };
+    let tokens: Vec<&TokenWithSpan> =
+        tokens.iter().filter(|t| !matches!(t.token, Token::Whitespace(_) | Token::EOF)).collect();
+    let mut out = String::new();
+    let mut copied = 0;
+    for statement in tokens.split(|t| t.token == Token::SemiColon) {
+        let Some((target, options)) = find_options(statement) else { continue };
+        let [open, .., close] = options else { continue };
+        let start = byte_offset(text, open.span.start);
+        let end = byte_offset(text, close.span.end);
+        let (Some(before), Some(replaced)) = (text.get(copied..start), text.get(start..end)) else {
+            continue;
+        };
+        out.push_str(before);
+        let inner = options.iter().skip_while(|t| t.token != Token::LParen).copied();
+        let inner: Vec<&TokenWithSpan> = inner.skip(1).collect();
+        let inner = inner.split_last().map(|(_, inner)| inner).unwrap_or_default();
+        out.push_str(&rewrite_options(&plain_text(&target.token), inner)?);
+        // The lines of the following statements keep their numbers.
+        out.push_str(&"\n".repeat(replaced.matches('\n').count()));
+        copied = end;
+    }
+    if copied == 0 {
+        return Ok(Cow::Borrowed(text));
+    }
+    out.push_str(text.get(copied..).unwrap_or_default());
+    Ok(Cow::Owned(out))
+}
+
+/// Returns the target of a COPY statement, and the tokens `(..)` or `WITH (..)` after it that end the statement.
+fn find_options<'a, 'b>(
+    statement: &'a [&'b TokenWithSpan],
+) -> Option<(&'b TokenWithSpan, &'a [&'b TokenWithSpan])> {
+    if keyword_of(statement.first()?) != Some(Keyword::COPY) {
+        return None;
+    }
+    let mut depth = 0usize;
+    let mut to = None;
+    for (at, token) in statement.iter().enumerate() {
+        match token.token {
+            Token::LParen => depth = depth.saturating_add(1),
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ if depth == 0 && keyword_of(token) == Some(Keyword::TO) => to = Some(at),
+            _ => {}
+        }
+    }
+    // The target is one token after TO.
+    let target = statement.get(to?.checked_add(1)?)?;
+    let rest = statement.get(to?.checked_add(2)?..)?;
+    let open = usize::from(keyword_of(rest.first()?) == Some(Keyword::WITH));
+    let options = rest.get(open..)?;
+    let first = options.first()?;
+    let last = options.last()?;
+    (first.token == Token::LParen && last.token == Token::RParen).then_some((target, rest))
+}
+
+fn keyword_of(token: &TokenWithSpan) -> Option<Keyword> {
+    match &token.token {
+        Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
+        _ => None,
+    }
+}
+
+fn byte_offset(text: &str, at: Location) -> usize {
+    let line = usize::try_from(at.line.saturating_sub(1)).unwrap_or(usize::MAX);
+    let column = usize::try_from(at.column.saturating_sub(1)).unwrap_or(usize::MAX);
+    let before: usize = text.split_inclusive('\n').take(line).map(str::len).sum();
+    let rest = text.get(before..).unwrap_or_default();
+    let within = rest.char_indices().nth(column).map_or(rest.len(), |(i, _)| i);
+    before.saturating_add(within)
+}
+
+/// The clauses of DataFusion for options of DuckDB.
+#[derive(Default)]
+struct Clauses {
+    format: Option<String>,
+    partitions: Option<String>,
+    options: Vec<String>,
+    compression: Option<String>,
+    level: Option<String>,
+}
+
+fn rewrite_options(target: &str, tokens: &[&TokenWithSpan]) -> Result<String> {
+    let mut clauses = Clauses::default();
+    let mut depth = 0usize;
+    for option in tokens.split(|t| {
+        match t.token {
+            Token::LParen => depth = depth.saturating_add(1),
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && t.token == Token::Comma
+    }) {
+        if let Some((name, value)) = option.split_first() {
+            clauses.add(&name.token, value)?;
+        }
+    }
+    Ok(clauses.write(target))
+}
+
+impl Clauses {
+    fn add(&mut self, name: &Token, value: &[&TokenWithSpan]) -> Result<()> {
+        let written = match name {
+            Token::Word(word) => word.value.clone(),
+            Token::SingleQuotedString(text) => text.clone(),
+            other => other.to_string(),
+        };
+        // An option of DataFusion, such as `format.has_header`.
+        if value.first().is_some_and(|t| t.token == Token::Period) {
+            self.options.push(format!("{name}{} {}", option_suffix(value), last_value(value)?));
+            return Ok(());
+        }
+        let value = match value {
+            [sign, value @ ..] if sign.token == Token::Eq => value,
+            value => value,
+        };
+        let text = || value.iter().map(|t| plain_text(&t.token)).collect::<Vec<_>>().join("");
+        let one = || match value {
+            [_] => Ok(text()),
+            _ => plan_err!("the option {written} of COPY takes one value, as in {written} 'x'"),
+        };
+        match written.to_ascii_lowercase().as_str() {
+            "format" => self.format = Some(one()?),
+            "header" => {
+                self.push("has_header", &if value.is_empty() { "true".into() } else { one()? })
+            }
+            "delimiter" | "delim" | "sep" => {
+                let delimiter = one()?;
+                self.push("delimiter", if delimiter == "\\t" { "\t" } else { &delimiter });
+            }
+            "quote" => self.push("quote", &one()?),
+            "escape" if one()? == "\"" => {}
+            "escape" => self.push("escape", &one()?),
+            "null" | "nullstr" => self.push("null_value", &one()?),
+            "dateformat" => self.push("date_format", &one()?),
+            "timestampformat" => self.push("timestamp_format", &one()?),
+            "force_quote" if matches!(value, [all] if all.token == Token::Mul) => {
+                self.push("quote_style", "Always");
+            }
+            "compression" | "codec" => self.compression = Some(one()?),
+            "compression_level" => self.level = Some(one()?),
+            "row_group_size" => self.push("max_row_group_size", &one()?),
+            "overwrite" | "overwrite_or_ignore" => {
+                let on = if value.is_empty() { "true".into() } else { one()? };
+                self.options.push(format!("overwrite {}", quote_text(&on)));
+            }
+            "partition_by" => {
+                let columns: Vec<String> = value
+                    .iter()
+                    .filter(|t| matches!(t.token, Token::Word(_) | Token::SingleQuotedString(_)))
+                    // The parser keeps quotes as a part of the name.
+                    .map(|t| plain_text(&t.token))
+                    .collect();
+                self.partitions = Some(columns.join(", "));
+            }
+            "force_quote"
+            | "prefix"
+            | "suffix"
+            | "array"
+            | "append"
+            | "per_thread_output"
+            | "file_size_bytes"
+            | "filename_pattern"
+            | "file_extension"
+            | "use_tmp_file"
+            | "write_partition_columns"
+            | "row_group_size_bytes"
+            | "row_groups_per_file"
+            | "return_files"
+            | "field_ids"
+            | "encoding"
+            | "preserve_order"
+            | "write_bloom_filter"
+            | "parquet_version"
+            | "dictionary_size_limit"
+            | "hive_file_pattern" => {
+                return plan_err!(
+                    "the option {written} of COPY is not supported; the options of DuckDB that are supported are format, header, delimiter, quote, escape, nullstr, dateformat, timestampformat, compression, compression_level, row_group_size, partition_by and overwrite"
+                );
+            }
+            _ => {
+                self.options.push(format!("{name}{} {}", option_suffix(value), last_value(value)?))
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, key: &str, value: &str) {
+        self.options.push(format!("format.{key} {}", quote_text(value)));
+    }
+
+    fn write(mut self, target: &str) -> String {
+        if let Some(codec) = self.compression.take() {
+            let codec = codec.to_ascii_lowercase();
+            let format = self.format.as_deref().or_else(|| target.rsplit('.').next());
+            let is_parquet = format.is_some_and(|f| f.eq_ignore_ascii_case("parquet"));
+            // Parquet writers of DataFusion require a level.
+            let level = match (codec.as_str(), self.level.take()) {
+                (_, Some(level)) if is_parquet => format!("({level})"),
+                ("zstd", None) if is_parquet => "(3)".to_owned(),
+                ("gzip" | "brotli", None) if is_parquet => "(6)".to_owned(),
+                _ => String::new(),
+            };
+            self.push("compression", &format!("{codec}{level}"));
+        }
+        let mut text = String::new();
+        if let Some(format) = self.format {
+            text.push_str(&format!("STORED AS {format} "));
+        }
+        if let Some(columns) = self.partitions {
+            text.push_str(&format!("PARTITIONED BY ({columns}) "));
+        }
+        if !self.options.is_empty() {
+            text.push_str(&format!("OPTIONS ({})", self.options.join(", ")));
+        }
+        text
+    }
+}
+
+/// Returns the rest of the name of an option of DataFusion, such as `.has_header`.
+fn option_suffix(value: &[&TokenWithSpan]) -> String {
+    let name = value.split_last().map_or(value, |(_, name)| name);
+    name.iter().map(|t| t.token.to_string()).collect()
+}
+
+fn last_value(value: &[&TokenWithSpan]) -> Result<String> {
+    match value.last() {
+        Some(value) => Ok(quote_text(&plain_text(&value.token))),
+        None => plan_err!(
+            "an option of COPY has no value; write its name and its value, as in (HEADER true)"
+        ),
+    }
+}
+
+fn plain_text(token: &Token) -> String {
+    match token {
+        Token::SingleQuotedString(text)
+        | Token::DoubleQuotedString(text)
+        | Token::EscapedStringLiteral(text) => text.clone(),
+        Token::Word(word) => word.value.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn quote_text(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
+
+    use super::*;
+
+    fn rewrite(text: &str) -> String {
+        known_options(text, &DuckDbDialect {}).unwrap().into_owned()
+    }
+
+    #[test]
+    fn options_become_clauses() {
+        for (written, rewritten) in [
+            ("COPY t TO 'x' (FORMAT parquet)", "COPY t TO 'x' STORED AS parquet "),
+            (
+                "COPY (SELECT 'to (' AS a) TO 'x.csv' WITH (HEADER, DELIM ';', NULLSTR 'it''s');",
+                "COPY (SELECT 'to (' AS a) TO 'x.csv' OPTIONS (format.has_header 'true', format.delimiter ';', format.null_value 'it''s');",
+            ),
+            (
+                "copy t to 'x' (format 'parquet',\n compression zstd, row_group_size 10, partition_by (a, b), overwrite_or_ignore true)",
+                "copy t to 'x' STORED AS parquet PARTITIONED BY (a, b) OPTIONS (format.max_row_group_size '10', overwrite 'true', format.compression 'zstd(3)')\n",
+            ),
+            (
+                "COPY t TO 'x' (FORMAT csv, COMPRESSION gzip, HEADER false)",
+                "COPY t TO 'x' STORED AS csv OPTIONS (format.has_header 'false', format.compression 'gzip')",
+            ),
+            (
+                "COPY t TO 'x.csv' (format.has_header false)",
+                "COPY t TO 'x.csv' OPTIONS (format.has_header 'false')",
+            ),
+        ] {
+            assert_eq!(rewrite(written), rewritten, "{written}");
+        }
+        for same in [
+            "SELECT 'COPY t TO x (FORMAT csv)'",
+            "COPY t TO 'x.csv' OPTIONS (format.has_header true)",
+            "COPY t TO 'x' STORED AS CSV OPTIONS (overwrite true)",
+            "COPY t TO",
+        ] {
+            assert_eq!(rewrite(same), same);
+        }
+        let refused = known_options("COPY t TO 'x' (FILE_SIZE_BYTES 3)", &DuckDbDialect {});
+        assert!(refused.unwrap_err().to_string().contains("FILE_SIZE_BYTES"));
+    }
+}

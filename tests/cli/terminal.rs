@@ -1,0 +1,57 @@
+//! The command on a terminal of 80 columns, which `script` of util-linux emulates.
+
+use std::time::Duration;
+
+use super::*;
+
+/// Runs the command on a terminal and returns what it shows. Each key sequence is typed after a pause. Returns
+/// `None` if `script` does not exist.
+fn on_terminal(place: &Place, args: &str, keys: &[&str]) -> Option<String> {
+    let own = place.command();
+    let program = own.get_program().to_string_lossy().into_owned();
+    let line = format!("stty cols 80 rows 24; exec {program} {args}");
+    let mut command = Command::new("script");
+    command.args(["-qefc", &line, "/dev/null"]).current_dir(place.0.path());
+    command.env("XDG_STATE_HOME", place.path("state")).env("TERM", "xterm").env_remove("COLUMNS");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().ok()?;
+    let mut input = child.stdin.take().unwrap();
+    for key in keys {
+        std::thread::sleep(Duration::from_millis(1200));
+        input.write_all(key.as_bytes()).unwrap();
+        input.flush().unwrap();
+    }
+    let output = child.wait_with_output().unwrap();
+    drop(input);
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn slow_queries_show_their_progress_on_a_terminal_only() {
+    let place = Place::new();
+    let endless = "SELECT count(*) AS n FROM generate_series(1, 100000000000)";
+    place.file("slow.sql", endless);
+    // Ctrl-C after several seconds.
+    let Some(shown) = on_terminal(&place, "slow.sql", &["", "", "", "\x03"]) else { return };
+    assert!(shown.contains(" rows ") && shown.contains("interrupted"), "{shown:?}");
+    let Some(shown) = on_terminal(&place, "-c 'SELECT 1 AS a'", &[]) else { return };
+    assert!(!shown.contains("rows"), "{shown:?}");
+}
+
+#[test]
+fn the_shell_continues_lines_and_completes_columns() {
+    let place = Place::new();
+    place.file("x.csv", "patient_weight,patient_height\n70,180\n");
+    let keys = [
+        "SELECT 1 AS one,\r",
+        "2 AS two;\r",
+        "FROM 'x.csv' SELECT patient_w\t;\r",
+        "SELECT nope;\r",
+        ".quit\r",
+    ];
+    let Some(shown) = on_terminal(&place, "", &keys) else { return };
+    assert!(shown.contains("    ...> "), "{shown:?}");
+    assert!(shown.contains("│   1 ┆   2 │"), "{shown:?}");
+    assert!(shown.contains("│ patient_weight │"), "{shown:?}");
+    assert!(shown.contains("SELECT nope;\r\n         ^"), "{shown:?}");
+}
