@@ -277,8 +277,8 @@ fn print_attrition(attrition: &Attrition) -> Outcome {
     for [own_name, own_rule, own_subjects, own_realizations] in &lines {
         let line = format!(
             "{:name$}  {:rule$}  {own_subjects:>subjects$}  {own_realizations:>realizations$}",
-            shorten(own_name, name),
-            shorten(own_rule, rule)
+            shorten_text(own_name, name),
+            shorten_text(own_rule, rule)
         );
         println(line.trim_end())?;
     }
@@ -286,7 +286,7 @@ fn print_attrition(attrition: &Attrition) -> Outcome {
 }
 
 /// Shortens a text to `width` characters.
-fn shorten(text: &str, width: usize) -> String {
+fn shorten_text(text: &str, width: usize) -> String {
     match text.chars().count() <= width {
         true => text.to_owned(),
         false => text.chars().take(width.saturating_sub(1)).chain(['…']).collect(),

@@ -103,7 +103,7 @@ pub(crate) struct Criteria {
     pub(super) index_timestamp: Option<(usize, Side)>,
     /// Edge and column whose count is the label.
     pub(super) label: Option<(usize, usize)>,
-    /// What a user should know although nothing is wrong.
+    /// Messages for the user about parts that are valid but may surprise.
     pub(crate) notes: Vec<String>,
 }
 
@@ -629,6 +629,10 @@ impl<'a> Reader<'a> {
                 let message = "the name of a predicate has only letters, digits and _, and is not _ANY_EVENT, _RECORD_START or _RECORD_END";
                 return Err(source.fault_at(entry.line, key, message));
             }
+            if SUMMARY_FIELDS.contains(&entry.name.as_str()) {
+                let message = "a column of the result has this name; rename the predicate";
+                return Err(source.fault_at(entry.line, key, message));
+            }
             let Value::Map(entries) = &entry.node.value else {
                 let expected = "a mapping with the key code or expr (a file given as predicates can define it)";
                 return Err(source.wrong_value(&entry.node, key, expected));
@@ -724,6 +728,10 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 }
+
+/// Fields of the struct of a window that are not counts.
+pub(super) const SUMMARY_FIELDS: [&str; 3] =
+    ["window_name", "timestamp_at_start", "timestamp_at_end"];
 
 fn is_special(name: &str) -> bool {
     [ANY_EVENT, RECORD_START, RECORD_END].contains(&name)

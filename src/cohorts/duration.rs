@@ -19,8 +19,8 @@ const SECONDS: usize = 4;
 /// seconds, in this order; weeks and days may precede a clock (`1 day, 14:20:16`), and a clock may stand
 /// alone (`1:30` is 90 seconds, `2:01:30` has hours, `1:02:01:30` days).
 ///
-/// As in pytimeparse, which ACES uses, fractions of a second count only if the text has seconds with a
-/// fraction: `0.0001 days` is 8 seconds.
+/// Fractions of a second count only if the text has seconds with a fraction, as in pytimeparse, which ACES
+/// uses: `0.0001 days` is 8 seconds.
 pub(super) fn parse_duration(text: &str) -> Result<i64, &'static str> {
     const WRONG: &str = "expected a length of time such as 24h, 30 days or 1 day 12:00:00";
     let mut rest = text.trim();

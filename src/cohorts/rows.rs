@@ -9,7 +9,7 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
 use super::boundary::Side;
-use super::config::Criteria;
+use super::config::{Criteria, SUMMARY_FIELDS};
 use crate::error::Result;
 
 /// A column of the result.
@@ -65,10 +65,11 @@ impl Criteria {
     }
 
     fn summary_fields(&self) -> Fields {
+        let [name, start, end] = SUMMARY_FIELDS;
         let mut fields = vec![
-            Field::new("window_name", DataType::Utf8, false),
-            Field::new("timestamp_at_start", TIME, false),
-            Field::new("timestamp_at_end", TIME, false),
+            Field::new(name, DataType::Utf8, false),
+            Field::new(start, TIME, false),
+            Field::new(end, TIME, false),
         ];
         let counts = self.counted_columns();
         fields.extend(counts.map(|(_, c)| Field::new(&c.name, DataType::Int64, false)));

@@ -194,8 +194,14 @@ fn predicates_of_another_file_replace_those_of_the_configuration() {
         "predicates:\n  death: { code: DEATH }\n  unused: { code: 5 }\npatient_demographics:\n",
     );
     let meds = data("cohorts/meds");
-    let rows =
-        |call: &str| place.ok(&["-f", "csv", "-c", &format!("FROM meds_cohort('{meds}', {call})")]);
+    let rows = |call: &str| {
+        place.ok(&[
+            "-f",
+            "csv",
+            "-c",
+            &format!("FROM meds_cohort('{meds}', {call}) ORDER BY subject_id, trigger"),
+        ])
+    };
     assert_eq!(rows("'open.yaml', predicates => 'codes.yaml'"), rows("'task.yaml'"));
     let err = place.fails(1, &["cohort", &meds, "open.yaml"]);
     assert!(err.contains("open.yaml: line 6: predicates.death: expected a mapping"), "{err}");
