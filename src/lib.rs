@@ -35,6 +35,8 @@
 //! ```
 
 #[cfg(feature = "sql")]
+mod cohorts;
+#[cfg(feature = "sql")]
 mod config;
 #[cfg(feature = "sql")]
 pub mod expr_fn;

@@ -3,6 +3,8 @@
 
 #[path = "cli/batches.rs"]
 mod batches;
+#[path = "cli/cohort.rs"]
+mod cohort;
 #[path = "cli/convert.rs"]
 mod convert;
 #[path = "cli/features.rs"]

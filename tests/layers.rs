@@ -36,12 +36,13 @@ const CORE: &[Layer] = &[
 
 /// The root package, likewise. All of the core is below it.
 const ROOT: &[Layer] = &[
+    ("cohorts", &[]),
     ("config", &[]),
     ("functions", &["config"]),
     ("expr_fn", &["functions"]),
-    ("sql", &["config", "functions"]),
+    ("sql", &["cohorts", "config", "functions"]),
     ("cluster", &["config", "sql"]),
-    ("cli", &["cluster", "config", "functions", "sql"]),
+    ("cli", &["cluster", "cohorts", "config", "functions", "sql"]),
     ("bin", &["cli"]),
 ];
 

@@ -20,6 +20,7 @@ Examples:
   serrate densify x.nrt -o batch.safetensors --rows 0..64 --max-len 256,64
   serrate batches cohort/ --batch 256 --len 512 --shuffle --seed 7 -o train/
   serrate features meds/ --labels labels/ --prefix LAB// -o features.parquet
+  serrate cohort meds/ task.yaml -o labels/
   serrate generate --patients 1000 -o synthetic.nrt
 
 Exit codes: 0 success, 1 a query or file failed, 2 wrong usage,
@@ -59,6 +60,8 @@ pub(super) enum Command {
     Batches(super::batches::BatchesArgs),
     /// Write a table of features for labels: one feature per code, time window and aggregate.
     Features(super::features::FeaturesArgs),
+    /// Find a cohort by criteria and write its labels: predicates and windows in the language of ACES.
+    Cohort(super::cohort::CohortArgs),
     /// Generate synthetic patients.
     Generate(super::generate::GenerateArgs),
     /// Run parts of queries for sessions on other machines.

@@ -1,187 +1,294 @@
-//! `serrate convert MEDS OUT --to meds-torch-data`: tensorizes a cohort.
+//! `serrate cohort`: finds a cohort by criteria and writes its labels.
 
-use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use clap::{Args, ValueEnum};
+use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch};
+use arrow::datatypes::{Int64Type, TimestampMicrosecondType};
+use clap::Args;
+use rayon::prelude::*;
 
-use super::args::{THREADS, up_to};
 use super::convert::println;
 use super::error::{Failure, Outcome};
-use super::files::check_name;
+use super::files::{FileFormat, NewFolders, check_name};
 use super::interrupt;
 use super::output::group_digits;
 use super::progress::Progress;
-use crate::io::meds::MedsDataset;
-use crate::io::meds_torch::{
-    Normalize, TensorizeOptions, TensorizeReport, TensorizedCohort, Unknown, VocabularyFrom,
-    tensorize,
-};
+use crate::cohorts::{Attrition, Cohort, CohortColumn, CohortRows, Criteria};
+use crate::io::meds::{LabelKind, Labels};
+use crate::io::meds_torch::MedsFolder;
+use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
+use serrate_core::internal::AtomicFiles;
 
-/// Options for tensorizing a MEDS data set.
-#[derive(Args, Clone, Copy, Debug, Default)]
-#[command(next_help_heading = "Options of --to meds-torch-data")]
+const EXAMPLES: &str = "\
+Examples:
+  serrate cohort meds/ task.yaml                   how many remain per criterion
+  serrate cohort meds/ task.yaml -o labels.parquet
+  serrate cohort meds/ task.yaml -o labels/        a file of labels per shard
+  serrate cohort meds/ task.yaml --predicates mimic.yaml -o labels/
+  serrate cohort meds/ task.yaml --explain         what is searched
+
+CONFIG is a configuration of ACES: predicates, a trigger, windows. A label has
+subject_id, prediction_time (the index_timestamp of a window) and boolean_value
+(whether the window with a label contains its predicate), as `serrate batches
+--labels` reads it. In SQL, meds_cohort('DATA', 'CONFIG') also returns the ends
+and the counts of all windows; docs/guide/cohorts.md describes both.";
+
+/// Number of subjects that a thread searches at a time.
+const BLOCK: usize = 256;
+/// Maximum number of shards in memory.
+const SHARDS: usize = 8;
+/// Width of the table of counts.
+const LINE: usize = 80;
+
+/// Arguments of `serrate cohort`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct CohortArgs {
-    /// Treatment of codes that are not in the vocabulary [default: drop].
-    #[arg(long, value_enum, value_name = "WHAT")]
-    unknown: Option<UnknownArg>,
-    /// Scale numbers to (value - mean) / std of their code. `compatible` (the default) computes in 32 bits
-    /// and agrees with meds-torch-data up to one or two units in the last place, because the sums of
-    /// meds-torch-data depend on its number of threads; `exact` computes in 64 bits; `file` uses
-    /// metadata/codes.parquet only.
-    #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "compatible")]
-    normalize: Option<NormalizeArg>,
-    /// Source of the vocabulary [default: codes.parquet if it has code/vocab_index, else train].
-    #[arg(long, value_enum, value_name = "WHERE")]
-    vocabulary: Option<VocabularyArg>,
-    /// Number of shards converted at a time [default: one per core, at most 8].
-    #[arg(long, value_name = "N", value_parser = up_to(THREADS))]
-    jobs: Option<usize>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum UnknownArg {
-    /// Leave out measurements with such codes.
-    Drop,
-    /// Give such codes the token 0.
-    Zero,
-    /// Stop at the first such code.
-    Error,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum NormalizeArg {
-    Compatible,
-    Exact,
-    File,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum VocabularyArg {
-    /// metadata/codes.parquet.
-    File,
-    /// The sorted codes of the train split.
-    Train,
-}
-
-impl CohortArgs {
-    pub(super) fn is_given(&self) -> bool {
-        self.unknown.is_some()
-            || self.normalize.is_some()
-            || self.vocabulary.is_some()
-            || self.jobs.is_some()
-    }
-
-    fn to_options(self, overwrite: bool) -> TensorizeOptions {
-        TensorizeOptions {
-            vocabulary: match self.vocabulary {
-                None => VocabularyFrom::FileOrTrain,
-                Some(VocabularyArg::File) => VocabularyFrom::File,
-                Some(VocabularyArg::Train) => VocabularyFrom::Train,
-            },
-            unknown: match self.unknown {
-                None | Some(UnknownArg::Drop) => Unknown::Drop,
-                Some(UnknownArg::Zero) => Unknown::Zero,
-                Some(UnknownArg::Error) => Unknown::Refuse,
-            },
-            normalize: match self.normalize {
-                None => Normalize::No,
-                Some(NormalizeArg::Compatible) => Normalize::Compatible,
-                Some(NormalizeArg::Exact) => Normalize::Exact,
-                Some(NormalizeArg::File) => Normalize::ByFile,
-            },
-            overwrite,
-            jobs: self.jobs.unwrap_or(0),
-            shared_subjects: false,
-        }
-    }
-}
-
-pub(super) fn convert_cohort(
-    input: &Path,
-    output: &Path,
-    args: CohortArgs,
+    /// MEDS folder, or tensorized cohort.
+    #[arg(value_name = "DATA")]
+    input: PathBuf,
+    /// Criteria: a YAML file in the language of ACES.
+    #[arg(value_name = "CONFIG")]
+    config: PathBuf,
+    /// YAML file whose predicates replace those of CONFIG with the same names.
+    #[arg(long, value_name = "FILE")]
+    predicates: Option<PathBuf>,
+    /// Labels to write: one .parquet file, or a folder with a file per shard.
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    /// Print what is searched, and the query that returns the same labels, instead of searching.
+    #[arg(long, conflicts_with = "output")]
+    explain: bool,
+    /// Replace existing files.
+    #[arg(long, alias = "force")]
     overwrite: bool,
-) -> Outcome {
-    check_name(output, None, "the folders of a tensorized cohort")?;
-    if TensorizedCohort::is_at(input) {
-        return Err(Failure::message(format!(
-            "{} is already a tensorized cohort; give a MEDS folder",
-            input.display()
+}
+
+pub(super) fn run(args: &CohortArgs) -> Outcome {
+    let is_yaml = |path: &Path| path.extension().is_some_and(|e| e == "yaml" || e == "yml");
+    if is_yaml(&args.input) && !is_yaml(&args.config) {
+        return Err(Failure::usage(format!(
+            "{} is a configuration; give the folder of the data first: serrate cohort DATA CONFIG",
+            args.input.display()
         )));
     }
-    let dataset = MedsDataset::open(input)?;
-    let progress = Progress::new(dataset.shards().len());
-    let options = args.to_options(overwrite);
-    let report = tensorize(&dataset, output, &options, |shards| {
-        for shard in shards {
-            progress.file(Path::new(&shard.name));
-            progress.rows(shard.subjects);
-        }
-        match interrupt::check() {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(_) => ControlFlow::Break(()),
-        }
-    });
-    interrupt::check()?;
-    let report = report.map_err(Failure::from)?;
-    describe_notes(&report, options.unknown).iter().for_each(|note| progress.note(note));
+    let criteria = Criteria::read(&args.config, args.predicates.as_deref())?;
+    if args.explain {
+        return explain_criteria(args, &criteria);
+    }
+    if let Some(output) = &args.output {
+        check_output(args, output, &criteria)?;
+    }
+    let progress = Progress::new(1);
+    criteria.notes.iter().for_each(|note| progress.note(note));
+    let cohort = Cohort::new(MedsFolder::open(&args.input)?, criteria);
+    let (attrition, labels) = search_shards(&cohort, args.output.is_some(), &progress)?;
+    if let Some(output) = &args.output {
+        write_labels(args, output, &cohort, &labels)?;
+    }
     progress.finish();
-    println(&format!(
-        "wrote {} subjects, {} events, {} measurements and {} static facts in {} shards to {}",
-        group_digits(report.subjects()),
-        group_digits(report.events()),
-        group_digits(report.measurements()),
-        group_digits(report.statics()),
-        group_digits(report.shards.len()),
-        output.display()
-    ))?;
-    let unknown = report.unknown_measurements();
-    if unknown == 0 {
-        return println(&format!("{} codes", group_digits(report.codes)));
+    print_attrition(&attrition)?;
+    let rows: usize = labels.iter().map(CohortRows::len).sum();
+    match &args.output {
+        None => Ok(()),
+        Some(output) => {
+            println(&format!("wrote {} labels to {}", group_digits(rows), output.display()))
+        }
     }
-    println(&format!(
-        "{} codes; {} measurements of {} others {}: {}",
-        group_digits(report.codes),
-        group_digits(unknown),
-        group_digits(report.unknown.len()),
-        if options.unknown == Unknown::Zero { "have the token 0" } else { "were dropped" },
-        list_most_frequent(&report)
-    ))
 }
 
-fn list_most_frequent(report: &TensorizeReport) -> String {
-    let mut codes: Vec<(&String, &u64)> = report.unknown.iter().collect();
-    codes.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
-    let shown: Vec<String> =
-        codes.iter().take(5).map(|(code, n)| format!("{code} ({})", group_digits(**n))).collect();
-    let more = if codes.len() > shown.len() { ", .." } else { "" };
-    format!("{}{more}", shown.join(", "))
+fn check_output(args: &CohortArgs, output: &Path, criteria: &Criteria) -> Outcome {
+    match FileFormat::of(output) {
+        Some(FileFormat::Parquet) if !output.is_dir() => {
+            if output.exists() && !args.overwrite {
+                return Err(crate::Error::Exists(output.to_path_buf()).into());
+            }
+        }
+        _ => check_name(output, None, "a folder of labels")?,
+    }
+    if criteria.has_index_timestamp() {
+        return Ok(());
+    }
+    Err(Failure::message(format!(
+        "{}: no window has the key index_timestamp, so labels would have no prediction time; add `index_timestamp: end` (or start) to a window, or leave out -o to count only",
+        criteria.path().display()
+    )))
 }
 
-fn describe_notes(report: &TensorizeReport, unknown: Unknown) -> Vec<String> {
-    let mut notes = Vec::new();
-    let empty: usize = report.shards.iter().map(|s| s.without_events).sum();
-    if empty > 0 {
-        notes.push(format!(
-            "{} subjects have no events, so their rows are empty",
-            group_digits(empty)
-        ));
+/// Returns the columns that labels are made of.
+fn label_columns(criteria: &Criteria) -> Vec<CohortColumn> {
+    let mut columns = vec![CohortColumn::Subject, CohortColumn::IndexTimestamp];
+    columns.extend(criteria.has_label().then_some(CohortColumn::Label));
+    columns
+}
+
+/// Searches all shards, and returns the labels of each if `wanted`.
+fn search_shards(
+    cohort: &Cohort,
+    wanted: bool,
+    progress: &Progress,
+) -> Outcome<(Attrition, Vec<CohortRows>)> {
+    let columns = if wanted { label_columns(&cohort.criteria) } else { Vec::new() };
+    let mut attrition = Attrition::new(&cohort.criteria);
+    let mut labels = Vec::new();
+    let shards: Vec<usize> = (0..cohort.folder.num_shards()).collect();
+    for some in shards.chunks(rayon::current_num_threads().clamp(1, SHARDS)) {
+        interrupt::check()?;
+        let found = some
+            .par_iter()
+            .map(|shard| search_shard(cohort, *shard, &columns))
+            .collect::<crate::Result<Vec<_>>>()?;
+        for (own, rows) in found {
+            attrition.merge(&own);
+            progress.rows(rows.len());
+            labels.push(rows);
+        }
     }
-    if !report.unsorted.is_empty() {
-        notes.push(format!(
-            "{} shards were not sorted by subject and time, so they were sorted: {}",
-            group_digits(report.unsorted.len()),
-            report.unsorted.iter().take(5).cloned().collect::<Vec<_>>().join(", ")
-        ));
+    Ok((attrition, labels))
+}
+
+fn search_shard(
+    cohort: &Cohort,
+    shard: usize,
+    columns: &[CohortColumn],
+) -> crate::Result<(Attrition, CohortRows)> {
+    let shard = cohort.read(shard, false)?;
+    let subjects = shard.num_subjects();
+    let blocks: Vec<usize> = (0..subjects).step_by(BLOCK).collect();
+    let found = blocks
+        .into_par_iter()
+        .map(|first| {
+            let block = first..(first + BLOCK).min(subjects);
+            cohort.search_subjects(&shard, block, columns)
+        })
+        .collect::<crate::Result<Vec<_>>>()?;
+    let mut attrition = Attrition::new(&cohort.criteria);
+    let mut all = CohortRows::new(&cohort.criteria, columns);
+    for (rows, own) in found {
+        attrition.merge(&own);
+        all.extend(rows);
     }
-    if report.no_splits {
-        notes.push(
-            "no subjects are assigned to training: there is neither a folder named train nor a metadata/subject_splits.parquet; a Dataset of a split will be empty".to_owned(),
+    Ok((attrition, all))
+}
+
+/// Converts rows to labels in the MEDS format.
+fn to_labels(cohort: &Cohort, rows: &CohortRows) -> Outcome<RecordBatch> {
+    let columns = label_columns(&cohort.criteria);
+    let batch = rows.to_batch(&cohort.criteria, &columns)?;
+    let values = match batch.columns().get(2) {
+        None => Vec::new(),
+        Some(counts) => {
+            let counts = counts.as_primitive::<Int64Type>();
+            let positive = BooleanArray::from_iter(counts.values().iter().map(|n| Some(*n > 0)));
+            vec![(LabelKind::Boolean, Arc::new(positive) as ArrayRef)]
+        }
+    };
+    let subjects = batch.column(0).as_primitive::<Int64Type>().clone();
+    let times = batch.column(1).as_primitive::<TimestampMicrosecondType>().clone();
+    Ok(Labels::try_new(subjects, times, values)?.to_batch()?)
+}
+
+fn write_labels(
+    args: &CohortArgs,
+    output: &Path,
+    cohort: &Cohort,
+    labels: &[CohortRows],
+) -> Outcome {
+    let _folders = NewFolders::of([output]);
+    let is_file = FileFormat::of(output) == Some(FileFormat::Parquet) && !output.is_dir();
+    let options =
+        ParquetWriteOptions { overwrite: args.overwrite, ..ParquetWriteOptions::default() };
+    if is_file {
+        let beside = output.parent().filter(|p| !p.as_os_str().is_empty());
+        create_folder(beside.unwrap_or(Path::new(".")))?;
+        return write_file(output, cohort, labels, &options);
+    }
+    let staged = AtomicFiles::create(output, args.overwrite)?;
+    for (shard, rows) in labels.iter().enumerate() {
+        let path = staged.path().join(format!("{}.parquet", cohort.shard_name(shard)));
+        create_folder(path.parent().unwrap_or(staged.path()))?;
+        write_file(&path, cohort, std::slice::from_ref(rows), &options)?;
+    }
+    Ok(staged.commit()?)
+}
+
+fn create_folder(path: &Path) -> Outcome {
+    Ok(std::fs::create_dir_all(path).map_err(|e| crate::Error::io(path, e))?)
+}
+
+fn write_file(
+    path: &Path,
+    cohort: &Cohort,
+    labels: &[CohortRows],
+    options: &ParquetWriteOptions,
+) -> Outcome {
+    let none = CohortRows::new(&cohort.criteria, &label_columns(&cohort.criteria));
+    let schema = to_labels(cohort, &none)?.schema();
+    let mut writer = ParquetTableWriter::create(path, &schema, options)?;
+    for rows in labels {
+        interrupt::check()?;
+        writer.write_batch(&to_labels(cohort, rows)?)?;
+    }
+    Ok(writer.finish()?)
+}
+
+fn explain_criteria(args: &CohortArgs, criteria: &Criteria) -> Outcome {
+    for line in criteria.explain_plan() {
+        println(&line)?;
+    }
+    for note in &criteria.notes {
+        println(&format!("note: {note}"))?;
+    }
+    let mut selected = vec!["subject_id"];
+    selected.extend(criteria.has_index_timestamp().then_some("index_timestamp AS prediction_time"));
+    selected.extend(criteria.has_label().then_some("label > 0 AS boolean_value"));
+    let quote = |path: &Path| format!("'{}'", path.display().to_string().replace('\'', "''"));
+    let mut from = vec![quote(&args.input), quote(&args.config)];
+    from.extend(args.predicates.iter().map(|path| format!("predicates => {}", quote(path))));
+    println("query:")?;
+    println(&format!("  SELECT {}", selected.join(", ")))?;
+    println(&format!("  FROM meds_cohort({})", from.join(", ")))
+}
+
+/// Prints how many subjects and realizations remain after each criterion, in lines of at most [`LINE`]
+/// characters.
+fn print_attrition(attrition: &Attrition) -> Outcome {
+    let mut lines = vec![[
+        "criterion".to_owned(),
+        "rule".to_owned(),
+        "subjects".to_owned(),
+        "realizations".to_owned(),
+    ]];
+    for step in &attrition.steps {
+        let indent = if step.is_part { "  " } else { "" };
+        lines.push([
+            format!("{indent}{}", step.name),
+            step.rule.clone(),
+            group_digits(step.subjects),
+            step.realizations.map(group_digits).unwrap_or_default(),
+        ]);
+    }
+    let width = |c: usize| lines.iter().map(|l| l[c].chars().count()).max().unwrap_or(0);
+    let (subjects, realizations) = (width(2), width(3));
+    let texts = LINE.saturating_sub(subjects + realizations + 6);
+    let name = width(0).min(texts / 2);
+    let rule = width(1).min(texts - name);
+    for [own_name, own_rule, own_subjects, own_realizations] in &lines {
+        let line = format!(
+            "{:name$}  {:rule$}  {own_subjects:>subjects$}  {own_realizations:>realizations$}",
+            shorten_text(own_name, name),
+            shorten_text(own_rule, rule)
         );
+        println(line.trim_end())?;
     }
-    if unknown == Unknown::Zero && report.unknown_measurements() > 0 {
-        notes.push("the token 0 is also the token of padding".to_owned());
+    Ok(())
+}
+
+/// Shortens a text to `width` characters.
+fn shorten_text(text: &str, width: usize) -> String {
+    match text.chars().count() <= width {
+        true => text.to_owned(),
+        false => text.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
     }
-    notes
 }

@@ -7,7 +7,6 @@ use arrow::datatypes::SchemaRef;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
-use super::cohort::{self, CohortArgs};
 use super::error::{Failure, Outcome};
 use super::files::{
     DeclaredTypes, FileFormat, InputShard, InputSource, MedsPart, NewFolders, OutputFile,
@@ -16,6 +15,7 @@ use super::files::{
 use super::interrupt;
 use super::output::group_digits;
 use super::progress::Progress;
+use super::tensorize::{self, TensorizeArgs};
 use crate::array::leaf_type;
 use crate::dense::TableDenseOptions;
 use crate::io::meds::Vocabulary;
@@ -63,12 +63,12 @@ pub(super) struct ConvertArgs {
     #[arg(long, alias = "force")]
     overwrite: bool,
     #[command(flatten)]
-    cohort: CohortArgs,
+    cohort: TensorizeArgs,
 }
 
 pub(super) fn run(args: &ConvertArgs) -> Outcome {
     if args.to == Some(FileFormat::MedsTorchData) {
-        return cohort::convert_cohort(&args.input, &args.output, args.cohort, args.overwrite);
+        return tensorize::convert_cohort(&args.input, &args.output, args.cohort, args.overwrite);
     }
     if args.cohort.is_given() {
         return Err(Failure::usage(

@@ -21,6 +21,7 @@ mod progress;
 mod run;
 mod script;
 mod shell;
+mod tensorize;
 #[cfg(feature = "cluster")]
 mod worker;
 
@@ -96,6 +97,7 @@ async fn run_file_command(command: Command) -> Outcome {
         Command::Densify(args) => densify::run(args),
         Command::Batches(args) => batches::run(args),
         Command::Features(args) => features::run(args),
+        Command::Cohort(args) => cohort::run(args),
         Command::Generate(args) => generate::run(args),
         #[cfg(feature = "cluster")]
         Command::Worker(_) => Err(Failure::message(

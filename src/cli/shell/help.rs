@@ -54,7 +54,7 @@ fn collect_entries(context: &SessionContext) -> BTreeMap<String, Vec<FunctionEnt
 }
 
 /// Name, syntax and description of each table function. DataFusion has no documentation for them.
-const IN_FROM: [(&str, &str, &str); 8] = [
+const IN_FROM: [(&str, &str, &str); 9] = [
     (
         "meds",
         "meds('DIR')",
@@ -69,6 +69,11 @@ const IN_FROM: [(&str, &str, &str); 8] = [
         "meds_features",
         "meds_features('DIR', 'labels/' [, codes => [..]] [, prefixes => [..]] [, vocabulary => 'DIR'] [, windows => [..]] [, aggregates => [..]] [, closed => '(]'] [, form => 'columns'])",
         "Features of labels for tabular models: one row per label, with each aggregate of the values of each code or prefix in each window before its prediction time.",
+    ),
+    (
+        "meds_cohort",
+        "meds_cohort('DIR', 'CONFIG.yaml' [, predicates => 'FILE.yaml'])",
+        "A cohort by criteria in the language of ACES: one row per realization, with its label, its prediction time, and the ends and counts of its windows.",
     ),
     ("vocab", "vocab('codes.parquet'), vocab('DIR')", "Codes and their tokens."),
     (

@@ -2,6 +2,7 @@
 
 pub(in crate::sql) mod arrow_files;
 pub(in crate::sql) mod asof;
+pub(in crate::sql) mod cohort;
 pub(in crate::sql) mod cuts;
 pub(crate) mod dok;
 pub(in crate::sql) mod empty;

@@ -28,7 +28,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 
-use super::features;
+use super::{cohort, features};
 use derived::{Derived, DerivedTable};
 
 pub(crate) use explode::ExplodeExec;
@@ -59,13 +59,14 @@ impl RelationPlanner for TableFunctionsPlanner {
         let Some(function) = one_name(name) else {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
-        if function == features::NAME {
-            let plan = LogicalPlanBuilder::scan(
-                features::NAME,
-                provider_as_source(features::features_table(&args.args)?),
-                None,
-            )?
-            .build()?;
+        let table = match function.as_str() {
+            features::NAME => Some(features::features_table(&args.args)?),
+            cohort::NAME => Some(cohort::cohort_table(&args.args)?),
+            _ => None,
+        };
+        if let Some(table) = table {
+            let plan =
+                LogicalPlanBuilder::scan(&function, provider_as_source(table), None)?.build()?;
             return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(
                 plan,
                 alias.clone(),

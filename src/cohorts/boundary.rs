@@ -1,0 +1,201 @@
+//! Boundaries of windows: `trigger + 24h`, `input.end`, `start -> discharge`.
+
+use std::fmt;
+
+use super::duration::parse_duration;
+
+/// Predicate names that need no definition.
+pub(super) const ANY_EVENT: &str = "_ANY_EVENT";
+pub(super) const RECORD_START: &str = "_RECORD_START";
+pub(super) const RECORD_END: &str = "_RECORD_END";
+
+/// One end of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Start,
+    End,
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Start => "start",
+            Self::End => "end",
+        })
+    }
+}
+
+/// The time from which a boundary is defined.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Reference {
+    /// The other end of the same window.
+    Own(Side),
+    /// One word other than `start` and `end`; only `trigger` is valid.
+    Word(String),
+    Window(String, Side),
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Own(side) => side.fmt(f),
+            Self::Word(word) => f.write_str(word),
+            Self::Window(name, side) => write!(f, "{name}.{side}"),
+        }
+    }
+}
+
+/// The way from the reference to the boundary; a boundary without a way is at its reference.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Way {
+    /// A number of microseconds, not 0.
+    Offset(i64),
+    /// The next (or previous) event with a predicate.
+    Event { predicate: String, backward: bool },
+}
+
+impl Way {
+    fn is_backward(&self) -> bool {
+        match self {
+            Self::Offset(micros) => *micros < 0,
+            Self::Event { backward, .. } => *backward,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Boundary {
+    pub(super) reference: Reference,
+    pub(super) way: Option<Way>,
+}
+
+impl Boundary {
+    /// Returns the boundary of a window without a given `side`: the edge of the record.
+    pub(super) fn at_record_edge(side: Side) -> Self {
+        let (other, predicate, backward) = match side {
+            Side::Start => (Side::End, RECORD_START, true),
+            Side::End => (Side::Start, RECORD_END, false),
+        };
+        let way = Way::Event { predicate: predicate.into(), backward };
+        Self { reference: Reference::Own(other), way: Some(way) }
+    }
+
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let (forward, backward) = (text.contains("->"), text.contains("<-"));
+        if forward || backward {
+            if forward && backward {
+                return Err("'->' and '<-' cannot be combined".into());
+            }
+            let arrow = if forward { "->" } else { "<-" };
+            let (reference, predicate) = split_once(text, arrow)?;
+            check_direction(predicate, backward)?;
+            let way = Way::Event { predicate: predicate.to_owned(), backward };
+            return Ok(Self { reference: parse_reference(reference)?, way: Some(way) });
+        }
+        let (later, earlier) = (text.contains('+'), text.contains('-'));
+        if later || earlier {
+            if later && earlier {
+                return Err("'+' and '-' cannot be combined".into());
+            }
+            let (reference, length) = split_once(text, if later { "+" } else { "-" })?;
+            let micros = parse_duration(length).map_err(|e| format!("{e}, found {length:?}"))?;
+            let micros = if later { micros } else { -micros };
+            let way = (micros != 0).then_some(Way::Offset(micros));
+            return Ok(Self { reference: parse_reference(reference)?, way });
+        }
+        Ok(Self { reference: parse_reference(text.trim())?, way: None })
+    }
+
+    /// Whether the boundary is defined from the other end of its window, which is `other`.
+    pub(super) fn is_of(&self, other: Side) -> bool {
+        self.reference == Reference::Own(other)
+    }
+
+    pub(super) fn is_backward(&self) -> Option<bool> {
+        self.way.as_ref().map(Way::is_backward)
+    }
+}
+
+fn split_once<'a>(text: &'a str, operator: &str) -> Result<(&'a str, &'a str), String> {
+    match text.split(operator).collect::<Vec<_>>().as_slice() {
+        [reference, rest] => Ok((reference.trim(), rest.trim())),
+        _ => Err(format!("{operator:?} is there more than once")),
+    }
+}
+
+fn check_direction(predicate: &str, backward: bool) -> Result<(), String> {
+    match (predicate, backward) {
+        (RECORD_START, false) => Err(format!("no event is followed by {RECORD_START}; use '<-'")),
+        (RECORD_END, true) => Err(format!("no event is preceded by {RECORD_END}; use '->'")),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a text is a name: letters, digits and `_`.
+pub(super) fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_')
+}
+
+fn parse_reference(text: &str) -> Result<Reference, String> {
+    let side = |word: &str| match word {
+        "start" => Some(Side::Start),
+        "end" => Some(Side::End),
+        _ => None,
+    };
+    match text.split_once('.') {
+        None if !is_name(text) => {}
+        None => {
+            return Ok(match side(text) {
+                Some(side) => Reference::Own(side),
+                None => Reference::Word(text.to_owned()),
+            });
+        }
+        Some((window, end)) => {
+            if let (true, Some(side)) = (is_name(window), side(end)) {
+                return Ok(Reference::Window(window.to_owned(), side));
+            }
+        }
+    }
+    Err(format!(
+        "expected \"trigger\", an end of a window such as \"input.end\", or the other end of this window, found {text:?}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boundaries_are_parsed() {
+        let parse = |text: &str| Boundary::parse(text).unwrap();
+        let day = 86_400_000_000;
+        assert_eq!(
+            parse("trigger + 24h"),
+            Boundary { reference: Reference::Word("trigger".into()), way: Some(Way::Offset(day)) }
+        );
+        assert_eq!(parse("end - 1 day").way, Some(Way::Offset(-day)));
+        assert_eq!(parse("start + 0h"), parse(" start "));
+        assert_eq!(parse("input.end").reference, Reference::Window("input".into(), Side::End));
+        assert_eq!(
+            parse("end <- admission").way,
+            Some(Way::Event { predicate: "admission".into(), backward: true })
+        );
+        assert_eq!(parse("start->_RECORD_END"), Boundary::at_record_edge(Side::End));
+        for (text, expected) in [
+            ("start <-> death", "combined"),
+            ("end - 1h + 2h", "combined"),
+            ("end - 1h - 2h", "more than once"),
+            ("start -> a -> b", "more than once"),
+            ("start + soon", "expected a length of time"),
+            ("start + 24", "found \"24\""),
+            ("input.middle", "found \"input.middle\""),
+            ("a.b.end", "found \"a.b.end\""),
+            ("in put", "found \"in put\""),
+            ("start -> _RECORD_START", "use '<-'"),
+            ("end <- _RECORD_END", "use '->'"),
+        ] {
+            let said = Boundary::parse(text).unwrap_err();
+            assert!(said.contains(expected), "{text}: {said}");
+        }
+    }
+}

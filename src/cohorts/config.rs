@@ -1,0 +1,962 @@
+//! [`Criteria`]: a configuration of a cohort, read from YAML and checked.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use regex::Regex;
+
+use super::boundary::{ANY_EVENT, Boundary, RECORD_END, RECORD_START, Side, Way, is_name};
+use super::matches::{Bound, Codes, Plain, Scalar};
+use super::tree::{Window, build_tree};
+use super::yaml::{Entry, Node, Value, parse_yaml};
+use crate::error::{Error, Result};
+
+/// Values of a column of counts: at each time, how many measurements match a predicate, or 1 or 0.
+#[derive(Clone, Debug)]
+pub(super) enum Counted {
+    /// The number of measurements that match a plain predicate, by its index.
+    Plain(usize),
+    /// Whether all (or any) of some columns are positive.
+    Derived {
+        all: bool,
+        inputs: Vec<usize>,
+    },
+    /// 1 at each time with an event.
+    AnyEvent,
+    RecordStart,
+    RecordEnd,
+}
+
+/// A column of counts, named like its predicate.
+#[derive(Clone, Debug)]
+pub(super) struct CountColumn {
+    pub(super) name: String,
+    pub(super) counted: Counted,
+    /// Whether the predicate selects subjects by their measurements without a time.
+    pub(super) is_static: bool,
+    /// The definition as text.
+    pub(super) definition: String,
+}
+
+/// Bounds of the count of a predicate in a window; `column` is an index of [`Criteria::columns`].
+#[derive(Clone, Debug)]
+pub(super) struct Constraint {
+    pub(super) predicate: String,
+    line: usize,
+    pub(super) column: usize,
+    pub(super) min: Option<i64>,
+    pub(super) max: Option<i64>,
+}
+
+/// The end of an edge of the tree.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Target {
+    /// The time a number of microseconds later (or earlier, if negative).
+    Offset(i64),
+    /// The next (or previous) event at which a column is positive.
+    Event {
+        column: usize,
+        backward: bool,
+    },
+    FirstEvent,
+    LastEvent,
+}
+
+impl Target {
+    pub(super) fn is_backward(self) -> bool {
+        match self {
+            Self::Offset(micros) => micros < 0,
+            Self::Event { backward, .. } => backward,
+            Self::FirstEvent => true,
+            Self::LastEvent => false,
+        }
+    }
+}
+
+/// An edge of the tree of window ends: a range of time that must exist and satisfy constraints.
+#[derive(Clone, Debug)]
+pub(super) struct Edge {
+    /// Name of the node at its end, such as `input.end`.
+    pub(super) name: String,
+    /// Index of the edge before it; `None` if it begins at the trigger.
+    pub(super) parent: Option<usize>,
+    pub(super) target: Target,
+    /// Whether the range includes its earlier and its later end.
+    pub(super) closed: (bool, bool),
+    pub(super) constraints: Vec<Constraint>,
+    /// How the configuration defines the end.
+    pub(super) definition: String,
+}
+
+/// A configuration of a cohort.
+#[derive(Clone, Debug)]
+pub(crate) struct Criteria {
+    path: PathBuf,
+    pub(super) plain: Vec<Plain>,
+    /// Columns in order of computation: plain predicates, predicates derived from them, special ones.
+    pub(super) columns: Vec<CountColumn>,
+    /// Columns of predicates that select subjects by their measurements without a time.
+    pub(super) statics: Vec<usize>,
+    pub(super) trigger: usize,
+    pub(super) edges: Vec<Edge>,
+    /// Edge and end whose time is the prediction time.
+    pub(super) index_timestamp: Option<(usize, Side)>,
+    /// Edge and column whose count is the label.
+    pub(super) label: Option<(usize, usize)>,
+    /// Messages for the user about parts that are valid but may surprise.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Criteria {
+    /// Reads a configuration, and a file of predicates that replace or complete those of the
+    /// configuration. Errors name the file, the line and the key.
+    pub(crate) fn read(path: &Path, predicates: Option<&Path>) -> Result<Self> {
+        let main = Source::read(path)?;
+        let other = predicates.map(Source::read).transpose()?;
+        Reader::new(&main, other.as_ref())?.build()
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn has_index_timestamp(&self) -> bool {
+        self.index_timestamp.is_some()
+    }
+
+    pub(crate) fn has_label(&self) -> bool {
+        self.label.is_some()
+    }
+
+    /// Returns the columns of counts in results: all but those of static predicates.
+    pub(super) fn counted_columns(&self) -> impl Iterator<Item = (usize, &CountColumn)> {
+        self.columns.iter().enumerate().filter(|(_, column)| !column.is_static)
+    }
+
+    /// Returns the columns of the data, other than `code` and `numeric_value`, that predicates compare.
+    pub(super) fn other_columns(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for (name, _) in self.plain.iter().flat_map(|p| &p.other_columns) {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        names
+    }
+}
+
+/// A file of a configuration.
+struct Source {
+    path: PathBuf,
+    root: Node,
+}
+
+impl Source {
+    fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(|e| match e.kind() {
+            std::io::ErrorKind::InvalidData => {
+                Error::file(path, "a configuration is a YAML file, but this file is not text")
+            }
+            _ => Error::io(path, e),
+        })?;
+        let root = parse_yaml(&text).map_err(|fault| {
+            Error::file(path, format!("line {}: {}", fault.line, fault.message))
+        })?;
+        Ok(Self { path: path.to_path_buf(), root })
+    }
+
+    fn fault_at(&self, line: usize, key: &str, message: impl AsRef<str>) -> Error {
+        Error::file(&self.path, format!("line {line}: {key}: {}", message.as_ref()))
+    }
+
+    fn wrong_value(&self, node: &Node, key: &str, expected: &str) -> Error {
+        self.fault_at(
+            node.line,
+            key,
+            format!("expected {expected}, found {}", node.describe_value()),
+        )
+    }
+
+    /// Returns the entries of a mapping; none for null.
+    fn map_entries<'a>(&self, node: &'a Node, key: &str) -> Result<&'a [Entry]> {
+        match &node.value {
+            Value::Map(entries) => Ok(entries),
+            Value::Null => Ok(&[]),
+            _ => Err(self.wrong_value(node, key, "a mapping")),
+        }
+    }
+
+    fn as_text<'a>(&self, node: &'a Node, key: &str, expected: &str) -> Result<&'a str> {
+        match &node.value {
+            Value::Text(text) => Ok(text),
+            _ => Err(self.wrong_value(node, key, expected)),
+        }
+    }
+
+    fn as_bool(&self, node: &Node, key: &str) -> Result<bool> {
+        match node.value {
+            Value::Bool(value) => Ok(value),
+            _ => Err(self.wrong_value(node, key, "true or false")),
+        }
+    }
+}
+
+/// The definition of a predicate that is not read yet.
+struct Definition<'a> {
+    source: &'a Source,
+    /// Key of the definition, such as `predicates.death`.
+    key: String,
+    entry: &'a Entry,
+    /// Whether it is one of `patient_demographics`.
+    of_patients: bool,
+}
+
+struct Reader<'a> {
+    main: &'a Source,
+    definitions: Vec<Definition<'a>>,
+    trigger: &'a Node,
+    windows: &'a [Entry],
+}
+
+/// A window with the parts that are not in the tree.
+struct WindowEntry<'a> {
+    window: Window,
+    line: usize,
+    label: Option<(&'a str, usize)>,
+    index_timestamp: Option<(Side, usize)>,
+}
+
+/// A derived predicate while predicates are ordered.
+struct Draft {
+    name: String,
+    all: bool,
+    inputs: Vec<String>,
+    is_static: bool,
+    definition: String,
+}
+
+impl<'a> Reader<'a> {
+    fn new(main: &'a Source, other: Option<&'a Source>) -> Result<Self> {
+        let (mut trigger, mut windows): (Option<&Node>, &[Entry]) = (None, &[]);
+        let mut definitions = Vec::new();
+        for entry in main.map_entries(&main.root, "configuration")? {
+            match entry.name.as_str() {
+                "description" | "metadata" => {}
+                "trigger" => trigger = Some(&entry.node),
+                "windows" => windows = main.map_entries(&entry.node, "windows")?,
+                "predicates" | "patient_demographics" => {
+                    add_definitions(&mut definitions, main, entry)?;
+                }
+                name => {
+                    return Err(main.fault_at(
+                        entry.line,
+                        name,
+                        "unknown key; the keys are predicates, patient_demographics, trigger, windows, description and metadata",
+                    ));
+                }
+            }
+        }
+        if let Some(other) = other {
+            for entry in other.map_entries(&other.root, "predicates file")? {
+                match entry.name.as_str() {
+                    "description" | "metadata" => {}
+                    "predicates" | "patient_demographics" => {
+                        add_definitions(&mut definitions, other, entry)?;
+                    }
+                    name => {
+                        return Err(other.fault_at(
+                            entry.line,
+                            name,
+                            "unknown key; a file of predicates has the keys predicates, patient_demographics, description and metadata",
+                        ));
+                    }
+                }
+            }
+        }
+        let Some(trigger) = trigger else {
+            let message = "the key is missing; it names the predicate of the events from which windows are defined";
+            return Err(main.fault_at(main.root.line, "trigger", message));
+        };
+        Ok(Self { main, definitions, trigger, windows })
+    }
+
+    fn build(self) -> Result<Criteria> {
+        let trigger = self.main.as_text(self.trigger, "trigger", "the name of a predicate")?;
+        let windows = self.read_windows()?;
+        let (names, specials) = self.find_names(trigger, &windows)?;
+        let mut notes = Vec::new();
+        for definition in &self.definitions {
+            let unused = !definition.of_patients && !names.contains(definition.entry.name.as_str());
+            let says_static = matches!(&definition.entry.node.value, Value::Map(entries)
+                if entries.iter().any(|e| e.name == "static" && e.node.value == Value::Bool(true)));
+            if unused && says_static {
+                notes.push(format!(
+                    "{}: the predicate is static but nothing refers to it, so it selects no subjects; move it to patient_demographics to select by it",
+                    definition.key
+                ));
+            }
+        }
+        let (plain, mut columns) = self.read_predicates(&names)?;
+        columns.extend(specials.into_iter().map(|(name, counted, definition)| CountColumn {
+            name: name.into(),
+            counted,
+            is_static: false,
+            definition: definition.into(),
+        }));
+        let by_name: HashMap<&str, usize> =
+            columns.iter().enumerate().map(|(i, c)| (c.name.as_str(), i)).collect();
+        let find = |source: &Source, name: &str, line: usize, key: &str| -> Result<usize> {
+            match by_name.get(name) {
+                Some(column) if columns[*column].is_static => Err(source.fault_at(
+                    line,
+                    key,
+                    format!(
+                        "the predicate {name} is static: it selects subjects and has no counts at times"
+                    ),
+                )),
+                Some(column) => Ok(*column),
+                None => Err(source.fault_at(line, key, format!("there is no predicate {name:?}"))),
+            }
+        };
+        let trigger = find(self.main, trigger, self.trigger.line, "trigger")?;
+
+        let parts: Vec<Window> = windows.iter().map(|w| w.window.clone()).collect();
+        let tree = build_tree(&parts).map_err(|(window, message)| {
+            let WindowEntry { window, line, .. } = &windows[window];
+            let key = format!("windows.{}.{}", window.name, window.root_side());
+            self.main.fault_at(*line, &key, message)
+        })?;
+        let mut edges = Vec::new();
+        for edge in &tree {
+            let window = edge.window;
+            let line = windows.iter().find(|w| w.window.name == window.name).map_or(1, |w| w.line);
+            let key = format!("windows.{}.{}", window.name, edge.side);
+            let target = match edge.way {
+                Way::Offset(micros) => Target::Offset(*micros),
+                Way::Event { predicate, .. } if predicate == RECORD_START => Target::FirstEvent,
+                Way::Event { predicate, .. } if predicate == RECORD_END => Target::LastEvent,
+                Way::Event { predicate, backward } => Target::Event {
+                    column: find(self.main, predicate, line, &key)?,
+                    backward: *backward,
+                },
+            };
+            let is_leaf = edge.side == window.leaf_side();
+            let constraints = match is_leaf {
+                true => window.has.clone(),
+                false => Vec::new(),
+            };
+            let constraints = constraints.into_iter().map(|mut constraint| {
+                let name = &constraint.predicate;
+                let key = format!("windows.{}.has.{name}", window.name);
+                constraint.column = find(self.main, name, constraint.line, &key)?;
+                Ok(constraint)
+            });
+            edges.push(Edge {
+                name: format!("{}.{}", window.name, edge.side),
+                parent: edge.parent,
+                target,
+                closed: match is_leaf {
+                    true => (window.start_inclusive, window.end_inclusive),
+                    false => (false, false),
+                },
+                constraints: constraints.collect::<Result<_>>()?,
+                definition: describe_boundary(window.boundary_at(edge.side)),
+            });
+        }
+        let leaf_edge = |window: &Window| {
+            let name = format!("{}.{}", window.name, window.leaf_side());
+            edges.iter().position(|e| e.name == name)
+        };
+        let (mut index_timestamp, mut label) = (None, None);
+        for WindowEntry { window, label: own_label, index_timestamp: own_index, .. } in &windows {
+            // A window that has either also has an edge to its leaf, which `read_windows` checked.
+            let Some(edge) = leaf_edge(window) else { continue };
+            if let Some((side, line)) = own_index {
+                let key = format!("windows.{}.index_timestamp", window.name);
+                self.check_single(&index_timestamp, *line, &key)?;
+                index_timestamp = Some((edge, *side));
+                if matches!(edges[edge].target, Target::Offset(micros) if micros < 0) {
+                    notes.push(format!(
+                        "{key}: the prediction time is the {side} of the window; ACES 0.7.3 exchanges the ends of windows such as `start: {}`",
+                        edges[edge].definition
+                    ));
+                }
+            }
+            if let Some((predicate, line)) = own_label {
+                let key = format!("windows.{}.label", window.name);
+                self.check_single(&label, *line, &key)?;
+                if is_special(predicate) {
+                    let message =
+                        format!("{predicate} cannot be a label; name a defined predicate");
+                    return Err(self.main.fault_at(*line, &key, message));
+                }
+                label = Some((edge, find(self.main, predicate, *line, &key)?));
+            }
+        }
+        let statics = (0..columns.len()).filter(|c| columns[*c].is_static).collect();
+        Ok(Criteria {
+            path: self.main.path.clone(),
+            plain,
+            columns,
+            statics,
+            trigger,
+            edges,
+            index_timestamp,
+            label,
+            notes,
+        })
+    }
+
+    fn check_single<T>(&self, known: &Option<T>, line: usize, key: &str) -> Result<()> {
+        match known {
+            Some(_) => {
+                Err(self.main.fault_at(line, key, "another window has this key, too; only one may"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn read_windows(&self) -> Result<Vec<WindowEntry<'a>>> {
+        self.windows.iter().map(|entry| self.read_window(entry)).collect()
+    }
+
+    fn read_window(&self, entry: &'a Entry) -> Result<WindowEntry<'a>> {
+        let source = self.main;
+        let name = &entry.name;
+        let window_key = format!("windows.{name}");
+        if !is_name(name) {
+            let message = "the name of a window has only letters, digits and _";
+            return Err(source.fault_at(entry.line, &window_key, message));
+        }
+        let (mut start, mut end) = (None, None);
+        let (mut start_inclusive, mut end_inclusive) = (None, None);
+        let (mut label, mut index_timestamp) = (None, None);
+        let mut has: &[Entry] = &[];
+        for own in source.map_entries(&entry.node, &window_key)? {
+            let key = format!("{window_key}.{}", own.name);
+            let (node, line) = (&own.node, own.line);
+            let is_null = node.value == Value::Null;
+            match own.name.as_str() {
+                "start" | "end" if is_null => {}
+                "start" | "end" => {
+                    let expected = "a text such as \"trigger + 24h\", or null";
+                    let boundary = Boundary::parse(source.as_text(node, &key, expected)?)
+                        .map_err(|message| source.fault_at(line, &key, message))?;
+                    match own.name.as_str() {
+                        "start" => start = Some(boundary),
+                        _ => end = Some(boundary),
+                    }
+                }
+                "start_inclusive" => start_inclusive = Some(source.as_bool(node, &key)?),
+                "end_inclusive" => end_inclusive = Some(source.as_bool(node, &key)?),
+                "has" => has = source.map_entries(node, &key)?,
+                "label" if is_null => {}
+                "label" => label = Some((source.as_text(node, &key, "a predicate")?, line)),
+                "index_timestamp" if is_null => {}
+                "index_timestamp" => {
+                    let side = match &node.value {
+                        Value::Text(text) if text == "start" => Side::Start,
+                        Value::Text(text) if text == "end" => Side::End,
+                        _ => return Err(source.wrong_value(node, &key, "start or end")),
+                    };
+                    index_timestamp = Some((side, line));
+                }
+                _ => {
+                    return Err(source.fault_at(
+                        line,
+                        &key,
+                        "unknown key; the keys of a window are start, end, start_inclusive, end_inclusive, has, label and index_timestamp",
+                    ));
+                }
+            }
+        }
+        let required = |value: Option<bool>, key: &str| {
+            value.ok_or_else(|| {
+                let key = format!("{window_key}.{key}");
+                source.fault_at(entry.line, &key, "the key is missing; set it to true or false")
+            })
+        };
+        if start.is_none() && end.is_none() {
+            let message = "one of start and end must refer to the trigger or to another window; the window would be the whole record";
+            return Err(source.fault_at(entry.line, &window_key, message));
+        }
+        let window = Window {
+            name: name.clone(),
+            start: start.unwrap_or_else(|| Boundary::at_record_edge(Side::Start)),
+            end: end.unwrap_or_else(|| Boundary::at_record_edge(Side::End)),
+            start_inclusive: required(start_inclusive, "start_inclusive")?,
+            end_inclusive: required(end_inclusive, "end_inclusive")?,
+            has: self.read_constraints(has, &window_key)?,
+        };
+        check_order(&window)
+            .map_err(|message| source.fault_at(entry.line, &window_key, message))?;
+        let used = [
+            (!window.has.is_empty()).then_some("has"),
+            label.map(|_| "label"),
+            index_timestamp.map(|_| "index_timestamp"),
+        ];
+        if window.boundary_at(window.leaf_side()).way.is_none()
+            && let Some(key) = used.into_iter().flatten().next()
+        {
+            let key = format!("{window_key}.{key}");
+            let message = "start and end of the window are the same time, so it holds nothing";
+            return Err(source.fault_at(entry.line, &key, message));
+        }
+        Ok(WindowEntry { window, line: entry.line, label, index_timestamp })
+    }
+
+    fn read_constraints(&self, has: &[Entry], window_key: &str) -> Result<Vec<Constraint>> {
+        has.iter()
+            .map(|own| {
+                let key = format!("{window_key}.has.{}", own.name);
+                let wrong = || self.main.wrong_value(&own.node, &key, "\"(min, max)\"");
+                let Value::Text(text) = &own.node.value else { return Err(wrong()) };
+                let bound = |text: &str| match text.trim() {
+                    "" | "None" => Ok(None),
+                    number => number.parse::<i64>().map(Some).map_err(|_| wrong()),
+                };
+                let (min, max) = text
+                    .trim_matches(['(', ')'])
+                    .split_once(',')
+                    .filter(|(_, max)| !max.contains(','))
+                    .ok_or_else(wrong)?;
+                let (min, max) = (bound(min)?, bound(max)?);
+                let message = match (min, max) {
+                    (None, None) => "one of min and max must be a number",
+                    (Some(min), Some(max)) if min > max => {
+                        "min exceeds max, so no window can satisfy it"
+                    }
+                    _ => {
+                        return Ok(Constraint {
+                            predicate: own.name.clone(),
+                            line: own.line,
+                            column: 0,
+                            min,
+                            max,
+                        });
+                    }
+                };
+                Err(self.main.fault_at(own.line, &key, format!("{message}, found {text:?}")))
+            })
+            .collect()
+    }
+
+    /// Returns the names of the defined predicates to which the trigger and the windows refer, directly
+    /// or through derived predicates, and the special columns that they need.
+    #[expect(clippy::type_complexity, reason = "two lists for one caller")]
+    fn find_names(
+        &self,
+        trigger: &str,
+        windows: &[WindowEntry<'a>],
+    ) -> Result<(HashSet<String>, Vec<(&'static str, Counted, &'static str)>)> {
+        // Name, line and key of each reference.
+        let mut found: Vec<(&Source, String, usize, String)> =
+            vec![(self.main, trigger.into(), self.trigger.line, "trigger".into())];
+        let mut special: HashSet<&str> = HashSet::new();
+        special.insert(trigger);
+        for WindowEntry { window, line, label, .. } in windows {
+            let key = format!("windows.{}", window.name);
+            for constraint in &window.has {
+                let name = &constraint.predicate;
+                special.insert(name);
+                found.push((self.main, name.clone(), constraint.line, format!("{key}.has.{name}")));
+            }
+            for side in [Side::Start, Side::End] {
+                if let Some(Way::Event { predicate, .. }) = &window.boundary_at(side).way {
+                    if predicate == ANY_EVENT {
+                        special.insert(predicate);
+                    }
+                    found.push((self.main, predicate.clone(), *line, format!("{key}.{side}")));
+                }
+            }
+            if let Some((name, line)) = label {
+                found.push((self.main, (*name).into(), *line, format!("{key}.label")));
+            }
+        }
+        let specials = [
+            (ANY_EVENT, Counted::AnyEvent, "any event"),
+            (RECORD_START, Counted::RecordStart, "the first event of the record"),
+            (RECORD_END, Counted::RecordEnd, "the last event of the record"),
+        ];
+        let specials = specials.into_iter().filter(|(name, ..)| special.contains(name)).collect();
+        let mut names: HashSet<String> = HashSet::new();
+        while let Some((source, name, line, key)) = found.pop() {
+            if is_special(&name) || names.contains(&name) {
+                continue;
+            }
+            let Some(definition) = self.definitions.iter().find(|d| d.entry.name == name) else {
+                let mut known: Vec<&str> =
+                    self.definitions.iter().map(|d| d.entry.name.as_str()).collect();
+                let more = if known.len() > 20 { ", .." } else { "" };
+                known.truncate(20);
+                let message = format!(
+                    "there is no predicate {name:?}; the predicates are {}{more}",
+                    known.join(", ")
+                );
+                return Err(source.fault_at(line, &key, message));
+            };
+            if let Value::Map(entries) = &definition.entry.node.value
+                && let Some(expr) = entries.iter().find(|e| e.name == "expr")
+            {
+                let key = format!("{}.expr", definition.key);
+                let (_, inputs) = parse_expression(definition.source, &expr.node, &key)?;
+                for input in inputs {
+                    if is_special(&input) {
+                        let message = format!(
+                            "{input} cannot be part of a derived predicate; name defined predicates"
+                        );
+                        return Err(definition.source.fault_at(expr.line, &key, message));
+                    }
+                    found.push((definition.source, input, expr.line, key.clone()));
+                }
+            }
+            names.insert(name);
+        }
+        Ok((names, specials))
+    }
+
+    /// Reads the definitions with these names, and all of `patient_demographics`. Returns the plain
+    /// predicates, and the columns of plain and derived ones.
+    fn read_predicates(&self, names: &HashSet<String>) -> Result<(Vec<Plain>, Vec<CountColumn>)> {
+        let (mut plain, mut columns) = (Vec::new(), Vec::new());
+        let mut drafts: Vec<(Draft, &Definition<'a>)> = Vec::new();
+        for definition in &self.definitions {
+            let Definition { source, key, entry, of_patients } = definition;
+            if !of_patients && !names.contains(&entry.name) {
+                continue;
+            }
+            if !is_name(&entry.name) || is_special(&entry.name) {
+                let message = "the name of a predicate has only letters, digits and _, and is not _ANY_EVENT, _RECORD_START or _RECORD_END";
+                return Err(source.fault_at(entry.line, key, message));
+            }
+            if SUMMARY_FIELDS.contains(&entry.name.as_str()) {
+                let message = "a column of the result has this name; rename the predicate";
+                return Err(source.fault_at(entry.line, key, message));
+            }
+            let Value::Map(entries) = &entry.node.value else {
+                let expected = "a mapping with the key code or expr (a file given as predicates can define it)";
+                return Err(source.wrong_value(&entry.node, key, expected));
+            };
+            match entries.iter().find(|e| e.name == "expr") {
+                None => {
+                    let (predicate, says_static) = read_plain(source, key, entry, entries)?;
+                    columns.push(CountColumn {
+                        name: entry.name.clone(),
+                        counted: Counted::Plain(plain.len()),
+                        is_static: says_static || *of_patients,
+                        definition: predicate.to_string(),
+                    });
+                    plain.push(predicate);
+                }
+                Some(expr) if *of_patients => {
+                    let key = format!("{key}.expr");
+                    let message = "patient_demographics have codes only; write the derived predicate in predicates, with static: true";
+                    return Err(source.fault_at(expr.line, &key, message));
+                }
+                Some(_) => {
+                    drafts.push((read_derived(source, key, &entry.name, entries)?, definition));
+                }
+            }
+        }
+        self.add_derived(drafts, &mut columns)?;
+        Ok((plain, columns))
+    }
+
+    /// Adds the columns of derived predicates, each after its inputs. The order is that in which ACES
+    /// computes them, so that results have their columns in the same order.
+    fn add_derived(
+        &self,
+        drafts: Vec<(Draft, &Definition<'a>)>,
+        columns: &mut Vec<CountColumn>,
+    ) -> Result<()> {
+        // Names in the order in which expressions mention them: the inputs of each, then itself.
+        let mut mentioned: Vec<&str> = Vec::new();
+        for (draft, _) in &drafts {
+            for name in draft.inputs.iter().chain([&draft.name]) {
+                if !mentioned.contains(&name.as_str()) {
+                    mentioned.push(name);
+                }
+            }
+        }
+        let mut waits: HashMap<&str, HashSet<&str>> = drafts
+            .iter()
+            .map(|(draft, _)| {
+                (draft.name.as_str(), draft.inputs.iter().map(String::as_str).collect())
+            })
+            .collect();
+        let mut ready: Vec<&str> =
+            mentioned.iter().copied().filter(|name| !waits.contains_key(name)).collect();
+        let mut order: Vec<&str> = Vec::new();
+        while !ready.is_empty() {
+            let mut next = Vec::new();
+            for name in &ready {
+                if drafts.iter().any(|(d, _)| d.name == *name) {
+                    order.push(name);
+                }
+                for (draft, _) in &drafts {
+                    if let Some(missing) = waits.get_mut(draft.name.as_str())
+                        && missing.remove(name)
+                        && missing.is_empty()
+                    {
+                        next.push(draft.name.as_str());
+                    }
+                }
+            }
+            ready = next;
+        }
+        if let Some((draft, definition)) =
+            drafts.iter().find(|(draft, _)| !order.contains(&draft.name.as_str()))
+        {
+            let message = format!("the predicate depends on itself through {}", draft.definition);
+            let key = format!("{}.expr", definition.key);
+            return Err(definition.source.fault_at(definition.entry.line, &key, message));
+        }
+        for name in order {
+            let Some((draft, _)) = drafts.iter().find(|(d, _)| d.name == name) else { continue };
+            let inputs = draft
+                .inputs
+                .iter()
+                .filter_map(|input| columns.iter().position(|c| c.name == *input))
+                .collect();
+            columns.push(CountColumn {
+                name: draft.name.clone(),
+                counted: Counted::Derived { all: draft.all, inputs },
+                is_static: draft.is_static,
+                definition: draft.definition.clone(),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Fields of the struct of a window that are not counts.
+pub(super) const SUMMARY_FIELDS: [&str; 3] =
+    ["window_name", "timestamp_at_start", "timestamp_at_end"];
+
+fn is_special(name: &str) -> bool {
+    [ANY_EVENT, RECORD_START, RECORD_END].contains(&name)
+}
+
+/// Adds the definitions of `predicates` or `patient_demographics`. A definition in a second file replaces
+/// that of the same name.
+fn add_definitions<'a>(
+    definitions: &mut Vec<Definition<'a>>,
+    source: &'a Source,
+    section: &'a Entry,
+) -> Result<()> {
+    let of_patients = section.name == "patient_demographics";
+    for entry in source.map_entries(&section.node, &section.name)? {
+        let key = format!("{}.{}", section.name, entry.name);
+        let definition = Definition { source, key, entry, of_patients };
+        match definitions.iter_mut().find(|d| d.entry.name == entry.name) {
+            None => definitions.push(definition),
+            Some(known) if known.of_patients != of_patients => {
+                let message = format!("the predicate is also defined as {}", known.key);
+                return Err(source.fault_at(entry.line, &definition.key, message));
+            }
+            Some(known) => *known = definition,
+        }
+    }
+    Ok(())
+}
+
+/// Returns an error message unless exactly one end of a window is defined from the other, and lies on the
+/// right side of it.
+fn check_order(window: &Window) -> Result<(), String> {
+    let of_end = window.start.is_of(Side::End);
+    let of_start = window.end.is_of(Side::Start);
+    let describe = |boundary: &Boundary| describe_boundary(boundary);
+    match (of_end, of_start) {
+        (true, false) if window.start.is_backward() == Some(false) => Err(format!(
+            "start: {} is not before the end; use '-' or '<-'",
+            describe(&window.start)
+        )),
+        (false, true) if window.end.is_backward() == Some(true) => Err(format!(
+            "end: {} is not after the start; use '+' or '->'",
+            describe(&window.end)
+        )),
+        (true, false) | (false, true) => Ok(()),
+        (true, true) => Err("start and end refer to each other; one of them must refer to the trigger or to another window".into()),
+        (false, false) => Err(format!(
+            "one of start and end must refer to the other end of the window, found start: {} and end: {}",
+            describe(&window.start),
+            describe(&window.end)
+        )),
+    }
+}
+
+fn describe_boundary(boundary: &Boundary) -> String {
+    let reference = &boundary.reference;
+    match &boundary.way {
+        None => reference.to_string(),
+        Some(Way::Event { predicate, backward: true }) => format!("{reference} <- {predicate}"),
+        Some(Way::Event { predicate, backward: false }) => format!("{reference} -> {predicate}"),
+        Some(Way::Offset(micros)) => {
+            let sign = if *micros < 0 { '-' } else { '+' };
+            format!("{reference} {sign} {}", describe_length(micros.unsigned_abs()))
+        }
+    }
+}
+
+/// Formats a number of microseconds with as few units as possible: `24h`, `7d`, `1d 30m`.
+fn describe_length(micros: u64) -> String {
+    const UNITS: [(&str, u64); 4] =
+        [("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000)];
+    if micros == UNITS[0].1 {
+        return "24h".into();
+    }
+    let mut parts = Vec::new();
+    let mut rest = micros;
+    for (unit, length) in UNITS {
+        if rest >= length {
+            parts.push(format!("{}{unit}", rest / length));
+            rest %= length;
+        }
+    }
+    if rest > 0 {
+        parts.push(format!("{rest}µs"));
+    }
+    parts.join(" ")
+}
+
+/// Parses `and(a, b, ..)` or `or(a, b, ..)`. Returns whether it is `and`, and its inputs.
+fn parse_expression(source: &Source, node: &Node, key: &str) -> Result<(bool, Vec<String>)> {
+    const EXPECTED: &str = "\"and(a, b, ..)\" or \"or(a, b, ..)\" with two predicates or more";
+    let text = source.as_text(node, key, EXPECTED)?;
+    let inner = |start: &str| text.strip_prefix(start).and_then(|rest| rest.strip_suffix(')'));
+    let (all, inputs) = match (inner("and("), inner("or(")) {
+        (Some(inputs), _) => (true, inputs),
+        (_, Some(inputs)) => (false, inputs),
+        _ => return Err(source.wrong_value(node, key, EXPECTED)),
+    };
+    let inputs: Vec<String> = inputs.split(',').map(|input| input.trim().to_owned()).collect();
+    match inputs.len() >= 2 && inputs.iter().all(|input| is_name(input)) {
+        true => Ok((all, inputs)),
+        false => Err(source.wrong_value(node, key, EXPECTED)),
+    }
+}
+
+fn read_derived(source: &Source, key: &str, name: &str, entries: &[Entry]) -> Result<Draft> {
+    let (mut all, mut inputs, mut is_static) = (false, Vec::new(), false);
+    for entry in entries {
+        let key = format!("{key}.{}", entry.name);
+        match entry.name.as_str() {
+            "expr" => (all, inputs) = parse_expression(source, &entry.node, &key)?,
+            "static" => is_static = source.as_bool(&entry.node, &key)?,
+            _ => {
+                let message = "unknown key; a derived predicate has the keys expr and static";
+                return Err(source.fault_at(entry.line, &key, message));
+            }
+        }
+    }
+    let operator = if all { "and" } else { "or" };
+    let definition = format!("{operator}({})", inputs.join(", "));
+    Ok(Draft { name: name.into(), all, inputs, is_static, definition })
+}
+
+fn read_plain(
+    source: &Source,
+    key: &str,
+    definition: &Entry,
+    entries: &[Entry],
+) -> Result<(Plain, bool)> {
+    let (mut codes, mut is_static) = (None, false);
+    let (mut min, mut max) = (None, None);
+    let (mut min_inclusive, mut max_inclusive) = (false, false);
+    let mut other_columns = Vec::new();
+    for entry in entries {
+        let key = format!("{key}.{}", entry.name);
+        let node = &entry.node;
+        let is_null = node.value == Value::Null;
+        match entry.name.as_str() {
+            "code" => codes = Some(read_codes(source, &key, node)?),
+            "value_min" | "value_max" if is_null => {}
+            "value_min" => min = Some(read_number(source, &key, node)?),
+            "value_max" => max = Some(read_number(source, &key, node)?),
+            "value_min_inclusive" | "value_max_inclusive" if is_null => {}
+            "value_min_inclusive" => min_inclusive = source.as_bool(node, &key)?,
+            "value_max_inclusive" => max_inclusive = source.as_bool(node, &key)?,
+            "static" => is_static = source.as_bool(node, &key)?,
+            "other_cols" => {
+                for column in source.map_entries(node, &key)? {
+                    let key = format!("{key}.{}", column.name);
+                    other_columns.push(read_other(source, &key, column)?);
+                }
+            }
+            // Any other key is a column of the data, with the value to which it is compared.
+            _ => other_columns.push(read_other(source, &key, entry)?),
+        }
+    }
+    let Some(codes) = codes else {
+        let message = "a predicate needs the key code, or expr if it is derived from others";
+        return Err(source.fault_at(definition.line, key, message));
+    };
+    let plain = Plain {
+        key: key.to_owned(),
+        codes,
+        min: min.map(|value| Bound::new(&value, min_inclusive)),
+        max: max.map(|value| Bound::new(&value, max_inclusive)),
+        other_columns,
+    };
+    Ok((plain, is_static))
+}
+
+fn read_codes(source: &Source, key: &str, node: &Node) -> Result<Codes> {
+    const EXPECTED: &str = "a code, {regex: ..} or {any: [..]}";
+    let entries = match &node.value {
+        Value::Text(code) => return Ok(Codes::One(code.clone())),
+        Value::Map(entries) => entries,
+        _ => return Err(source.wrong_value(node, key, EXPECTED)),
+    };
+    let [entry] = entries.as_slice() else {
+        let message = format!("expected one of the keys regex and any, found {}", entries.len());
+        return Err(source.fault_at(node.line, key, message));
+    };
+    let key = format!("{key}.{}", entry.name);
+    match (entry.name.as_str(), &entry.node.value) {
+        ("regex", Value::Text(text)) if !text.is_empty() => match Regex::new(text) {
+            Ok(regex) => Ok(Codes::Regex(regex)),
+            Err(e) => {
+                let message = format!("the regular expression {text:?} is not valid: {e}");
+                Err(source.fault_at(entry.line, &key, message))
+            }
+        },
+        ("regex", _) => Err(source.wrong_value(&entry.node, &key, "a regular expression")),
+        ("any", Value::List(codes)) if !codes.is_empty() => {
+            let codes = codes
+                .iter()
+                .map(|code| source.as_text(code, &key, "codes as texts").map(str::to_owned));
+            Ok(Codes::Any(codes.collect::<Result<_>>()?))
+        }
+        ("any", _) => Err(source.wrong_value(&entry.node, &key, "a list of codes")),
+        _ => Err(source.fault_at(entry.line, &key, "unknown key; use regex or any")),
+    }
+}
+
+fn read_number(source: &Source, key: &str, node: &Node) -> Result<Scalar> {
+    match node.value {
+        Value::Integer(value) => Ok(Scalar::Integer(value)),
+        Value::Float(value) => Ok(Scalar::Float(value)),
+        _ => Err(source.wrong_value(node, key, "a number")),
+    }
+}
+
+fn read_other(source: &Source, key: &str, entry: &Entry) -> Result<(String, Scalar)> {
+    const STANDARD: [&str; 4] = ["subject_id", "time", "code", "numeric_value"];
+    if STANDARD.contains(&entry.name.as_str()) {
+        let message = "other_cols compares further columns of the data only; use code, value_min and value_max for codes and values";
+        return Err(source.fault_at(entry.line, key, message));
+    }
+    let value = match &entry.node.value {
+        Value::Text(text) => Scalar::Text(text.clone()),
+        Value::Bool(value) => Scalar::Bool(*value),
+        Value::Integer(value) => Scalar::Integer(*value),
+        Value::Float(value) => Scalar::Float(*value),
+        _ => {
+            let expected =
+                "a text, a number or a boolean to which the column of this name is compared";
+            return Err(source.wrong_value(&entry.node, key, expected));
+        }
+    };
+    Ok((entry.name.clone(), value))
+}

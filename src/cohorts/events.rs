@@ -1,0 +1,188 @@
+//! Counts of predicates at each time of a subject.
+
+use arrow::array::AsArray;
+use arrow::buffer::ScalarBuffer;
+use arrow::datatypes::{Int64Type, TimestampMicrosecondType};
+
+use super::config::{Counted, Criteria};
+use super::matches::Measurements;
+use crate::array::Layout;
+use crate::error::{Error, Result};
+use crate::io::meds::MedsShard;
+use crate::table::RaggedTable;
+
+/// The subjects of a shard, prepared for [`Counts`].
+pub(crate) struct ShardEvents {
+    name: String,
+    pub(super) ids: ScalarBuffer<i64>,
+    /// Lists of events per subject; `events` has the lists of measurements per event.
+    subjects: Layout,
+    events: Layout,
+    times: ScalarBuffer<i64>,
+    measurements: Measurements,
+    /// Measurements without a time of each subject; `None` if no predicate is static.
+    statics: Option<(Layout, Measurements)>,
+}
+
+impl ShardEvents {
+    pub(super) fn try_new(shard: &MedsShard, criteria: &Criteria) -> Result<Self> {
+        let ids = shard.events.column("subject_id")?.values();
+        let Some(ids) = ids.as_primitive_opt::<Int64Type>() else {
+            return Err(Error::type_of("subject_id", "Int64", ids.data_type()));
+        };
+        let times = shard.events.column("time")?.values();
+        let Some(times) = times.as_primitive_opt::<TimestampMicrosecondType>() else {
+            return Err(Error::type_of("time", "Timestamp(µs)", times.data_type()));
+        };
+        let measurements = |table: &RaggedTable, prefix: &str| {
+            Measurements::try_new(table, prefix, &criteria.plain)
+        };
+        Ok(Self {
+            name: shard.name.clone(),
+            ids: ids.values().clone(),
+            subjects: shard.events.layout(1)?.clone(),
+            events: shard.events.layout(2)?.clone(),
+            times: times.values().clone(),
+            measurements: measurements(&shard.events, "")?,
+            statics: match criteria.statics.is_empty() {
+                true => None,
+                false => Some((
+                    shard.statics.layout(1)?.clone(),
+                    measurements(&shard.statics, "static_")?,
+                )),
+            },
+        })
+    }
+
+    /// Returns the number of subjects.
+    pub(crate) fn num_subjects(&self) -> usize {
+        self.ids.len()
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// Times and counts of one subject. The buffers are reused for the next subject.
+#[derive(Default)]
+pub(super) struct Counts {
+    /// Distinct times, ascending.
+    pub(super) times: Vec<i64>,
+    /// For each column: its counts summed up to each time, exclusive; one more than there are times.
+    sums: Vec<i64>,
+    /// For each column: its count among measurements without a time.
+    timeless: Vec<i64>,
+}
+
+impl Counts {
+    /// Returns the sums of a column: `sums[i]` is the count at all times before time `i`.
+    pub(super) fn column_sums(&self, column: usize) -> &[i64] {
+        let stride = self.times.len() + 1;
+        &self.sums[column * stride..(column + 1) * stride]
+    }
+
+    /// Counts the measurements without a time, and returns the number of leading elements of
+    /// [`Criteria::statics`] that are positive.
+    pub(super) fn count_statics(
+        &mut self,
+        shard: &ShardEvents,
+        criteria: &Criteria,
+        row: usize,
+    ) -> usize {
+        let Some((lists, measurements)) = &shard.statics else { return 0 };
+        self.timeless.clear();
+        self.timeless.resize(criteria.columns.len(), 0);
+        // Columns of plain predicates are in another order than the predicates.
+        let mut found = vec![0i64; criteria.plain.len()];
+        for at in lists.range(row) {
+            measurements.visit_matches(&criteria.plain, at, |p| found[p] += 1);
+        }
+        for (c, column) in criteria.columns.iter().enumerate() {
+            self.timeless[c] = match &column.counted {
+                Counted::Plain(p) => found[*p],
+                Counted::Derived { all, inputs } => {
+                    i64::from(is_derived(*all, inputs, |input| self.timeless[input] > 0))
+                }
+                Counted::AnyEvent | Counted::RecordStart | Counted::RecordEnd => 0,
+            };
+        }
+        criteria.statics.iter().take_while(|c| self.timeless[**c] > 0).count()
+    }
+
+    /// Counts the measurements at each time of a subject whose static predicates are all positive.
+    pub(super) fn count_events(
+        &mut self,
+        shard: &ShardEvents,
+        criteria: &Criteria,
+        row: usize,
+    ) -> Result<()> {
+        let events = shard.subjects.range(row);
+        self.times.clear();
+        self.times.extend_from_slice(&shard.times[events.clone()]);
+        if !self.times.is_sorted() {
+            return Err(Error::invalid(format!(
+                "shard {}: the times of subject {} are not ascending; sort its events",
+                shard.name, shard.ids[row]
+            )));
+        }
+        // Events of tensorized cohorts may share a time.
+        self.times.dedup();
+        let stride = self.times.len() + 1;
+        let columns = &criteria.columns;
+        self.sums.clear();
+        self.sums.resize(stride * columns.len(), 0);
+        let mut slots = vec![None; criteria.plain.len()];
+        for (c, column) in columns.iter().enumerate() {
+            match &column.counted {
+                Counted::Plain(p) if !column.is_static => slots[*p] = Some(c * stride),
+                _ => {}
+            }
+        }
+        let (sums, mut time) = (&mut self.sums, 0);
+        for (own, event) in shard.times[events.clone()].iter().zip(events) {
+            while self.times[time] < *own {
+                time += 1;
+            }
+            for at in shard.events.range(event) {
+                shard.measurements.visit_matches(&criteria.plain, at, |p| {
+                    if let Some(slot) = slots[p] {
+                        sums[slot + time + 1] += 1;
+                    }
+                });
+            }
+        }
+        for (c, column) in columns.iter().enumerate() {
+            let (before, own) = self.sums.split_at_mut(c * stride);
+            let Some(own) = own.get_mut(1..stride) else { continue };
+            match &column.counted {
+                Counted::Plain(_) if column.is_static => own.fill(1),
+                Counted::Plain(_) => {}
+                Counted::Derived { all, inputs } => {
+                    for (i, count) in own.iter_mut().enumerate() {
+                        let is_positive = |input: usize| before[input * stride + i + 1] > 0;
+                        *count = i64::from(is_derived(*all, inputs, is_positive));
+                    }
+                }
+                Counted::AnyEvent => own.fill(1),
+                Counted::RecordStart => own.first_mut().into_iter().for_each(|n| *n = 1),
+                Counted::RecordEnd => own.last_mut().into_iter().for_each(|n| *n = 1),
+            }
+        }
+        for column in self.sums.chunks_exact_mut(stride) {
+            let mut sum = 0;
+            for count in column {
+                sum += *count;
+                *count = sum;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_derived(all: bool, inputs: &[usize], is_positive: impl Fn(usize) -> bool) -> bool {
+    match all {
+        true => inputs.iter().all(|input| is_positive(*input)),
+        false => inputs.iter().any(|input| is_positive(*input)),
+    }
+}

@@ -1,0 +1,344 @@
+//! Plain predicates, and which measurements of a shard match them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, DictionaryArray, Float32Array, Scalar as One, StringArray,
+};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::kernels::cmp;
+use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::datatypes::{DataType, Float32Type, Float64Type, Int64Type, UInt32Type};
+use regex::Regex;
+
+use crate::error::{Error, Result};
+use crate::table::RaggedTable;
+
+/// A value in a configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Scalar {
+    Text(String),
+    Bool(bool),
+    Integer(i64),
+    Float(f64),
+}
+
+impl fmt::Display for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => write!(f, "{text:?}"),
+            Self::Bool(value) => value.fmt(f),
+            Self::Integer(value) => value.fmt(f),
+            Self::Float(value) => value.fmt(f),
+        }
+    }
+}
+
+/// The codes that match a predicate.
+#[derive(Clone, Debug)]
+pub(super) enum Codes {
+    One(String),
+    Any(Vec<String>),
+    /// Codes in which the expression matches anywhere.
+    Regex(Regex),
+}
+
+impl Codes {
+    fn matches_code(&self, code: &str) -> bool {
+        match self {
+            Self::One(own) => own == code,
+            Self::Any(all) => all.iter().any(|own| own == code),
+            Self::Regex(regex) => regex.is_match(code),
+        }
+    }
+}
+
+/// The smallest or largest value that matches a predicate.
+#[derive(Clone, Debug)]
+pub(super) struct Bound {
+    limit: f64,
+    inclusive: bool,
+    text: String,
+}
+
+impl Bound {
+    /// Values of MEDS are 32-bit floats: a limit with decimals is rounded to 32 bits, as ACES does, so that
+    /// a limit of 98.6 includes a value of 98.6. An integer is compared exactly.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        reason = "limits are rounded to the precision in which they are compared"
+    )]
+    pub(super) fn new(value: &Scalar, inclusive: bool) -> Self {
+        let limit = match value {
+            Scalar::Integer(value) => *value as f64,
+            Scalar::Float(value) => f64::from(*value as f32),
+            Scalar::Text(_) | Scalar::Bool(_) => f64::NAN,
+        };
+        Self { limit, inclusive, text: value.to_string() }
+    }
+
+    /// Whether a value is above the bound. NaN is greater than all other numbers, as in ACES.
+    fn is_above(&self, value: f32) -> bool {
+        let value = f64::from(value);
+        match (value.is_nan(), self.limit.is_nan()) {
+            (true, nan) => self.inclusive || !nan,
+            (false, true) => false,
+            (false, false) => value > self.limit || (self.inclusive && value == self.limit),
+        }
+    }
+
+    fn is_below(&self, value: f32) -> bool {
+        let value = f64::from(value);
+        match (value.is_nan(), self.limit.is_nan()) {
+            (true, nan) => self.inclusive && nan,
+            (false, true) => true,
+            (false, false) => value < self.limit || (self.inclusive && value == self.limit),
+        }
+    }
+}
+
+/// A predicate of single measurements.
+#[derive(Clone, Debug)]
+pub(super) struct Plain {
+    /// Key in the configuration, such as `predicates.death`.
+    pub(super) key: String,
+    pub(super) codes: Codes,
+    pub(super) min: Option<Bound>,
+    pub(super) max: Option<Bound>,
+    /// Further columns of the data, and the values that they must have.
+    pub(super) other_columns: Vec<(String, Scalar)>,
+}
+
+impl Plain {
+    pub(super) fn has_bounds(&self) -> bool {
+        self.min.is_some() || self.max.is_some()
+    }
+}
+
+impl fmt::Display for Plain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.codes {
+            Codes::One(code) => f.write_str(code)?,
+            Codes::Any(codes) => f.write_str(&codes.join(" | "))?,
+            Codes::Regex(regex) => write!(f, "/{regex}/")?,
+        }
+        for (bound, sign) in [(&self.min, '>'), (&self.max, '<')] {
+            if let Some(Bound { inclusive, text, .. }) = bound {
+                write!(f, ", {sign}{} {text}", if *inclusive { "=" } else { "" })?;
+            }
+        }
+        self.other_columns.iter().try_for_each(|(name, value)| write!(f, ", {name} = {value}"))
+    }
+}
+
+/// The measurements of a shard, with or without a time.
+pub(super) struct Measurements {
+    codes: DictionaryArray<UInt32Type>,
+    values: Option<Float32Array>,
+    /// For each distinct code: end of the range of its predicates in `predicates`. The range starts at the
+    /// end of the previous range.
+    ends: Vec<usize>,
+    predicates: Vec<usize>,
+    /// For each predicate that compares further columns: the measurements whose columns match.
+    others: Vec<Option<BooleanBuffer>>,
+}
+
+impl Measurements {
+    /// Finds the codes that match each predicate. `prefix` is that of the columns of `table`.
+    pub(super) fn try_new(table: &RaggedTable, prefix: &str, plain: &[Plain]) -> Result<Self> {
+        let column = |name: &str| -> Result<&ArrayRef> {
+            Ok(table.column(&format!("{prefix}{name}"))?.values())
+        };
+        let codes = column("code")?;
+        let Some(codes) = codes.as_dictionary_opt::<UInt32Type>() else {
+            return Err(Error::type_of("code", "a dictionary of strings", codes.data_type()));
+        };
+        let values = match plain.iter().any(Plain::has_bounds) {
+            false => None,
+            true => {
+                let values = column("numeric_value")?;
+                match values.as_primitive_opt::<Float32Type>() {
+                    Some(values) => Some(values.clone()),
+                    None => {
+                        return Err(Error::type_of("numeric_value", "Float32", values.data_type()));
+                    }
+                }
+            }
+        };
+        let texts = cast(codes.values(), &DataType::Utf8)?;
+        let (mut ends, mut predicates) = (Vec::with_capacity(texts.len()), Vec::new());
+        for text in texts.as_string::<i32>() {
+            if let Some(text) = text {
+                let matching = |p: &usize| plain[*p].codes.matches_code(text);
+                predicates.extend((0..plain.len()).filter(matching));
+            }
+            ends.push(predicates.len());
+        }
+        let others = plain
+            .iter()
+            .map(|predicate| {
+                let mut both: Option<BooleanBuffer> = None;
+                for (name, value) in &predicate.other_columns {
+                    let own = compare_column(column(name)?, value).map_err(|e| match e {
+                        Unlike::Type(expected, found) => Error::invalid(format!(
+                            "{}.{name}: expected {expected}, as column {name:?} of the data holds {found}, found {value}",
+                            predicate.key
+                        )),
+                        Unlike::Arrow(e) => e,
+                    })?;
+                    both = Some(match both {
+                        Some(other) => &other & &own,
+                        None => own,
+                    });
+                }
+                Ok(both)
+            })
+            .collect::<Result<_>>()?;
+        Ok(Self { codes: codes.clone(), values, ends, predicates, others })
+    }
+
+    /// Calls `found` with the index of each predicate that a measurement matches.
+    #[inline]
+    pub(super) fn visit_matches(&self, plain: &[Plain], at: usize, mut found: impl FnMut(usize)) {
+        if self.codes.is_null(at) {
+            return;
+        }
+        let code = self.codes.keys().value(at) as usize;
+        let start = if code == 0 { 0 } else { self.ends[code - 1] };
+        for p in &self.predicates[start..self.ends[code]] {
+            let Plain { min, max, .. } = &plain[*p];
+            if min.is_some() || max.is_some() {
+                let Some(value) = self.values.as_ref().filter(|v| v.is_valid(at)) else { continue };
+                let value = value.value(at);
+                if min.as_ref().is_some_and(|min| !min.is_above(value))
+                    || max.as_ref().is_some_and(|max| !max.is_below(value))
+                {
+                    continue;
+                }
+            }
+            if self.others[*p].as_ref().is_none_or(|matching| matching.value(at)) {
+                found(*p);
+            }
+        }
+    }
+}
+
+/// Reason why a column cannot be compared with a value.
+enum Unlike {
+    /// The expected kind of value, and the type of the column.
+    Type(&'static str, DataType),
+    Arrow(Error),
+}
+
+impl<E: Into<Error>> From<E> for Unlike {
+    fn from(e: E) -> Self {
+        Self::Arrow(e.into())
+    }
+}
+
+/// Returns which values of a column equal a value; NULL equals none.
+fn compare_column(column: &ArrayRef, value: &Scalar) -> std::result::Result<BooleanBuffer, Unlike> {
+    let found = column.data_type();
+    let base = match found {
+        DataType::Dictionary(_, values) => values.as_ref(),
+        other => other,
+    };
+    match (base, value) {
+        (DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View, Scalar::Text(text)) => {
+            let text: ArrayRef = Arc::new(StringArray::from(vec![text.as_str()]));
+            let equal = cmp::eq(column, &One::new(cast(&text, base)?))?;
+            Ok(match equal.nulls() {
+                Some(nulls) => equal.values() & nulls.inner(),
+                None => equal.values().clone(),
+            })
+        }
+        (DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View, _) => {
+            Err(Unlike::Type("a text", found.clone()))
+        }
+        (DataType::Boolean, Scalar::Bool(value)) => {
+            let column = column.as_boolean();
+            Ok(BooleanBuffer::collect_bool(column.len(), |i| {
+                column.is_valid(i) && column.value(i) == *value
+            }))
+        }
+        (DataType::Boolean, _) => Err(Unlike::Type("true or false", found.clone())),
+        (of, Scalar::Integer(value)) if of.is_integer() => {
+            // A number that 64 bits cannot hold becomes NULL, and equals no integer of a configuration.
+            let options = CastOptions { safe: true, ..CastOptions::default() };
+            let column = cast_with_options(column, &DataType::Int64, &options)?;
+            let column = column.as_primitive::<Int64Type>();
+            Ok(BooleanBuffer::collect_bool(column.len(), |i| {
+                column.is_valid(i) && column.value(i) == *value
+            }))
+        }
+        (of, Scalar::Integer(_) | Scalar::Float(_)) if of.is_integer() || of.is_floating() => {
+            let value = match (of, value) {
+                (DataType::Float32, value) => Bound::new(value, true).limit,
+                (_, Scalar::Float(value)) => *value,
+                (_, other) => Bound::new(other, true).limit,
+            };
+            let column = cast(column, &DataType::Float64)?;
+            let column = column.as_primitive::<Float64Type>();
+            let equal = |own: f64| own == value || (own.is_nan() && value.is_nan());
+            Ok(BooleanBuffer::collect_bool(column.len(), |i| {
+                column.is_valid(i) && equal(column.value(i))
+            }))
+        }
+        (of, _) if of.is_integer() || of.is_floating() => {
+            Err(Unlike::Type("a number", found.clone()))
+        }
+        (DataType::Null, _) => Ok(BooleanBuffer::new_unset(column.len())),
+        _ => Err(Unlike::Type("a column of texts, numbers or booleans", found.clone())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{BooleanArray, Float64Array, UInt64Array};
+
+    use super::*;
+
+    #[test]
+    fn bounds_are_compared_as_polars_compares_32_bit_values() {
+        let decimal = |inclusive| Bound::new(&Scalar::Float(98.6), inclusive);
+        assert!(decimal(true).is_above(98.6) && decimal(true).is_below(98.6));
+        assert!(!decimal(false).is_above(98.6) && !decimal(false).is_below(98.6));
+        let integer = Bound::new(&Scalar::Integer(16_777_217), true);
+        assert!(!integer.is_above(16_777_216.0) && integer.is_below(16_777_216.0));
+        assert!(decimal(false).is_above(f32::NAN) && !decimal(true).is_below(f32::NAN));
+        let infinite = Bound::new(&Scalar::Float(f64::INFINITY), false);
+        assert!(infinite.is_above(f32::NAN) && !infinite.is_above(f32::INFINITY));
+    }
+
+    #[test]
+    fn columns_of_any_type_are_compared() {
+        let equal = |column: ArrayRef, value: Scalar| match compare_column(&column, &value) {
+            Ok(equal) => equal.iter().collect::<Vec<_>>(),
+            Err(Unlike::Type(..)) => Vec::new(),
+            Err(Unlike::Arrow(e)) => panic!("{e}"),
+        };
+        let texts: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("b")]));
+        let dictionary = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
+        for of in [DataType::Utf8, DataType::LargeUtf8, DataType::Utf8View, dictionary] {
+            let column = cast(&texts, &of).unwrap();
+            let found = equal(Arc::clone(&column), Scalar::Text("a".into()));
+            assert_eq!(found, [true, false, false], "{of}");
+            assert!(equal(column, Scalar::Integer(1)).is_empty(), "{of}");
+        }
+        let numbers = UInt64Array::from(vec![Some(1), None, Some(u64::MAX)]);
+        assert_eq!(equal(Arc::new(numbers.clone()), Scalar::Integer(1)), [true, false, false]);
+        assert_eq!(equal(Arc::new(numbers.clone()), Scalar::Float(1.0)), [true, false, false]);
+        assert!(equal(Arc::new(numbers), Scalar::Bool(true)).is_empty());
+        let floats = Float32Array::from(vec![Some(0.1), Some(-0.0), None, Some(f32::NAN)]);
+        let floats: ArrayRef = Arc::new(floats);
+        assert_eq!(equal(floats.clone(), Scalar::Float(0.1)), [true, false, false, false]);
+        assert_eq!(equal(floats.clone(), Scalar::Integer(0)), [false, true, false, false]);
+        assert_eq!(equal(floats, Scalar::Float(f64::NAN)), [false, false, false, true]);
+        let double: ArrayRef = Arc::new(Float64Array::from(vec![0.1, f64::from(0.1f32)]));
+        assert_eq!(equal(double, Scalar::Float(0.1)), [true, false]);
+        let booleans = BooleanArray::from(vec![Some(true), Some(false), None]);
+        assert_eq!(equal(Arc::new(booleans), Scalar::Bool(false)), [false, true, false]);
+    }
+}

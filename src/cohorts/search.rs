@@ -1,0 +1,209 @@
+//! [`Cohort`]: finds the realizations of criteria in MEDS data.
+
+use std::ops::Range;
+
+use super::boundary::Side;
+use super::config::{Criteria, Edge, Target};
+use super::events::{Counts, ShardEvents};
+use super::matches::Plain;
+use super::rows::{CohortColumn, CohortRows, Slot};
+use super::steps::Attrition;
+use crate::error::{Error, Result};
+use crate::io::meds::MedsReadOptions;
+use crate::io::meds_torch::MedsFolder;
+use serrate_core::internal::meds::Needed;
+
+/// Criteria and the data in which they are searched.
+#[derive(Debug)]
+pub(crate) struct Cohort {
+    pub(crate) folder: MedsFolder,
+    pub(crate) criteria: Criteria,
+}
+
+/// The range of time of an edge for one trigger.
+#[derive(Clone, Copy)]
+struct Found {
+    start: i64,
+    end: i64,
+    /// Time of the node to which the edge leads.
+    node: i64,
+    /// Indices of the times in the range.
+    first: usize,
+    past: usize,
+}
+
+impl Cohort {
+    pub(crate) fn new(folder: MedsFolder, criteria: Criteria) -> Self {
+        Self { folder, criteria }
+    }
+
+    /// Returns the name of a shard, such as `train/0`.
+    pub(crate) fn shard_name(&self, shard: usize) -> String {
+        match &self.folder {
+            MedsFolder::Meds(data) => data.shards().nth(shard).map(|s| s.name().to_owned()),
+            MedsFolder::Cohort(data) => data.shards().get(shard).map(|s| s.name().to_owned()),
+        }
+        .unwrap_or_default()
+    }
+
+    /// Reads a shard. Unless `shared_subjects`, a subject that is also in another shard is an error.
+    pub(crate) fn read(&self, shard: usize, shared_subjects: bool) -> Result<ShardEvents> {
+        let others = self.criteria.other_columns();
+        let mut names = vec!["code".to_owned()];
+        if self.criteria.plain.iter().any(Plain::has_bounds) {
+            names.push("numeric_value".into());
+        }
+        names.extend(others.iter().cloned());
+        if !self.criteria.statics.is_empty() {
+            names.extend(names.clone().iter().map(|name| format!("static_{name}")));
+        }
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let options = MedsReadOptions {
+            columns: Some(others),
+            shared_subjects,
+            ..MedsReadOptions::default()
+        };
+        let data = self.folder.read_needed(shard, &options, Needed(Some(&names)))?;
+        ShardEvents::try_new(&data, &self.criteria)
+    }
+
+    /// Finds the realizations of a range of subjects of a shard, in the order of subjects and times, and
+    /// counts how many remain after each criterion.
+    ///
+    /// # Errors
+    /// If times of a subject are not ascending, or an end of a window is outside the range of timestamps.
+    pub(crate) fn search_subjects(
+        &self,
+        shard: &ShardEvents,
+        subjects: Range<usize>,
+        columns: &[CohortColumn],
+    ) -> Result<(CohortRows, Attrition)> {
+        let criteria = &self.criteria;
+        let mut rows = CohortRows::new(criteria, columns);
+        let mut attrition = Attrition::new(criteria);
+        let mut counts = Counts::default();
+        let mut found = Vec::with_capacity(criteria.edges.len());
+        for row in subjects {
+            let selected = counts.count_statics(shard, criteria, row);
+            // The first criterion is to be in the data.
+            let mut furthest = 1 + selected;
+            if selected == criteria.statics.len() {
+                counts.count_events(shard, criteria, row)?;
+                let triggers = counts.column_sums(criteria.trigger);
+                for (trigger, time) in counts.times.iter().enumerate() {
+                    if triggers[trigger + 1] == triggers[trigger] {
+                        continue;
+                    }
+                    found.clear();
+                    let passed =
+                        find_edges(criteria, &counts, *time, &mut found).map_err(|edge| {
+                            Error::invalid(format!(
+                                "shard {}: {} of subject {} is outside the range of timestamps",
+                                shard.name(),
+                                edge.name,
+                                shard.ids[row]
+                            ))
+                        })?;
+                    attrition.add_realization(passed);
+                    furthest = furthest.max(2 + selected + passed);
+                    if found.len() == criteria.edges.len() && passed == num_criteria(criteria) {
+                        push_row(&mut rows, &counts, shard.ids[row], *time, &found);
+                    }
+                }
+            }
+            attrition.add_subject(furthest);
+        }
+        Ok((rows, attrition))
+    }
+}
+
+/// Returns the number of criteria after the trigger.
+fn num_criteria(criteria: &Criteria) -> usize {
+    criteria.edges.iter().map(|edge| 1 + edge.constraints.len()).sum()
+}
+
+/// Finds the range of each edge for a trigger, until a criterion fails. Returns the number of criteria that
+/// are satisfied before, or the edge whose time overflows.
+fn find_edges<'a>(
+    criteria: &'a Criteria,
+    counts: &Counts,
+    trigger: i64,
+    found: &mut Vec<Found>,
+) -> std::result::Result<usize, &'a Edge> {
+    let mut passed = 0;
+    for edge in &criteria.edges {
+        let root = edge.parent.and_then(|parent| found.get(parent)).map_or(trigger, |f| f.node);
+        let Some(node) = find_node(edge, counts, root)? else { return Ok(passed) };
+        let (start, end) = match edge.target.is_backward() {
+            true => (node, root),
+            false => (root, node),
+        };
+        let (with_start, with_end) = edge.closed;
+        let first = index_after(&counts.times, start, !with_start);
+        let past = index_after(&counts.times, end, with_end).max(first);
+        passed += 1;
+        for constraint in &edge.constraints {
+            let sums = counts.column_sums(constraint.column);
+            let count = sums[past] - sums[first];
+            if constraint.min.is_some_and(|min| count < min)
+                || constraint.max.is_some_and(|max| count > max)
+            {
+                return Ok(passed);
+            }
+            passed += 1;
+        }
+        found.push(Found { start, end, node, first, past });
+    }
+    Ok(passed)
+}
+
+/// Returns the index of the first time after `time`, or not before `time` unless `exclusive`.
+fn index_after(times: &[i64], time: i64, exclusive: bool) -> usize {
+    times.partition_point(|t| if exclusive { *t <= time } else { *t < time })
+}
+
+/// Returns the time at the end of an edge from `root`; `None` if there is no such event. An event at the
+/// time of the root itself counts if the range includes its end at that event.
+fn find_node<'a>(
+    edge: &'a Edge,
+    counts: &Counts,
+    root: i64,
+) -> std::result::Result<Option<i64>, &'a Edge> {
+    let times = &counts.times;
+    let (with_start, with_end) = edge.closed;
+    let next = || index_after(times, root, !with_end);
+    let previous = || index_after(times, root, with_start);
+    Ok(match edge.target {
+        Target::Offset(micros) => Some(root.checked_add(micros).ok_or(edge)?),
+        Target::Event { column, backward: false } => {
+            let sums = counts.column_sums(column);
+            let next = next();
+            let past = next + sums[next..].partition_point(|sum| *sum == sums[next]);
+            times.get(past - 1).copied().filter(|_| past < sums.len())
+        }
+        Target::Event { column, backward: true } => {
+            let sums = counts.column_sums(column);
+            let past = previous();
+            let at = sums[..=past].partition_point(|sum| *sum < sums[past]);
+            at.checked_sub(1).and_then(|at| times.get(at)).copied()
+        }
+        Target::LastEvent => times.last().copied().filter(|_| next() < times.len()),
+        Target::FirstEvent => times.first().copied().filter(|_| previous() > 0),
+    })
+}
+
+fn push_row(rows: &mut CohortRows, counts: &Counts, subject: i64, trigger: i64, found: &[Found]) {
+    for (slot, values) in rows.slots.iter().zip(&mut rows.values) {
+        values.push(match slot {
+            Slot::Subject => subject,
+            Slot::Trigger => trigger,
+            Slot::End(edge, Side::Start) => found[*edge].start,
+            Slot::End(edge, Side::End) => found[*edge].end,
+            Slot::Count(edge, column) => {
+                let (sums, Found { first, past, .. }) = (counts.column_sums(*column), found[*edge]);
+                sums[past] - sums[first]
+            }
+        });
+    }
+    rows.rows += 1;
+}

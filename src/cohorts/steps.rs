@@ -1,0 +1,85 @@
+//! [`Attrition`]: how many subjects and realizations remain after each criterion.
+
+use super::config::{Constraint, Criteria};
+
+/// One criterion, in the order in which criteria are evaluated.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Step {
+    pub(crate) name: String,
+    pub(crate) rule: String,
+    /// Whether the criterion belongs to the one before it: a count in a window.
+    pub(crate) is_part: bool,
+    pub(crate) subjects: u64,
+    /// Triggers that satisfy all criteria so far; `None` before the trigger.
+    pub(crate) realizations: Option<u64>,
+}
+
+/// Subjects and realizations that remain after each criterion.
+#[derive(Clone, Debug)]
+pub(crate) struct Attrition {
+    /// The criteria in their order.
+    pub(crate) steps: Vec<Step>,
+    trigger: usize,
+}
+
+impl Attrition {
+    pub(crate) fn new(criteria: &Criteria) -> Self {
+        let step = |name: &str, rule: String, is_part: bool, realizations: Option<u64>| Step {
+            name: name.into(),
+            rule,
+            is_part,
+            subjects: 0,
+            realizations,
+        };
+        let mut steps = vec![step("data", "all subjects".into(), false, None)];
+        for column in criteria.statics.iter().map(|c| &criteria.columns[*c]) {
+            let rule = format!("static: {}", column.definition);
+            steps.push(step(&column.name, rule, false, None));
+        }
+        let column = &criteria.columns[criteria.trigger];
+        let rule = match column.name == column.definition {
+            true => column.name.clone(),
+            false => format!("{}: {}", column.name, column.definition),
+        };
+        let trigger = steps.len();
+        steps.push(step("trigger", rule, false, Some(0)));
+        for edge in &criteria.edges {
+            steps.push(step(&edge.name, edge.definition.clone(), false, Some(0)));
+            for constraint in &edge.constraints {
+                let rule = describe_constraint(constraint);
+                steps.push(step(&constraint.predicate, rule, true, Some(0)));
+            }
+        }
+        Self { steps, trigger }
+    }
+
+    /// Counts a trigger that satisfies the first `passed` criteria after the trigger itself.
+    pub(super) fn add_realization(&mut self, passed: usize) {
+        for step in self.steps.iter_mut().skip(self.trigger).take(passed + 1) {
+            step.realizations = step.realizations.map(|n| n + 1);
+        }
+    }
+
+    /// Counts a subject that satisfies the first `passed` criteria, of which the first is to be in the data.
+    pub(super) fn add_subject(&mut self, passed: usize) {
+        self.steps.iter_mut().take(passed).for_each(|step| step.subjects += 1);
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for (own, other) in self.steps.iter_mut().zip(&other.steps) {
+            own.subjects += other.subjects;
+            own.realizations = own.realizations.zip(other.realizations).map(|(a, b)| a + b);
+        }
+    }
+}
+
+pub(super) fn describe_constraint(constraint: &Constraint) -> String {
+    match (constraint.min, constraint.max) {
+        (None | Some(0), Some(0)) => "none".into(),
+        (Some(min), Some(max)) if min == max => format!("exactly {min}"),
+        (Some(min), Some(max)) => format!("{min} to {max}"),
+        (Some(min), None) => format!("at least {min}"),
+        (None, Some(max)) => format!("at most {max}"),
+        (None, None) => "any number".into(),
+    }
+}

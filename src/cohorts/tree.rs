@@ -1,0 +1,145 @@
+//! The tree of the ends of windows.
+//!
+//! Each node is an end of a window, and each edge leads from the time of a node to that of a child, over
+//! a length of time or to an event. Ends at the time of another node have no node of their own.
+
+use super::boundary::{Boundary, Reference, Side, Way};
+use super::config::Constraint;
+
+/// A window as written in the configuration.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    pub(super) name: String,
+    pub(super) start: Boundary,
+    pub(super) end: Boundary,
+    pub(super) start_inclusive: bool,
+    pub(super) end_inclusive: bool,
+    pub(super) has: Vec<Constraint>,
+}
+
+impl Window {
+    /// Returns the end from which the other end is defined.
+    pub(super) fn root_side(&self) -> Side {
+        match self.start.is_of(Side::End) {
+            true => Side::End,
+            false => Side::Start,
+        }
+    }
+
+    /// Returns the end that is defined from the other end.
+    pub(super) fn leaf_side(&self) -> Side {
+        match self.root_side() {
+            Side::Start => Side::End,
+            Side::End => Side::Start,
+        }
+    }
+
+    pub(super) fn boundary_at(&self, side: Side) -> &Boundary {
+        match side {
+            Side::Start => &self.start,
+            Side::End => &self.end,
+        }
+    }
+}
+
+/// An edge of the tree, with the node it leads to.
+#[derive(Clone, Debug)]
+pub(super) struct Edge<'a> {
+    /// Index of the edge to the parent; `None` if the parent is the trigger.
+    pub(super) parent: Option<usize>,
+    pub(super) window: &'a Window,
+    pub(super) side: Side,
+    pub(super) way: &'a Way,
+}
+
+/// A node during construction.
+struct Draft {
+    parent: usize,
+    children: Vec<usize>,
+}
+
+const TRIGGER: usize = 0;
+
+/// Returns the edges in depth-first order, each after that to its parent. A window whose reference does
+/// not lead to the trigger is an error: its index and a message.
+pub(super) fn build_tree(windows: &[Window]) -> Result<Vec<Edge<'_>>, (usize, String)> {
+    let node = |window: usize, side: Side| match side {
+        Side::Start => 1 + 2 * window,
+        Side::End => 2 + 2 * window,
+    };
+    let place = |node: usize| {
+        let side = if node % 2 == 1 { Side::Start } else { Side::End };
+        ((node - 1) / 2, side)
+    };
+    let mut drafts: Vec<Draft> =
+        (0..=2 * windows.len()).map(|_| Draft { parent: TRIGGER, children: Vec::new() }).collect();
+    for (w, window) in windows.iter().enumerate() {
+        let (root, leaf) = (node(w, window.root_side()), node(w, window.leaf_side()));
+        drafts[leaf].parent = root;
+        drafts[root].children.push(leaf);
+    }
+    for (w, window) in windows.iter().enumerate() {
+        let parent = match &window.boundary_at(window.root_side()).reference {
+            Reference::Word(word) if word == "trigger" => TRIGGER,
+            Reference::Window(name, side) => {
+                match windows.iter().position(|other| other.name == *name) {
+                    Some(other) => node(other, *side),
+                    None => {
+                        let names: Vec<&str> = windows.iter().map(|w| w.name.as_str()).collect();
+                        let names = names.join(", ");
+                        let message =
+                            format!("there is no window {name:?}; the windows are {names}");
+                        return Err((w, message));
+                    }
+                }
+            }
+            other => {
+                let message = format!(
+                    "expected \"trigger\" or an end of another window, such as \"input.end\", found \"{other}\""
+                );
+                return Err((w, message));
+            }
+        };
+        let root = node(w, window.root_side());
+        drafts[root].parent = parent;
+        drafts[parent].children.push(root);
+    }
+    // A node in a circle never reaches the trigger.
+    for (w, window) in windows.iter().enumerate() {
+        let mut at = node(w, window.root_side());
+        for _ in 0..drafts.len() {
+            at = drafts[at].parent;
+        }
+        if at != TRIGGER {
+            let message =
+                "windows refer to each other in a circle; no end of one refers to the trigger";
+            return Err((w, message.into()));
+        }
+    }
+    let way = |node: usize| {
+        let (window, side) = place(node);
+        windows[window].boundary_at(side).way.as_ref()
+    };
+    // The children of a node without a way move to its parent, in the order in which ACES moves them, so
+    // that nodes have the same order.
+    for removed in 1..drafts.len() {
+        if way(removed).is_some() {
+            continue;
+        }
+        let parent = drafts[removed].parent;
+        for child in std::mem::take(&mut drafts[removed].children) {
+            drafts[child].parent = parent;
+            drafts[parent].children.push(child);
+        }
+    }
+    let mut edges = Vec::new();
+    let mut open: Vec<(usize, Option<usize>)> =
+        drafts[TRIGGER].children.iter().rev().map(|child| (*child, None)).collect();
+    while let Some((at, parent)) = open.pop() {
+        let Some(way) = way(at) else { continue };
+        let (window, side) = place(at);
+        open.extend(drafts[at].children.iter().rev().map(|child| (*child, Some(edges.len()))));
+        edges.push(Edge { parent, window: &windows[window], side, way });
+    }
+    Ok(edges)
+}

@@ -1,0 +1,334 @@
+//! YAML texts as trees whose nodes know their lines.
+
+use std::collections::HashMap;
+
+use saphyr_parser::{Event, Parser, ScalarStyle};
+
+/// Depth and size limits: configurations are small, and aliases can multiply nodes without bound.
+const MAX_DEPTH: usize = 64;
+const MAX_NODES: usize = 1 << 20;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Node {
+    /// Line of the text, counted from 1.
+    pub(super) line: usize,
+    pub(super) value: Value,
+}
+
+/// A value. Unquoted scalars are typed by the core schema of YAML 1.2.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    Null,
+    Bool(bool),
+    Integer(i64),
+    Float(f64),
+    Text(String),
+    List(Vec<Node>),
+    Map(Vec<Entry>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Entry {
+    pub(super) name: String,
+    pub(super) line: usize,
+    pub(super) node: Node,
+}
+
+impl Node {
+    /// Returns the value as a short text for messages.
+    pub(super) fn describe_value(&self) -> String {
+        match &self.value {
+            Value::Null => "null".into(),
+            Value::Bool(value) => value.to_string(),
+            Value::Integer(value) => value.to_string(),
+            Value::Float(value) => value.to_string(),
+            Value::Text(text) => format!("{text:?}"),
+            Value::List(_) => "a list".into(),
+            Value::Map(_) => "a mapping".into(),
+        }
+    }
+
+    fn num_nodes(&self) -> usize {
+        match &self.value {
+            Value::List(nodes) => nodes.iter().fold(1, |n, node| n + node.num_nodes()),
+            Value::Map(entries) => entries.iter().fold(1, |n, entry| n + entry.node.num_nodes()),
+            _ => 1,
+        }
+    }
+}
+
+/// A fault of the text, with its line.
+pub(super) struct Fault {
+    pub(super) line: usize,
+    pub(super) message: String,
+}
+
+fn fail_at<T>(line: usize, message: impl Into<String>) -> Result<T, Fault> {
+    Err(Fault { line, message: message.into() })
+}
+
+/// A list or mapping that is not complete.
+struct Open {
+    node: Node,
+    anchor: usize,
+    /// Name and line of the next entry of a mapping, once its key is read.
+    key: Option<(String, usize)>,
+    /// Mappings whose entries are added unless the mapping has entries with these names (`<<`).
+    merged: Vec<Entry>,
+}
+
+/// Parses a text with one document. Duplicate keys, keys that are not scalars, tags, and more than one
+/// document are errors.
+pub(super) fn parse_yaml(text: &str) -> Result<Node, Fault> {
+    let mut tree = Tree::default();
+    for event in Parser::new_from_str(text) {
+        let (event, span) = event.map_err(|e| Fault {
+            line: e.marker().line(),
+            message: format!("the file is not valid YAML: {}", e.info()),
+        })?;
+        tree.add_event(event, span.start.line())?;
+    }
+    match tree.root {
+        Some(root) => Ok(root),
+        None => fail_at(1, "the file is empty"),
+    }
+}
+
+#[derive(Default)]
+struct Tree {
+    open: Vec<Open>,
+    anchors: HashMap<usize, Node>,
+    root: Option<Node>,
+    nodes: usize,
+}
+
+impl Tree {
+    fn add_event(&mut self, event: Event<'_>, line: usize) -> Result<(), Fault> {
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                refuse_tag(tag.is_some(), line)?;
+                let plain = style == ScalarStyle::Plain;
+                let is_key = self.awaits_key();
+                let value = match plain && !is_key {
+                    true => resolve_scalar(&text),
+                    false => Value::Text(text.into_owned()),
+                };
+                let node = Node { line, value };
+                self.keep_anchor(anchor, &node);
+                self.add_node(node)
+            }
+            Event::SequenceStart(anchor, tag) => {
+                refuse_tag(tag.is_some(), line)?;
+                self.open_node(Node { line, value: Value::List(Vec::new()) }, anchor)
+            }
+            Event::MappingStart(anchor, tag) => {
+                refuse_tag(tag.is_some(), line)?;
+                self.open_node(Node { line, value: Value::Map(Vec::new()) }, anchor)
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                let Some(mut done) = self.open.pop() else {
+                    return fail_at(line, "internal error: a list or mapping ends twice");
+                };
+                if let Value::Map(entries) = &mut done.node.value {
+                    for entry in done.merged {
+                        if !entries.iter().any(|e| e.name == entry.name) {
+                            entries.push(entry);
+                        }
+                    }
+                }
+                self.keep_anchor(done.anchor, &done.node);
+                self.add_node(done.node)
+            }
+            Event::Alias(anchor) => match self.anchors.get(&anchor) {
+                Some(node) => {
+                    let node = node.clone();
+                    self.add_node(node)
+                }
+                None => fail_at(line, "an alias (*name) refers to a value that is not complete"),
+            },
+            Event::DocumentStart(_) if self.root.is_some() => fail_at(
+                line,
+                "the file has more than one document; write one configuration per file",
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    fn keep_anchor(&mut self, anchor: usize, node: &Node) {
+        if anchor > 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+    }
+
+    /// Whether the next node is a key of the innermost open mapping.
+    fn awaits_key(&self) -> bool {
+        self.open
+            .last()
+            .is_some_and(|open| matches!(open.node.value, Value::Map(_)) && open.key.is_none())
+    }
+
+    fn open_node(&mut self, node: Node, anchor: usize) -> Result<(), Fault> {
+        let line = node.line;
+        if self.awaits_key() {
+            return fail_at(line, "a key of a mapping is a list or mapping; keys must be names");
+        }
+        if self.open.len() >= MAX_DEPTH {
+            return fail_at(line, format!("values are nested more than {MAX_DEPTH} levels deep"));
+        }
+        self.open.push(Open { node, anchor, key: None, merged: Vec::new() });
+        Ok(())
+    }
+
+    /// Adds a complete node to the innermost open list or mapping.
+    fn add_node(&mut self, node: Node) -> Result<(), Fault> {
+        let line = node.line;
+        self.nodes = self.nodes.saturating_add(node.num_nodes());
+        // Each node is counted once per level above it, so the sum is at most MAX_DEPTH times as large.
+        if self.nodes > MAX_NODES {
+            return fail_at(line, format!("the file has more than {MAX_NODES} values"));
+        }
+        let Some(open) = self.open.last_mut() else {
+            self.root = Some(node);
+            return Ok(());
+        };
+        match &mut open.node.value {
+            Value::List(nodes) => nodes.push(node),
+            Value::Map(entries) => match open.key.take() {
+                None => match node.value {
+                    Value::Text(name) => open.key = Some((name, line)),
+                    _ => return fail_at(line, "a key of a mapping is not a name"),
+                },
+                Some((name, _)) if name == "<<" => {
+                    let maps = match node.value {
+                        Value::List(nodes) => nodes,
+                        _ => vec![node],
+                    };
+                    for map in maps {
+                        let Value::Map(merged) = map.value else {
+                            return fail_at(line, "<<: expected a mapping or a list of mappings");
+                        };
+                        for entry in merged {
+                            if !open.merged.iter().any(|e| e.name == entry.name) {
+                                open.merged.push(entry);
+                            }
+                        }
+                    }
+                }
+                Some((name, line)) => {
+                    if let Some(first) = entries.iter().find(|e| e.name == name) {
+                        let message = format!("key {name:?} is also in line {}", first.line);
+                        return fail_at(line, message);
+                    }
+                    entries.push(Entry { name, line, node });
+                }
+            },
+            _ => return fail_at(line, "internal error: a scalar has values"),
+        }
+        Ok(())
+    }
+}
+
+fn refuse_tag(has_tag: bool, line: usize) -> Result<(), Fault> {
+    match has_tag {
+        true => fail_at(line, "tags (!name) are not supported; remove the tag"),
+        false => Ok(()),
+    }
+}
+
+fn resolve_scalar(text: &str) -> Value {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
+        "true" | "True" | "TRUE" => return Value::Bool(true),
+        "false" | "False" | "FALSE" => return Value::Bool(false),
+        ".nan" | ".NaN" | ".NAN" => return Value::Float(f64::NAN),
+        _ => {}
+    }
+    let (sign, digits) = match text.strip_prefix(['-', '+']) {
+        Some(digits) if text.starts_with('-') => (-1.0, digits),
+        Some(digits) => (1.0, digits),
+        None => (1.0, text),
+    };
+    if matches!(digits, ".inf" | ".Inf" | ".INF") {
+        return Value::Float(sign * f64::INFINITY);
+    }
+    for (prefix, radix) in [("0x", 16), ("0o", 8)] {
+        let number = text.strip_prefix(prefix).and_then(|n| i64::from_str_radix(n, radix).ok());
+        if let Some(number) = number {
+            return Value::Integer(number);
+        }
+    }
+    // Rust also parses words such as `infinity`, which are texts in YAML.
+    let numeric = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+        && digits.bytes().all(|b| b.is_ascii_digit() || b".eE+-".contains(&b))
+        && digits.bytes().any(|b| b.is_ascii_digit());
+    match (numeric, text.parse::<i64>(), text.parse::<f64>()) {
+        (true, Ok(number), _) => Value::Integer(number),
+        (true, _, Ok(number)) => Value::Float(number),
+        _ => Value::Text(text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Value {
+        parse_yaml(text).map(|node| node.value).map_err(|f| f.message).unwrap()
+    }
+
+    #[test]
+    fn scalars_have_the_types_of_the_core_schema() {
+        for (text, value) in [
+            ("null", Value::Null),
+            ("~", Value::Null),
+            ("True", Value::Bool(true)),
+            ("yes", Value::Text("yes".into())),
+            ("None", Value::Text("None".into())),
+            ("'5'", Value::Text("5".into())),
+            ("-5", Value::Integer(-5)),
+            ("0x1F", Value::Integer(31)),
+            ("1e3", Value::Float(1000.0)),
+            ("-.inf", Value::Float(f64::NEG_INFINITY)),
+            ("98.6", Value::Float(98.6)),
+            ("infinity", Value::Text("infinity".into())),
+            ("1-2", Value::Text("1-2".into())),
+            ("99999999999999999999", Value::Float(1e20)),
+            ("(1, None)", Value::Text("(1, None)".into())),
+            ("end -> death", Value::Text("end -> death".into())),
+        ] {
+            assert_eq!(parse(text), value, "{text}");
+        }
+    }
+
+    #[test]
+    fn aliases_and_merged_keys_are_resolved() {
+        let Value::Map(entries) = parse("a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}\nc: *a\n") else {
+            panic!("no mapping");
+        };
+        let names = |node: &Node| match &node.value {
+            Value::Map(entries) => {
+                entries.iter().map(|e| (e.name.clone(), e.node.value.clone())).collect()
+            }
+            _ => Vec::new(),
+        };
+        let pair = |name: &str, n| (name.to_owned(), Value::Integer(n));
+        assert_eq!(names(&entries[1].node), [pair("y", 3), pair("x", 1)]);
+        assert_eq!(names(&entries[2].node), [pair("x", 1), pair("y", 2)]);
+        assert_eq!(entries.iter().map(|e| e.line).collect::<Vec<_>>(), [1, 2, 3]);
+    }
+
+    #[test]
+    fn texts_without_bounds_are_refused() {
+        let nested = "[".repeat(100) + &"]".repeat(100);
+        let mut laughs = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n".to_owned();
+        for (before, name) in "abcdefgh".chars().zip("bcdefghi".chars()) {
+            let aliases = vec![format!("*{before}"); 10].join(", ");
+            laughs.push_str(&format!("{name}: &{name} [{aliases}]\n"));
+        }
+        for text in
+            [nested.as_str(), laughs.as_str(), "a: &a [*a]", "{a: 1", "[a]: b", "a: b\na: c"]
+        {
+            assert!(parse_yaml(text).is_err(), "{text}");
+        }
+    }
+}

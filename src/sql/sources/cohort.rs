@@ -1,0 +1,249 @@
+//! `FROM meds_cohort('DIR', 'CONFIG.yaml', ..)`: the realizations of a cohort's criteria.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Statistics, plan_err};
+use datafusion::datasource::source::{DataSource, DataSourceExec};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::sqlparser::ast::{Expr as SqlExpr, FunctionArg, FunctionArgExpr};
+use datafusion::logical_expr::{Expr, TableType};
+use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
+use futures::stream::{self, StreamExt, TryStreamExt};
+
+use super::from::text;
+use crate::cohorts::{Cohort, CohortColumn, Criteria};
+use crate::config::SerrateOptions;
+use crate::io::meds_torch::MedsFolder;
+
+pub(in crate::sql) const NAME: &str = "meds_cohort";
+
+const SUCH: &str = "meds_cohort('MEDS', 'task.yaml') or meds_cohort('MEDS', 'task.yaml', predicates => 'predicates.yaml')";
+
+/// Number of subjects that are searched at a time.
+const BLOCK: usize = 256;
+
+/// Creates the table for a call of `meds_cohort`. The only named argument is `predicates`, a file of
+/// predicates that replace those of the configuration.
+pub(in crate::sql) fn cohort_table(args: &[FunctionArg]) -> Result<Arc<dyn TableProvider>> {
+    let mut paths = Vec::new();
+    let mut predicates = None;
+    let one_text = |what: &str, value: &SqlExpr| match text(value) {
+        Some(text) => Ok(text.to_owned()),
+        None => plan_err!("{NAME}: {what} must be a string, not {value}; write {SUCH}"),
+    };
+    for arg in args {
+        let (name, value) = match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => {
+                paths.push(one_text("the folder or the configuration", value)?);
+                continue;
+            }
+            FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
+                (&name.value, value)
+            }
+            FunctionArg::ExprNamed {
+                name: SqlExpr::Identifier(name),
+                arg: FunctionArgExpr::Expr(value),
+                ..
+            } => (&name.value, value),
+            other => return plan_err!("{NAME}: {other} is not a valid argument; write {SUCH}"),
+        };
+        match name.to_ascii_lowercase().as_str() {
+            "predicates" => predicates = Some(one_text("predicates", value)?),
+            name => {
+                return plan_err!("{NAME} has no option {name}; the option is predicates");
+            }
+        }
+    }
+    let [data, config] = paths.as_slice() else {
+        return plan_err!(
+            "{NAME} needs the folder of a MEDS data set and a configuration as strings, such as {SUCH}"
+        );
+    };
+    let criteria = Criteria::read(Path::new(config), predicates.as_deref().map(Path::new))?;
+    let columns = criteria.result_columns();
+    let schema = criteria.result_schema(&columns);
+    let cohort = Arc::new(Cohort::new(MedsFolder::open(data)?, criteria));
+    Ok(Arc::new(CohortTable { cohort, columns, schema }))
+}
+
+/// The realizations of a cohort's criteria, in the order of shards, subjects and times.
+#[derive(Debug)]
+struct CohortTable {
+    cohort: Arc<Cohort>,
+    columns: Vec<CohortColumn>,
+    schema: SchemaRef,
+}
+
+#[async_trait]
+impl TableProvider for CohortTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let columns: Vec<CohortColumn> = match projection {
+            Some(columns) => columns.iter().map(|c| self.columns[*c]).collect(),
+            None => self.columns.clone(),
+        };
+        let shards = self.cohort.folder.num_shards();
+        let size = shards.div_ceil(state.config().target_partitions().max(1)).max(1);
+        let settings = SerrateOptions::of(state.config_options());
+        Ok(DataSourceExec::from_data_source(CohortSource {
+            schema: self.cohort.criteria.result_schema(&columns),
+            cohort: Arc::clone(&self.cohort),
+            columns: columns.into(),
+            partitions: (0..shards).step_by(size).map(|s| s..(s + size).min(shards)).collect(),
+            shared_subjects: settings.meds_shared_subjects,
+            limit,
+        }))
+    }
+}
+
+#[derive(Clone)]
+struct CohortSource {
+    cohort: Arc<Cohort>,
+    columns: Arc<[CohortColumn]>,
+    schema: SchemaRef,
+    partitions: Vec<Range<usize>>,
+    shared_subjects: bool,
+    limit: Option<usize>,
+}
+
+impl fmt::Debug for CohortSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let root = self.cohort.folder.root();
+        f.debug_struct("CohortSource").field("root", &root).finish_non_exhaustive()
+    }
+}
+
+async fn run_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> crate::Result<T> + Send + 'static,
+) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    Ok(done.map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))??)
+}
+
+/// Divides a batch into batches of at most `size` rows.
+fn split_batch(batch: &RecordBatch, size: usize) -> Vec<Result<RecordBatch>> {
+    let rows = batch.num_rows();
+    (0..rows)
+        .step_by(size.max(1))
+        .map(|start| Ok(batch.slice(start, size.max(1).min(rows - start))))
+        .collect()
+}
+
+impl DataSource for CohortSource {
+    fn open(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let batch_size = context.session_config().batch_size();
+        let shards = self.partitions.get(partition).cloned().unwrap_or(0..0);
+        let limit = self.limit.unwrap_or(usize::MAX);
+        let source = self.clone();
+        let batches = stream::iter(shards)
+            .then(move |shard| {
+                let source = source.clone();
+                async move {
+                    let (cohort, shared) = (Arc::clone(&source.cohort), source.shared_subjects);
+                    let shard =
+                        run_blocking(move || cohort.read(shard, shared).map(Arc::new)).await?;
+                    let subjects = shard.num_subjects();
+                    let blocks = (0..subjects).step_by(BLOCK);
+                    Ok::<_, DataFusionError>(stream::iter(blocks).then(move |first| {
+                        let (source, shard) = (source.clone(), Arc::clone(&shard));
+                        run_blocking(move || {
+                            let block = first..(first + BLOCK).min(subjects);
+                            let cohort = &source.cohort;
+                            let (rows, _) =
+                                cohort.search_subjects(&shard, block, &source.columns)?;
+                            rows.to_batch(&cohort.criteria, &source.columns)
+                        })
+                    }))
+                }
+            })
+            .try_flatten()
+            .map_ok(move |batch| stream::iter(split_batch(&batch, batch_size)))
+            .try_flatten()
+            .scan(0usize, move |seen, batch: Result<RecordBatch>| {
+                let left = limit.saturating_sub(*seen);
+                let batch = batch.map(|b| b.slice(0, b.num_rows().min(left)));
+                *seen = seen.saturating_add(batch.as_ref().map_or(0, RecordBatch::num_rows));
+                std::future::ready((left > 0).then_some(batch))
+            });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches)))
+    }
+
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.schema.fields().iter().map(|f| f.name().as_str()).collect();
+        write!(
+            f,
+            "MedsCohort: folder={}, shards={}, criteria={}, projection=[{}]",
+            self.cohort.folder.root().display(),
+            self.cohort.folder.num_shards(),
+            self.cohort.criteria.path().display(),
+            names.join(", ")
+        )?;
+        match self.limit {
+            Some(limit) => write!(f, ", limit={limit}"),
+            None => Ok(()),
+        }
+    }
+
+    fn output_partitioning(&self) -> Partitioning {
+        Partitioning::UnknownPartitioning(self.partitions.len())
+    }
+
+    fn eq_properties(&self) -> EquivalenceProperties {
+        EquivalenceProperties::new(Arc::clone(&self.schema))
+    }
+
+    fn partition_statistics(&self, _partition: Option<usize>) -> Result<Arc<Statistics>> {
+        Ok(Arc::new(Statistics::new_unknown(&self.schema)))
+    }
+
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn DataSource>> {
+        Some(Arc::new(Self { limit, ..self.clone() }))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.limit
+    }
+
+    fn try_swapping_with_projection(
+        &self,
+        _projection: &ProjectionExprs,
+    ) -> Result<Option<Arc<dyn DataSource>>> {
+        Ok(None)
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+}
