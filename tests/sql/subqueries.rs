@@ -353,8 +353,10 @@ async fn quantified_queries_of_the_same_table() {
     batches(&ctx, "CREATE TABLE same AS SELECT * FROM (VALUES (1), (5), (3)) AS v(x)")
         .await
         .unwrap();
-    let kept: [(&str, &[i64]); 6] = [
+    let kept: [(&str, &[i64]); 8] = [
         ("x >= ALL (SELECT x FROM same)", &[5]),
+        ("x > ALL (SELECT x - 2 FROM same WHERE x > 2)", &[5]),
+        ("x + 1 = ANY (SELECT x - 1 FROM same)", &[1, 3]),
         ("x < ANY (SELECT x FROM same)", &[1, 3]),
         ("NOT (x < ANY (SELECT x FROM same))", &[5]),
         ("x > ALL (SELECT x FROM same WHERE x < 3) OR x = 1", &[1, 3, 5]),
@@ -367,4 +369,7 @@ async fn quantified_queries_of_the_same_table() {
         let having = format!("SELECT x FROM same GROUP BY x HAVING {condition} ORDER BY x");
         assert_eq!(ints(&ctx, &having).await, expected, "{condition}");
     }
+    let correlated = "SELECT same.x FROM same JOIN (VALUES (1), (3)) AS u(k) ON same.x >= u.k
+        WHERE same.x >= ALL (SELECT x FROM same WHERE x <> u.k AND x < 5) ORDER BY 1";
+    assert_eq!(ints(&ctx, correlated).await, [3, 3, 5, 5]);
 }

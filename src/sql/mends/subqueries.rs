@@ -209,7 +209,7 @@ fn rewrite_condition(expr: Expr, asked: Asked, schema: &DFSchema) -> Result<Expr
                     TreeNodeRecursion::Jump,
                 )),
                 Expr::Exists(test) => Ok(Transformed::yes(rewrite_exists(test))),
-                Expr::SetComparison(test) => Ok(Transformed::yes(name_apart(test)?)),
+                Expr::SetComparison(test) => name_apart(test, schema).map(Transformed::yes),
                 expr => Ok(Transformed::no(expr)),
             })?;
             Ok(rewritten.data)
@@ -234,11 +234,21 @@ fn rewrite_quantified(test: SetComparison, schema: &DFSchema) -> Result<Expr> {
         .otherwise(lit(!answer))
 }
 
-/// Gives the query of `x < ALL (query)` an alias.
+/// Makes `x < ALL (query)` compare `x` with the column of the query, even if both have one name.
 ///
-/// DataFusion compares `x` with the column of the query by the names of both. Without the alias, `t.x >= ALL
-/// (SELECT x FROM t)` compares the column of the query with itself.
-fn name_apart(test: SetComparison) -> Result<Expr> {
+/// DataFusion compares the two by their names: `t.x >= ALL (SELECT x FROM t)` would compare the column of the
+/// query with itself. A query of its own gets an alias. DataFusion does not move the condition of a correlated
+/// query through an alias, so such a query is counted.
+fn name_apart(test: SetComparison, schema: &DFSchema) -> Result<Expr> {
+    let tested = test.expr.column_refs();
+    let has_name =
+        |node: &LogicalPlan| tested.iter().any(|column| node.schema().has_column(column));
+    if !test.subquery.subquery.exists(|node| Ok(has_name(node)))? {
+        return Ok(Expr::SetComparison(test));
+    }
+    if is_correlated(&test.subquery) {
+        return as_value(Expr::SetComparison(test), schema);
+    }
     let SetComparison { expr, subquery, op, quantifier } = test;
     let query = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone());
     let query = Arc::new(query.alias(QUANTIFIED)?.build()?);
