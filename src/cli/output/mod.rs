@@ -1,6 +1,7 @@
 //! Writes results to standard output or a file, in the requested format.
 
 mod cell;
+mod numbers;
 mod table;
 
 use std::io::{self, BufWriter, Write};
@@ -18,6 +19,7 @@ use serrate_core::internal::AtomicFile;
 use serrate_core::internal::json::lists_as_json;
 
 pub(super) use cell::group_digits;
+pub(super) use numbers::{choose_plural, format_percent, format_rounded, format_size, safe_ratio};
 pub(super) use table::{TableStyle, terminal_width};
 
 pub(super) struct OutputTarget {
