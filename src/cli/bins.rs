@@ -11,7 +11,7 @@ pub(super) struct Bin {
 
 impl Bin {
     /// Returns `low–high`, or the integer if there is only one.
-    pub(super) fn label(&self, format: impl Fn(u64) -> String, dash: &str) -> String {
+    pub(super) fn to_label(&self, format: impl Fn(u64) -> String, dash: &str) -> String {
         match self.low == self.high {
             true => format(self.low),
             false => format!("{}{dash}{}", format(self.low), format(self.high)),

@@ -168,7 +168,7 @@ pub(super) fn name_axis(stats: &TableStats, axis: usize) -> String {
 }
 
 /// Returns the plural of a noun that [`name_axis`] returns.
-pub(super) fn pluralize(noun: &str) -> String {
+pub(super) fn pluralize_noun(noun: &str) -> String {
     match noun.strip_prefix("element of ") {
         Some(axis) => format!("elements of {axis}"),
         None => format!("{noun}s"),

@@ -35,11 +35,11 @@ impl Charset {
         if name.contains("utf8") { Self::Utf8 } else { Self::Ascii }
     }
 
-    fn dash(self) -> &'static str {
+    fn range_dash(self) -> &'static str {
         if self == Self::Utf8 { "–" } else { "-" }
     }
 
-    fn ellipsis(self) -> &'static str {
+    fn end_mark(self) -> &'static str {
         if self == Self::Utf8 { "…" } else { ".." }
     }
 }
@@ -61,9 +61,14 @@ pub(super) fn write_lengths(
     let counts: Vec<(u64, u64)> = lengths.counts().map(|(n, lists)| (n as u64, lists)).collect();
     let bars: Vec<Bar> = group_into_bins(&counts, BARS)
         .iter()
-        .map(|bin| Bar { label: bin.label(group_digits, charset.dash()), count: bin.count })
+        .map(|bin| Bar {
+            label: bin.to_label(group_digits, charset.range_dash()),
+            count: bin.count,
+        })
         .collect();
-    let title = format!("{title} (median {}, p90 {}, p99 {})", of(0.5), of(0.9), of(0.99));
+    let quantiles = format!("(median {}, p90 {}, p99 {})", of(0.5), of(0.9), of(0.99));
+    let fits = title.chars().count() + 1 + quantiles.chars().count() <= LINE;
+    let title = format!("{title}{}{quantiles}", if fits { " " } else { "\n" });
     write_bars(&title, &bars, true, charset, out)
 }
 
@@ -80,7 +85,7 @@ pub(super) fn write_bars(
     if most == 0 {
         return Ok(());
     }
-    let labels: Vec<String> = bars.iter().map(|b| shorten(&b.label, charset)).collect();
+    let labels: Vec<String> = bars.iter().map(|b| shorten_label(&b.label, charset)).collect();
     let width = labels.iter().map(|l| l.chars().count()).max().unwrap_or(0);
     let counts: Vec<String> = bars.iter().map(|b| group_digits(b.count)).collect();
     let digits = counts.iter().map(String::len).max().unwrap_or(0);
@@ -97,12 +102,12 @@ pub(super) fn write_bars(
     Ok(())
 }
 
-fn shorten(label: &str, charset: Charset) -> String {
+fn shorten_label(label: &str, charset: Charset) -> String {
     let label: String = label.chars().flat_map(|c| escape_char(c, charset)).collect();
     if label.chars().count() <= LABEL {
         return label;
     }
-    let end = charset.ellipsis();
+    let end = charset.end_mark();
     let kept = LABEL - end.chars().count();
     label.chars().take(kept).chain(end.chars()).collect()
 }

@@ -16,7 +16,7 @@ use super::error::{Failure, Outcome};
 use super::files::{DeclaredTypes, FileFormat, InputSource};
 use super::output::{choose_plural, format_percent, format_size, group_digits, safe_ratio};
 use super::progress::Progress;
-use super::stats::{ColumnGroup, Spans, collect_stats, name_axis, pluralize};
+use super::stats::{ColumnGroup, Spans, collect_stats, name_axis, pluralize_noun};
 use crate::error::Error;
 use crate::io::safetensors::SafetensorsFile;
 use crate::table::{ColumnStats, TableStats};
@@ -103,8 +103,12 @@ pub(super) fn run(args: &InspectArgs) -> Outcome {
 
 fn new_table(header: &[&str], numbers_from: usize) -> Table {
     let mut table = Table::new();
+    let preset = match Charset::of_locale() {
+        Charset::Utf8 => presets::UTF8_FULL_CONDENSED,
+        Charset::Ascii => presets::ASCII_FULL_CONDENSED,
+    };
     table
-        .load_preset(presets::UTF8_FULL_CONDENSED)
+        .load_preset(preset)
         .set_content_arrangement(ContentArrangement::Disabled)
         .set_header(header.iter().copied());
     for i in numbers_from..header.len() {
@@ -214,10 +218,10 @@ fn write_histograms(group: &ColumnGroup<Spans>, charset: Charset, out: &mut impl
     let stats = &group.stats;
     for axis in 1..stats.ndim() {
         let (unit, list) = (name_axis(stats, axis), name_axis(stats, axis - 1));
-        let title = format!("{} per {list}", pluralize(&unit));
+        let title = format!("{} per {list}", pluralize_noun(&unit));
         write_lengths(&title, stats.lengths(axis)?, charset, out)?;
     }
-    let title = format!("days from the first to the last time per {}", name_axis(stats, 0));
+    let title = format!("days from first to last time per {}", name_axis(stats, 0));
     write_lengths(&title, &group.profile.0, charset, out)
 }
 

@@ -52,15 +52,16 @@ pub(super) struct Trend {
 
 impl Trend {
     /// Writes the begin and the end of all periods.
-    pub(super) fn range(&self) -> (String, String) {
+    pub(super) fn time_range(&self) -> (String, String) {
         let span = self.period * self.all.len() as f64;
-        (self.clock.format(self.start, span), self.clock.format(self.start + span, span))
+        (self.clock.format_at(self.start, span), self.clock.format_at(self.start + span, span))
     }
 
     /// Writes the first and the last time of period `index`.
     pub(super) fn label_period(&self, index: usize) -> String {
-        let at =
-            |i: usize| self.clock.format(self.start + self.period * i as f64, self.period * 12.0);
+        let at = |i: usize| {
+            self.clock.format_at(self.start + self.period * i as f64, self.period * 12.0)
+        };
         format!("{} to {}", at(index), at(index + 1))
     }
 }
@@ -96,8 +97,10 @@ impl Codes {
     pub(super) fn of_table(profile: &TableProfile, most: usize) -> Option<Self> {
         let column = choose_codes(profile)?;
         let mut counts: Vec<(String, u64)> = match column.kind {
-            Kind::Text => column.texts.counts()?.iter().map(|(c, n)| (c.to_string(), *n)).collect(),
-            _ => column.sketch.counts().map(|(code, n)| (format!("{code:.0}"), n)).collect(),
+            Kind::Text => {
+                column.texts.known_counts()?.iter().map(|(c, n)| (c.to_string(), *n)).collect()
+            }
+            _ => column.sketch.iter_counts().map(|(code, n)| (format!("{code:.0}"), n)).collect(),
         };
         if column.kind == Kind::Text {
             counts.sort_by(|(a, n), (b, m)| m.cmp(n).then_with(|| a.cmp(b)));
@@ -133,8 +136,10 @@ impl Codes {
 /// Returns the column of codes.
 pub(super) fn choose_codes(profile: &TableProfile) -> Option<&ColumnProfile> {
     let is_code = |c: &&ColumnProfile| match c.kind {
-        Kind::Text => c.texts.counts().is_some_and(|counts| !counts.is_empty()),
-        Kind::Integer => c.name == "code" && c.distinct().is_some_and(|n| n <= INTEGERS && n > 0),
+        Kind::Text => c.texts.known_counts().is_some_and(|counts| !counts.is_empty()),
+        Kind::Integer => {
+            c.name == "code" && c.count_distinct().is_some_and(|n| n <= INTEGERS && n > 0)
+        }
         _ => false,
     };
     let codes = || profile.columns.iter().filter(is_code);
@@ -165,7 +170,8 @@ pub(super) async fn count_trend(
         return Ok(());
     };
     let Some(time) = choose_time(profile, column.axis) else { return Ok(()) };
-    let (Some(clock), Some((first, last))) = (Clock::of(time.kind), time.sketch.range()) else {
+    let (Some(clock), Some((first, last))) = (Clock::of_kind(time.kind), time.sketch.bounds())
+    else {
         return Ok(());
     };
     let Some(period) = choose_period(clock, time.kind, first, last) else { return Ok(()) };
@@ -174,8 +180,7 @@ pub(super) async fn count_trend(
     interrupt::check()?;
     let mut lists = read_counts(&batches?)?.into_iter();
     let all = lists.next().unwrap_or_default();
-    // The end of the last period is after the last time.
-    let periods = (1 + all.iter().rposition(|n| *n > 0).unwrap_or(0)).min(PERIODS + 1);
+    let periods = 1 + all.iter().rposition(|n| *n > 0).unwrap_or(0);
     let shorten = |mut list: Vec<u64>| {
         list.resize(periods, 0);
         list
@@ -197,7 +202,7 @@ fn choose_period(clock: Clock, kind: Kind, first: f64, last: f64) -> Option<f64>
         (Clock::Number, Kind::Float) => period,
         _ => period.floor() + 1.0,
     };
-    // The query converts integers through floats, which are exact up to 2^53.
+    // Larger integers are not exact as floats.
     let exact = first.abs().max(last.abs()) <= 9_007_199_254_740_992.0;
     (exact && last > first && period.is_finite() && period > 0.0).then_some(period)
 }
@@ -211,12 +216,8 @@ fn build_query(
     period: f64,
     codes: &[CodeFacts],
 ) -> String {
-    let at = match time.kind {
-        Kind::Time => format!("extract(epoch FROM {}) * 1000000.0", quote_name(&time.name)),
-        _ => quote_name(&time.name),
-    };
     let code = quote_name(&column.name);
-    let index = format!("floor(({at} - {first:?}) / {period:?})");
+    let index = index_of_period(time, first, period);
     let is = |facts: &CodeFacts| match column.kind {
         Kind::Text => format!("{code} = '{}'", facts.code.replace('\'', "''")),
         _ => format!("{code} = {}", facts.code),
@@ -241,6 +242,22 @@ fn build_query(
         .map(|(i, counts)| format!("{counts} AS c{i}"))
         .collect();
     format!("SELECT {} FROM {table}", columns.join(", "))
+}
+
+/// Builds an expression for the index of the period of each time. It is exact except for floats.
+fn index_of_period(time: &ColumnProfile, first: f64, period: f64) -> String {
+    let name = quote_name(&time.name);
+    let is_list = time.axis > 0;
+    let integers = match (time.kind, is_list) {
+        (Kind::Float, _) => return format!("floor(({name} - ({first:?})) / {period:?})"),
+        (Kind::Time, true) => {
+            format!("ragged_cast(ragged_cast({name}, 'Timestamp(µs)'), 'BIGINT')")
+        }
+        (Kind::Time, false) => format!("CAST(arrow_cast({name}, 'Timestamp(µs)') AS BIGINT)"),
+        (_, true) => format!("ragged_cast({name}, 'BIGINT')"),
+        (_, false) => format!("CAST({name} AS BIGINT)"),
+    };
+    format!("({integers} - ({first:.0})) // {period:.0}")
 }
 
 fn quote_name(name: &str) -> String {
@@ -269,9 +286,11 @@ fn read_counts(batches: &[RecordBatch]) -> Outcome<Vec<Vec<u64>>> {
             let pairs = periods.as_primitive::<Float64Type>().iter();
             for (period, count) in pairs.zip(found.as_primitive::<UInt64Type>()) {
                 let (Some(period), Some(count)) = (period, count) else { continue };
-                // Rounding may move the last time past the end.
-                let index = (0..=PERIODS).find(|i| *i as f64 == period.clamp(0.0, PERIODS as f64));
-                let Some(index) = index else { continue };
+                if !period.is_finite() {
+                    continue;
+                }
+                // The last float is at the end of the last period.
+                let index = (0..PERIODS).rfind(|i| *i as f64 <= period).unwrap_or(0);
                 if counts.len() <= index {
                     counts.resize(index + 1, 0);
                 }

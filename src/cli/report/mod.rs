@@ -29,7 +29,6 @@ use self::timeline::{Timeline, read_timelines};
 use super::convert::println;
 use super::error::{Failure, Outcome};
 use super::files::{DeclaredTypes, InputSource};
-use super::output::format_rounded;
 use super::progress::Progress;
 use super::stats::{ColumnGroup, collect_stats};
 use crate::audit::{Audit, CheckOptions, check};
@@ -92,7 +91,7 @@ const PARTITIONS: usize = 4;
 /// Name of the source in SQL.
 const TABLE: &str = "report_source";
 
-/// What a page shows of a source.
+/// The content of a page.
 struct Report {
     /// Name of the file or folder.
     name: String,
@@ -125,10 +124,11 @@ pub(super) fn run(args: &ReportArgs) -> Outcome {
     // Fails before the data are read if the page cannot be written. A drop removes the file.
     let mut file = AtomicFile::create(&args.output, args.overwrite)?;
     let report = read_report(args)?;
-    let page = page::render(&report);
+    let page = page::render_page(&report);
     file.write_all(page.as_bytes())?;
     file.commit()?;
-    println(&format!("wrote {} to {}", format_rounded(page.len() as u128), args.output.display()))
+    let sections = page::list_headings(&report).join(", ").to_lowercase();
+    println(&format!("wrote {sections} to {}", args.output.display()))
 }
 
 fn check_output(path: &Path) -> Outcome {

@@ -1,4 +1,4 @@
-//! What a cut of lists to one length, and their padding to it, loses and costs.
+//! Cuts of lists to one length: the elements that remain, and the padding.
 
 use crate::table::Lengths;
 
@@ -44,13 +44,13 @@ impl Cut {
     }
 
     /// Returns the number of elements of the padded tensor.
-    pub(super) fn cells(&self) -> u128 {
+    pub(super) fn tensor_size(&self) -> u128 {
         u128::from(self.lists) * self.length as u128
     }
 
     /// Returns the share of the padded tensor that is padding.
     pub(super) fn padding_share(&self) -> f64 {
-        match self.cells() {
+        match self.tensor_size() {
             0 => 0.0,
             cells => cells.saturating_sub(u128::from(self.kept)) as f64 / cells as f64,
         }
@@ -82,7 +82,7 @@ mod tests {
         let cuts = list_cuts(&lengths);
         assert_eq!(cuts.iter().map(|c| c.length).collect::<Vec<_>>(), [1, 2, 4, 8]);
         let four = &cuts[2];
-        assert_eq!((four.kept, four.cut_lists, four.cells()), (3 + 4 + 4, 2, 16));
+        assert_eq!((four.kept, four.cut_lists, four.tensor_size()), (3 + 4 + 4, 2, 16));
         assert_eq!(four.kept_share(), 11.0 / 16.0);
         assert_eq!((four.cut_share(), four.padding_share()), (0.5, 5.0 / 16.0));
         let all = &cuts[3];

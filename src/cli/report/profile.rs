@@ -1,4 +1,4 @@
-//! What the page shows of each column, collected in the one pass over the rows.
+//! Statistics of each column, collected in the one pass over the rows.
 
 use std::collections::HashMap;
 
@@ -43,7 +43,7 @@ impl Profile for TableProfile {
     }
 }
 
-/// What the values of a column are to the page.
+/// Kinds of values that the page treats alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Integer,
@@ -56,7 +56,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) fn of(data_type: &DataType) -> Self {
+    pub(super) fn of_type(data_type: &DataType) -> Self {
         match data_type {
             DataType::Boolean => Self::Flag,
             DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => Self::Time,
@@ -83,7 +83,7 @@ pub(super) struct ColumnProfile {
 
 impl ColumnProfile {
     fn new(column: &Column) -> Self {
-        let kind = Kind::of(column.data_type());
+        let kind = Kind::of_type(column.data_type());
         let bits = if kind == Kind::Time { TIME_BITS } else { NUMBER_BITS };
         Self {
             name: column.name().to_owned(),
@@ -138,17 +138,17 @@ impl ColumnProfile {
     }
 
     /// Returns the number of distinct values, if it is known.
-    pub(super) fn distinct(&self) -> Option<usize> {
+    pub(super) fn count_distinct(&self) -> Option<usize> {
         match self.kind {
-            Kind::Text => self.texts.counts().map(HashMap::len),
+            Kind::Text => self.texts.known_counts().map(HashMap::len),
             // Integers beyond 2^53 may be equal as floats.
             Kind::Integer => {
                 let exact = |n: i128| n.unsigned_abs() <= 1 << 53;
                 self.integers.filter(|(low, high)| exact(*low) && exact(*high))?;
-                self.sketch.distinct()
+                self.sketch.count_distinct()
             }
-            Kind::Flag | Kind::Float => self.sketch.distinct(),
-            Kind::Time | Kind::Other => None,
+            Kind::Flag | Kind::Float | Kind::Time => self.sketch.count_distinct(),
+            Kind::Other => None,
         }
     }
 }
@@ -161,7 +161,7 @@ pub(super) struct TextCounts {
 }
 
 impl TextCounts {
-    pub(super) fn counts(&self) -> Option<&HashMap<Box<str>, u64>> {
+    pub(super) fn known_counts(&self) -> Option<&HashMap<Box<str>, u64>> {
         (!self.is_full).then_some(&self.counts)
     }
 

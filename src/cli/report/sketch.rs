@@ -64,22 +64,22 @@ impl Sketch {
     }
 
     /// Returns the number of finite numbers.
-    pub(super) fn total(&self) -> u64 {
+    pub(super) fn count(&self) -> u64 {
         self.total
     }
 
     /// Returns the smallest and the greatest number, exactly.
-    pub(super) fn range(&self) -> Option<(f64, f64)> {
+    pub(super) fn bounds(&self) -> Option<(f64, f64)> {
         self.range
     }
 
     /// Returns the number of distinct numbers, if it is known.
-    pub(super) fn distinct(&self) -> Option<usize> {
+    pub(super) fn count_distinct(&self) -> Option<usize> {
         (self.dropped == 0).then_some(self.counts.len())
     }
 
     /// Returns numbers with their counts, in ascending order. A range is represented by its middle.
-    pub(super) fn counts(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
+    pub(super) fn iter_counts(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         let (low, high) = self.range.unwrap_or((0.0, 0.0));
         let middle = if self.dropped == 0 { 0 } else { 1u64 << (self.dropped - 1) };
         self.counts.iter().map(move |(key, count)| {
@@ -89,7 +89,7 @@ impl Sketch {
 
     /// Returns quantile `q` (0 to 1): the smallest number such that at least this share of the numbers is not
     /// greater.
-    pub(super) fn quantile(&self, q: f64) -> Option<f64> {
+    pub(super) fn find_quantile(&self, q: f64) -> Option<f64> {
         // Neither end depends on the width of ranges.
         match self.range? {
             (low, _) if q <= 0.0 => return Some(low),
@@ -97,18 +97,18 @@ impl Sketch {
             _ => {}
         }
         let mut seen = 0;
-        self.counts().find_map(|(number, count)| {
+        self.iter_counts().find_map(|(number, count)| {
             seen += count;
             (seen as f64 >= self.total as f64 * q).then_some(number)
         })
     }
 
     /// Returns how many numbers are in each of `bins` ranges of equal width from quantile `low` to `high`.
-    pub(super) fn bins(&self, bins: usize, low: f64, high: f64) -> Option<Vec<u64>> {
-        let (low, high) = (self.quantile(low)?, self.quantile(high)?);
+    pub(super) fn count_bins(&self, bins: usize, low: f64, high: f64) -> Option<Vec<u64>> {
+        let (low, high) = (self.find_quantile(low)?, self.find_quantile(high)?);
         let width = high - low;
         let mut counts = vec![0; bins];
-        for (number, count) in self.counts().filter(|(n, _)| (low..=high).contains(n)) {
+        for (number, count) in self.iter_counts().filter(|(n, _)| (low..=high).contains(n)) {
             let share = if width > 0.0 && width.is_finite() { (number - low) / width } else { 0.5 };
             if let Some(bin) = counts.get_mut(index_of_share(share, bins)) {
                 *bin += count;
@@ -153,17 +153,17 @@ mod tests {
     fn few_numbers_are_exact() {
         let numbers = [3.0, -1.5, f64::NAN, 0.0, -0.0, f64::INFINITY, 3.0, f64::MAX, f64::MIN];
         let sketch = sketch_of(&numbers, 2);
-        assert_eq!(sketch.total(), 7);
-        assert_eq!(sketch.distinct(), Some(5));
-        assert_eq!(sketch.range(), Some((f64::MIN, f64::MAX)));
+        assert_eq!(sketch.count(), 7);
+        assert_eq!(sketch.count_distinct(), Some(5));
+        assert_eq!(sketch.bounds(), Some((f64::MIN, f64::MAX)));
         let sorted = [f64::MIN, -1.5, 0.0, 0.0, 3.0, 3.0, f64::MAX];
         for (i, number) in sorted.iter().enumerate() {
-            assert_eq!(sketch.quantile((i as f64 + 0.5) / 7.0), Some(*number));
+            assert_eq!(sketch.find_quantile((i as f64 + 0.5) / 7.0), Some(*number));
         }
-        assert_eq!(sketch.quantile(0.0), Some(f64::MIN));
-        assert_eq!(sketch_of(&[], 1).quantile(0.5), None);
-        assert_eq!(sketch.bins(3, 0.0, 1.0).map(|b| b.iter().sum()), Some(7u64));
-        assert_eq!(sketch_of(&[2.0, 2.0], 1).bins(3, 0.0, 1.0), Some(vec![0, 2, 0]));
+        assert_eq!(sketch.find_quantile(0.0), Some(f64::MIN));
+        assert_eq!(sketch_of(&[], 1).find_quantile(0.5), None);
+        assert_eq!(sketch.count_bins(3, 0.0, 1.0).map(|b| b.iter().sum()), Some(7u64));
+        assert_eq!(sketch_of(&[2.0, 2.0], 1).count_bins(3, 0.0, 1.0), Some(vec![0, 2, 0]));
     }
 
     #[test]
@@ -171,14 +171,14 @@ mod tests {
         let mut numbers: Vec<f64> =
             (0..200_000).map(|i| (f64::from(i) - 60_000.0) * 1.37e-3).collect();
         let sketch = sketch_of(&numbers, 1000);
-        assert_eq!(sketch.distinct(), None);
+        assert_eq!(sketch.count_distinct(), None);
         for q in [0.0, 0.01, 0.25, 0.5, 0.9, 1.0] {
             let at = ((200_000.0 * q) as usize).clamp(1, 200_000) - 1;
-            let (exact, found) = (numbers[at], sketch.quantile(q).unwrap());
+            let (exact, found) = (numbers[at], sketch.find_quantile(q).unwrap());
             assert!((found - exact).abs() <= exact.abs() / 2048.0, "{q}: {found}, {exact}");
         }
         numbers.reverse();
         let reversed = sketch_of(&numbers, 77_777);
-        assert!(sketch.counts().eq(reversed.counts()));
+        assert!(sketch.iter_counts().eq(reversed.iter_counts()));
     }
 }

@@ -9,6 +9,9 @@ const HEIGHT: f64 = 150.0;
 /// Height of a line of text.
 const ROW: f64 = 15.0;
 
+/// Least number of bars for which a histogram has room.
+const SLOTS: usize = 6;
+
 /// A bar of a histogram.
 pub(super) struct Bar {
     pub(super) label: String,
@@ -17,7 +20,7 @@ pub(super) struct Bar {
     pub(super) tip: String,
 }
 
-/// A vertical line in a histogram, at `at` of its width (0 to 1).
+/// A vertical line in a histogram, at `at` of the width of its bars (0 to 1).
 pub(super) struct Mark {
     pub(super) at: f64,
     pub(super) label: String,
@@ -35,11 +38,12 @@ pub(super) fn draw_bars(html: &mut Html, description: &str, bars: &[Bar], marks:
         let label = shorten_count(tick);
         html.write_element(
             "text",
-            &[("x", "-6"), ("y", &pixels(y + 4.0)), ("class", "end")],
+            &[("x", "-6"), ("y", &to_pixels(y + 4.0)), ("class", "end")],
             label,
         );
     }
-    let width = 1.0 / bars.len().max(1) as f64;
+    // A few bars are not wider than others.
+    let width = 1.0 / bars.len().max(SLOTS) as f64;
     // A label takes about 60 pixels of at least 250.
     let step = bars.len().div_ceil(4).max(1);
     for (i, bar) in bars.iter().enumerate() {
@@ -52,10 +56,10 @@ pub(super) fn draw_bars(html: &mut Html, description: &str, bars: &[Bar], marks:
         html.write_empty(
             "rect",
             &[
-                ("x", &percent(x)),
-                ("width", &percent(width)),
-                ("y", &pixels(top)),
-                ("height", &pixels(HEIGHT)),
+                ("x", &to_percent(x)),
+                ("width", &to_percent(width)),
+                ("y", &to_pixels(top)),
+                ("height", &to_pixels(HEIGHT)),
                 ("class", "area"),
             ],
         );
@@ -63,29 +67,36 @@ pub(super) fn draw_bars(html: &mut Html, description: &str, bars: &[Bar], marks:
         html.write_empty(
             "rect",
             &[
-                ("x", &percent(x + gap)),
-                ("width", &percent(width - 2.0 * gap)),
-                ("y", &pixels(bottom - height)),
-                ("height", &pixels(height)),
+                ("x", &to_percent(x + gap)),
+                ("width", &to_percent(width - 2.0 * gap)),
+                ("y", &to_pixels(bottom - height)),
+                ("height", &to_pixels(height)),
                 ("class", "bar"),
             ],
         );
         html.write_element("title", &[], &bar.tip);
         html.close("g");
         if i % step == 0 {
-            let label = [("x", &*percent(x)), ("y", &*pixels(bottom + ROW)), ("class", "start")];
+            let label =
+                [("x", &*to_percent(x)), ("y", &*to_pixels(bottom + ROW)), ("class", "start")];
             html.write_element("text", &label, &bar.label);
         }
     }
     write_line(html, "base", (0.0, bottom), (1.0, bottom));
     for (i, mark) in marks.iter().enumerate() {
-        let at = mark.at.clamp(0.0, 1.0);
+        let at = mark.at.clamp(0.0, 1.0) * width * bars.len() as f64;
         let y = ROW * (i as f64 + 1.0) - 3.0;
+        write_line(html, "casing", (at, y - 8.0), (at, bottom));
         write_line(html, "mark", (at, y - 8.0), (at, bottom));
         let (class, shift) = if at > 0.5 { ("end halo", -4.0) } else { ("start halo", 4.0) };
         html.write_element(
             "text",
-            &[("x", &percent(at)), ("y", &pixels(y)), ("dx", &pixels(shift)), ("class", class)],
+            &[
+                ("x", &to_percent(at)),
+                ("y", &to_pixels(y)),
+                ("dx", &to_pixels(shift)),
+                ("class", class),
+            ],
             &mark.label,
         );
     }
@@ -106,14 +117,14 @@ pub(super) fn draw_shares(
     series: &[Series],
 ) {
     let (top, bottom) = (10.0, 10.0 + HEIGHT);
-    open_chart(html, "chart shares", description, bottom + ROW + 8.0);
+    open_chart(html, "chart curves", description, bottom + ROW + 8.0);
     for tick in [0.0, 0.25, 0.5, 0.75, 1.0] {
         let y = bottom - HEIGHT * tick;
         write_line(html, "grid", (0.0, y), (1.0, y));
         let label = format!("{:.0}%", tick * 100.0);
         html.write_element(
             "text",
-            &[("x", "-6"), ("y", &pixels(y + 4.0)), ("class", "end")],
+            &[("x", "-6"), ("y", &to_pixels(y + 4.0)), ("class", "end")],
             label,
         );
     }
@@ -128,7 +139,7 @@ pub(super) fn draw_shares(
                 format!(
                     "{},{}",
                     number_of(at(i) * 100.0),
-                    number_of(100.0 - finite(*share) * 100.0)
+                    number_of(100.0 - or_zero(*share) * 100.0)
                 )
             })
             .collect();
@@ -136,9 +147,9 @@ pub(super) fn draw_shares(
         html.open(
             "svg",
             &[
-                ("y", &pixels(top)),
+                ("y", &to_pixels(top)),
                 ("width", "100%"),
-                ("height", &pixels(HEIGHT)),
+                ("height", &to_pixels(HEIGHT)),
                 ("viewBox", "0 0 100 100"),
                 ("preserveAspectRatio", "none"),
                 ("class", "over"),
@@ -148,8 +159,8 @@ pub(super) fn draw_shares(
         html.write_empty("polyline", &[("points", &points.join(" ")), ("class", &class)]);
         html.close("svg");
         for (i, share) in series.shares.iter().enumerate() {
-            let y = bottom - HEIGHT * finite(*share);
-            html.open("svg", &[("x", &percent(at(i))), ("y", &pixels(y)), ("class", "over")]);
+            let y = bottom - HEIGHT * or_zero(*share);
+            html.open("svg", &[("x", &to_percent(at(i))), ("y", &to_pixels(y)), ("class", "over")]);
             draw_shape(html, number);
             let tip = format!(
                 "{}: {} {}",
@@ -173,7 +184,11 @@ pub(super) fn draw_shares(
             };
             html.write_element(
                 "text",
-                &[("x", &percent(at(i))), ("y", &pixels(bottom + ROW + 3.0)), ("class", class)],
+                &[
+                    ("x", &to_percent(at(i))),
+                    ("y", &to_pixels(bottom + ROW + 3.0)),
+                    ("class", class),
+                ],
                 label,
             );
         }
@@ -304,10 +319,10 @@ pub(super) fn draw_lanes(html: &mut Html, description: &str, lanes: &[Lane], lab
             html.open(
                 "rect",
                 &[
-                    ("x", &percent(width * k as f64)),
-                    ("y", &pixels(base - height)),
-                    ("width", &percent(width * 0.92)),
-                    ("height", &pixels(height)),
+                    ("x", &to_percent(width * k as f64)),
+                    ("y", &to_pixels(base - height)),
+                    ("width", &to_percent(width * 0.92)),
+                    ("height", &to_pixels(height)),
                     ("class", "bar hit"),
                 ],
             );
@@ -316,7 +331,7 @@ pub(super) fn draw_lanes(html: &mut Html, description: &str, lanes: &[Lane], lab
         }
         html.write_element(
             "text",
-            &[("x", "0"), ("y", &pixels(base - 29.0)), ("class", "start lane halo")],
+            &[("x", "0"), ("y", &to_pixels(base - 29.0)), ("class", "start lane halo")],
             &lane.name,
         );
     }
@@ -326,10 +341,10 @@ pub(super) fn draw_lanes(html: &mut Html, description: &str, lanes: &[Lane], lab
             i if i + 1 == labels.len() => "end",
             _ => "middle",
         };
-        let x = percent(i as f64 / last);
+        let x = to_percent(i as f64 / last);
         html.write_element(
             "text",
-            &[("x", &x), ("y", &pixels(bottom + ROW)), ("class", class)],
+            &[("x", &x), ("y", &to_pixels(bottom + ROW)), ("class", class)],
             label,
         );
     }
@@ -352,22 +367,22 @@ fn write_line(html: &mut Html, class: &str, from: (f64, f64), to: (f64, f64)) {
     html.write_empty(
         "line",
         &[
-            ("x1", &percent(from.0)),
-            ("y1", &pixels(from.1)),
-            ("x2", &percent(to.0)),
-            ("y2", &pixels(to.1)),
+            ("x1", &to_percent(from.0)),
+            ("y1", &to_pixels(from.1)),
+            ("x2", &to_percent(to.0)),
+            ("y2", &to_pixels(to.1)),
             ("class", class),
         ],
     );
 }
 
-/// Returns 0, and one to three round counts up to `most`.
+/// Returns 0, and up to five round counts that are at most `most`.
 fn choose_ticks(most: u64) -> Vec<u64> {
     let mut unit: u64 = 1;
     loop {
         for factor in [1, 2, 5] {
             let step = unit.saturating_mul(factor);
-            if most / step <= 3 {
+            if most / step <= 5 {
                 return (0..=most / step).map(|i| i * step).collect();
             }
         }
@@ -393,22 +408,22 @@ fn share_of(count: u64, most: u64) -> f64 {
     count as f64 / most.max(1) as f64
 }
 
-fn finite(number: f64) -> f64 {
+fn or_zero(number: f64) -> f64 {
     if number.is_finite() { number } else { 0.0 }
 }
 
 /// Writes a coordinate. A number that is not finite would make the element invalid.
 fn number_of(number: f64) -> String {
-    let text = format!("{:.2}", finite(number));
+    let text = format!("{:.2}", or_zero(number));
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".into() } else { text.to_owned() }
 }
 
-fn pixels(number: f64) -> String {
+fn to_pixels(number: f64) -> String {
     number_of(number)
 }
 
-fn percent(share: f64) -> String {
+fn to_percent(share: f64) -> String {
     format!("{}%", number_of(share * 100.0))
 }
 
@@ -420,15 +435,15 @@ mod tests {
     fn coordinates_are_finite_and_short() {
         let texts = [0.0, -0.001, 12.345, 100.0, f64::NAN, f64::INFINITY].map(number_of);
         assert_eq!(texts, ["0", "0", "12.35", "100", "0", "0"]);
-        assert_eq!(percent(0.25), "25%");
+        assert_eq!(to_percent(0.25), "25%");
     }
 
     #[test]
     fn ticks_are_round() {
         assert_eq!(choose_ticks(1), [0, 1]);
         assert_eq!(choose_ticks(7), [0, 2, 4, 6]);
-        assert_eq!(choose_ticks(90_000), [0, 50_000]);
-        assert!(choose_ticks(u64::MAX).len() <= 4);
+        assert_eq!(choose_ticks(90_000), [0, 20_000, 40_000, 60_000, 80_000]);
+        assert!(choose_ticks(u64::MAX).len() <= 6);
         let texts = [0, 999, 1000, 1500, 20_000, 1_200_000, 5_000_000_000].map(shorten_count);
         assert_eq!(texts, ["0", "999", "1k", "1.5k", "20k", "1.2M", "5G"]);
     }

@@ -113,7 +113,7 @@ impl Plan {
         let subject = profile.columns.iter().filter(id).find(|c| c.name == "subject_id");
         Some(Self {
             time: time.name.clone(),
-            clock: Clock::of(time.kind)?,
+            clock: Clock::of_kind(time.kind)?,
             code: code.map(|c| c.name.clone()),
             values: values.take(2).map(|c| c.name.clone()).collect(),
             subject: subject.or_else(|| ids.next()).map(|c| c.name.clone()),
@@ -217,7 +217,7 @@ impl Plan {
 
 /// Returns the prefix of each code, or nothing if the codes are numbers.
 fn read_prefixes(codes: &Column) -> Outcome<Vec<String>> {
-    if Kind::of(codes.data_type()) != Kind::Text {
+    if Kind::of_type(codes.data_type()) != Kind::Text {
         return Ok(Vec::new());
     }
     let texts = cast(codes.values(), &DataType::Utf8)?;

@@ -16,7 +16,7 @@ pub(super) enum Clock {
 const DAY: f64 = 86_400e6;
 
 impl Clock {
-    pub(super) fn of(kind: Kind) -> Option<Self> {
+    pub(super) fn of_kind(kind: Kind) -> Option<Self> {
         match kind {
             Kind::Time => Some(Self::Microseconds),
             Kind::Integer | Kind::Float => Some(Self::Number),
@@ -25,7 +25,7 @@ impl Clock {
     }
 
     /// Writes a position as precisely as an axis of the length `span` needs.
-    pub(super) fn format(self, at: f64, span: f64) -> String {
+    pub(super) fn format_at(self, at: f64, span: f64) -> String {
         match self {
             Self::Microseconds if span < 3.0 * DAY => format_time(at, "%Y-%m-%d %H:%M"),
             Self::Microseconds if span < 400.0 * DAY => format_time(at, "%Y-%m-%d"),
@@ -42,6 +42,8 @@ impl Clock {
                 let text = format_time(at, "%Y-%m-%d %H:%M:%S");
                 text.strip_suffix(" 00:00:00").map(str::to_owned).unwrap_or(text)
             }
+            // Integers are the numbers of a file and not rounded.
+            Self::Number if at.fract() == 0.0 && at.abs() < 1e16 => format!("{at:.0}"),
             Self::Number => format_number(at),
         }
     }
@@ -50,8 +52,8 @@ impl Clock {
 /// Returns the column of times that is above or beside the axis `below`: a column of times, or else numbers
 /// in a column that is named `time`.
 pub(super) fn choose_time(profile: &TableProfile, below: usize) -> Option<&ColumnProfile> {
-    let columns = || profile.columns.iter().filter(|c| c.axis <= below && c.sketch.total() > 0);
-    let named = || columns().filter(|c| c.name == "time" && Clock::of(c.kind).is_some());
+    let columns = || profile.columns.iter().filter(|c| c.axis <= below && c.sketch.count() > 0);
+    let named = || columns().filter(|c| c.name == "time" && Clock::of_kind(c.kind).is_some());
     let times = || columns().filter(|c| c.kind == Kind::Time);
     // Times on the axis of the rows are usually not those of events.
     let found = named().next().or_else(|| times().find(|c| c.axis > 0));
@@ -116,13 +118,14 @@ mod tests {
     #[test]
     fn times_are_as_precise_as_their_axis() {
         let at = 1_267_706_000e6;
-        let of = |days: f64| Clock::Microseconds.format(at, days * DAY);
+        let of = |days: f64| Clock::Microseconds.format_at(at, days * DAY);
         assert_eq!(of(1.0), "2010-03-04 12:33");
         assert_eq!(of(30.0), "2010-03-04");
         assert_eq!(of(3000.0), "2010");
         assert_eq!(Clock::Microseconds.format_exact(at), "2010-03-04 12:33:20");
         assert_eq!(Clock::Microseconds.format_exact(0.0), "1970-01-01");
         assert_eq!(Clock::Microseconds.format_exact(1e300), "1.000e300");
-        assert_eq!(Clock::Number.format(17.0, 1.0), "17");
+        assert_eq!(Clock::Number.format_at(17.0, 1.0), "17");
+        assert_eq!(Clock::Number.format_exact(980_000_000_000_001.0), "980000000000001");
     }
 }

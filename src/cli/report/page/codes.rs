@@ -1,9 +1,10 @@
 //! The most frequent codes with their trends, and the shares of their prefixes.
 
-use super::{close_table, open_table, rows};
+use super::rows;
+use super::table::TableWriter;
 use crate::cli::output::{format_percent, group_digits, safe_ratio};
 use crate::cli::report::Report;
-use crate::cli::report::codes::{CodeFacts, Codes, Trend};
+use crate::cli::report::codes::{Codes, Trend};
 use crate::cli::report::html::Html;
 use crate::cli::report::svg::draw_sparkline;
 
@@ -28,7 +29,7 @@ pub(super) fn write(html: &mut Html, report: &Report) {
         group_digits(codes.total)
     );
     if let Some(trend) = &codes.trend {
-        let (start, end) = trend.range();
+        let (start, end) = trend.time_range();
         text.push_str(&format!(
             " Trends count occurrences in {} periods of equal length from {start} to {end}; each has its own \
              scale, and the dot marks its highest period.",
@@ -83,59 +84,55 @@ fn write_top(html: &mut Html, codes: &Codes) {
     header.extend(["occurrences", "share"]);
     header.extend(has_numbers.then_some("with a number"));
     header.extend(codes.trend.as_ref().map(|_| "trend"));
-    open_table(html, "Most frequent codes", &header, numbers_from);
+    let mut table = TableWriter::open(html, "Most frequent codes", &header, numbers_from);
     for (i, facts) in codes.top.iter().enumerate() {
-        write_code(html, codes, facts, i, has_names);
-    }
-    if let Some(trend) = &codes.trend {
-        html.open("tr", &[]);
-        html.write_element("th", &[("scope", "row"), ("class", "t")], "all codes with a time");
-        let with_time: u64 = trend.all.iter().sum();
+        let counts = codes.trend.as_ref().map(|t| t.codes.get(i).map_or(&[][..], Vec::as_slice));
+        let with_number = facts.with_number.map(|n| format_percent(safe_ratio(n, facts.count)));
+        table.open_row(html);
+        table.write_cell(html, "code", &facts.code);
         if has_names {
-            html.write_element("td", &[], "");
+            table.write_cell(html, "", facts.description.as_deref().unwrap_or(""));
         }
-        html.write_element("td", &[("class", "n")], group_digits(with_time));
-        let share = format_percent(safe_ratio(with_time, codes.total));
-        html.write_element("td", &[("class", "n")], share);
+        table.write_cell(html, "", group_digits(facts.count));
+        table.write_cell(html, "", format_percent(safe_ratio(facts.count, codes.total)));
         if has_numbers {
-            html.write_element("td", &[], "");
+            table.write_cell(html, "", with_number.unwrap_or_default());
         }
-        write_trend(html, trend, &trend.all);
-        html.close("tr");
-    }
-    close_table(html);
-}
-
-fn write_code(html: &mut Html, codes: &Codes, facts: &CodeFacts, index: usize, has_names: bool) {
-    html.open("tr", &[]);
-    html.write_element("th", &[("scope", "row"), ("class", "t code")], &facts.code);
-    if has_names {
-        let name = facts.description.as_deref().unwrap_or("");
-        html.write_element("td", &[("class", "t")], name);
-    }
-    html.write_element("td", &[("class", "n")], group_digits(facts.count));
-    let share = format_percent(safe_ratio(facts.count, codes.total));
-    html.write_element("td", &[("class", "n")], share);
-    if let Some(with_number) = facts.with_number {
-        let share = format_percent(safe_ratio(with_number, facts.count));
-        html.write_element("td", &[("class", "n")], share);
+        if let (Some(trend), Some(counts)) = (&codes.trend, counts) {
+            write_trend(html, &mut table, trend, counts);
+        }
+        table.close_row(html);
     }
     if let Some(trend) = &codes.trend {
-        write_trend(html, trend, trend.codes.get(index).map_or(&[], Vec::as_slice));
+        let with_time: u64 = trend.all.iter().sum();
+        table.open_row(html);
+        table.write_cell(html, "", "all codes with a time");
+        if has_names {
+            table.write_cell(html, "", "");
+        }
+        table.write_cell(html, "", group_digits(with_time));
+        table.write_cell(html, "", format_percent(safe_ratio(with_time, codes.total)));
+        if has_numbers {
+            table.write_cell(html, "", "");
+        }
+        write_trend(html, &mut table, trend, &trend.all);
+        table.close_row(html);
     }
-    html.close("tr");
+    table.close(html);
 }
 
-fn write_trend(html: &mut Html, trend: &Trend, counts: &[u64]) {
-    html.open("td", &[("class", "n")]);
-    draw_sparkline(html, &describe_trend(trend, counts), counts);
-    html.close("td");
+fn write_trend(html: &mut Html, table: &mut TableWriter<'_>, trend: &Trend, counts: &[u64]) {
+    table.open_cell(html, "");
+    match counts.iter().any(|n| *n > 0) {
+        true => draw_sparkline(html, &describe_trend(trend, counts), counts),
+        false => html.write_text("without times"),
+    }
+    table.close_cell(html);
 }
 
 fn describe_trend(trend: &Trend, counts: &[u64]) -> String {
-    let (Some(first), Some(last)) = (counts.first(), counts.last()) else {
-        return "No occurrences with a time".into();
-    };
+    let first = counts.first().copied().unwrap_or(0);
+    let last = counts.last().copied().unwrap_or(0);
     let most = counts.iter().copied().max().unwrap_or(0);
     let peak = counts.iter().position(|n| *n == most).unwrap_or(0);
     format!(

@@ -1,6 +1,6 @@
 //! Columns with their types, missing values and ranges; or tensors with their shapes.
 
-use super::{close_table, open_table};
+use super::table::TableWriter;
 use crate::cli::output::{format_percent, format_rounded, group_digits, safe_ratio};
 use crate::cli::report::html::Html;
 use crate::cli::report::profile::{ColumnProfile, Kind, TableProfile};
@@ -55,29 +55,35 @@ fn write_group(html: &mut Html, group: &ColumnGroup<TableProfile>) {
         Some("static_code") => format!("Static facts, one list per {row}"),
         _ => format!("Columns, one row per {row}"),
     };
-    open_table(html, &caption, &header, 3);
+    let mut table = TableWriter::open(html, &caption, &header, 3);
     for (column, profile) in stats.columns().iter().zip(&group.profile.columns) {
-        write_column(html, column, profile, &name_axis(stats, column.axis));
+        write_column(html, &mut table, column, profile, &name_axis(stats, column.axis));
     }
-    close_table(html);
+    table.close(html);
     for column in stats.columns().iter().filter(|c| c.null_lists > 0) {
         let text = format!("{}: {} null lists", column.name, group_digits(column.null_lists));
         html.write_element("p", &[("class", "small")], text);
     }
 }
 
-fn write_column(html: &mut Html, column: &ColumnStats, profile: &ColumnProfile, axis: &str) {
+fn write_column(
+    html: &mut Html,
+    table: &mut TableWriter<'_>,
+    column: &ColumnStats,
+    profile: &ColumnProfile,
+    axis: &str,
+) {
     let share = |n: u64| match n {
         0 => "0".to_owned(),
         n => format_percent(safe_ratio(n, column.values)),
     };
     let is_float = column.data_type.is_floating();
     let if_float = |n: u64| if is_float { share(n) } else { NONE.into() };
-    html.open("tr", &[]);
-    html.write_element("th", &[("scope", "row"), ("class", "t code")], &column.name);
-    html.write_element("td", &[("class", "t")], axis);
-    html.write_element("td", &[("class", "t")], column.data_type.to_string());
-    let distinct = profile.distinct().map_or_else(|| NONE.into(), group_digits);
+    table.open_row(html);
+    table.write_cell(html, "code", &column.name);
+    table.write_cell(html, "", axis);
+    table.write_cell(html, "", column.data_type.to_string());
+    let distinct = profile.count_distinct().map_or_else(|| NONE.into(), group_digits);
     let mut cells = vec![
         group_digits(column.values),
         share(column.nulls),
@@ -87,10 +93,10 @@ fn write_column(html: &mut Html, column: &ColumnStats, profile: &ColumnProfile, 
     ];
     cells.extend(list_quantiles(profile));
     for cell in &cells {
-        html.write_element("td", &[("class", "n")], cell);
+        table.write_cell(html, "", cell);
     }
-    html.open("td", &[("class", "n")]);
-    match profile.sketch.bins(BARS, 0.01, 0.99) {
+    table.open_cell(html, "");
+    match profile.sketch.count_bins(BARS, 0.01, 0.99) {
         Some(bins) if profile.kind != Kind::Flag => {
             let description =
                 format!("Distribution of {} from {} to {}", column.name, cells[5], cells[9]);
@@ -98,13 +104,13 @@ fn write_column(html: &mut Html, column: &ColumnStats, profile: &ColumnProfile, 
         }
         _ => html.write_text(NONE),
     }
-    html.close("td");
-    html.close("tr");
+    table.close_cell(html);
+    table.close_row(html);
 }
 
 /// Returns minimum, quartiles and maximum.
 fn list_quantiles(profile: &ColumnProfile) -> [String; 5] {
-    let quantiles = [0.0, 0.25, 0.5, 0.75, 1.0].map(|q| profile.sketch.quantile(q));
+    let quantiles = [0.0, 0.25, 0.5, 0.75, 1.0].map(|q| profile.sketch.find_quantile(q));
     let mut texts = quantiles.map(|value| match (value, profile.kind) {
         (None, _) => NONE.into(),
         (Some(at), Kind::Time) => Clock::Microseconds.format_exact(at),
@@ -120,7 +126,12 @@ fn list_quantiles(profile: &ColumnProfile) -> [String; 5] {
 
 fn write_tensors(html: &mut Html, tensors: &[TensorFacts]) {
     let header = ["tensor", "type", "shape", "files", "size"];
-    open_table(html, "Tensors; a range stands for sizes that differ between files", &header, 2);
+    let mut table = TableWriter::open(
+        html,
+        "Tensors; a range stands for sizes that differ between files",
+        &header,
+        2,
+    );
     for tensor in tensors {
         let sizes = tensor.sizes.as_ref().map(|sizes| {
             let sizes = sizes.iter().map(|(low, high)| match low == high {
@@ -136,7 +147,7 @@ fn write_tensors(html: &mut Html, tensors: &[TensorFacts]) {
             group_digits(tensor.files),
             format_rounded(tensor.bytes),
         ];
-        super::write_row(html, &cells, 2);
+        table.write_row(html, &cells);
     }
-    close_table(html);
+    table.close(html);
 }

@@ -1,6 +1,7 @@
 //! The findings of `serrate check`.
 
-use super::{close_table, open_table, rows, write_row};
+use super::rows;
+use super::table::TableWriter;
 use crate::audit::{Audit, Severity};
 use crate::cli::output::{choose_plural, group_digits};
 use crate::cli::report::Report;
@@ -33,7 +34,7 @@ pub(super) fn write(html: &mut Html, report: &Report) {
         return;
     }
     let header = ["severity", "kind", "file", "position", "found", "expected", "times"];
-    open_table(html, "Findings, errors first", &header, 6);
+    let mut table = TableWriter::open(html, "Findings, errors first", &header, 6);
     for finding in audit.findings.iter().take(LISTED) {
         let severity = match finding.severity {
             Severity::Error => "error",
@@ -49,7 +50,7 @@ pub(super) fn write(html: &mut Html, report: &Report) {
             finding.expected.clone(),
             group_digits(finding.count),
         ];
-        write_row(html, &cells, 6);
+        table.write_row(html, &cells);
     }
-    close_table(html);
+    table.close(html);
 }

@@ -1,12 +1,13 @@
 //! Histograms of lengths per axis, and of the spans of time of the rows.
 
-use super::{close_table, open_details, open_table, rows, write_row};
+use super::table::TableWriter;
+use super::{open_details, rows};
 use crate::cli::bins::{Bin, group_into_bins};
 use crate::cli::output::{format_percent, group_digits, safe_ratio};
 use crate::cli::report::html::Html;
 use crate::cli::report::svg::{Bar, Mark, draw_bars};
 use crate::cli::report::{Report, Rows};
-use crate::cli::stats::{name_axis, pluralize};
+use crate::cli::stats::{name_axis, pluralize_noun};
 use crate::table::Lengths;
 
 /// Most bars of a histogram.
@@ -14,15 +15,15 @@ const BARS: usize = 24;
 
 /// Lists of which the page shows the lengths.
 pub(super) struct Sequence<'a> {
-    /// What is counted, in the plural.
+    /// Noun for the elements, in the plural.
     pub(super) units: String,
-    /// What holds it, in the singular.
+    /// Noun for a list, in the singular.
     pub(super) list: String,
     pub(super) lengths: &'a Lengths,
 }
 
 impl Sequence<'_> {
-    pub(super) fn title(&self) -> String {
+    pub(super) fn to_title(&self) -> String {
         format!("{} per {}", self.units, self.list)
     }
 }
@@ -33,7 +34,7 @@ pub(super) fn list_sequences(rows: &Rows) -> Vec<Sequence<'_>> {
     for group in &rows.groups {
         let stats = &group.stats;
         for axis in 1..stats.ndim() {
-            let units = pluralize(&name_axis(stats, axis));
+            let units = pluralize_noun(&name_axis(stats, axis));
             if let Ok(lengths) = stats.lengths(axis) {
                 let list = name_axis(stats, axis - 1);
                 sequences.push(Sequence { units: units.clone(), list, lengths });
@@ -60,14 +61,19 @@ pub(super) fn write(html: &mut Html, report: &Report) {
     );
     html.open("div", &[("class", "grid")]);
     for sequence in list_sequences(rows) {
-        write_histogram(html, &sequence.title(), &format!("{}s", sequence.list), sequence.lengths);
+        write_histogram(
+            html,
+            &sequence.to_title(),
+            &format!("{}s", sequence.list),
+            sequence.lengths,
+        );
     }
     for group in &rows.groups {
         let spans = &group.profile.spans.0;
         let row = name_axis(&group.stats, 0);
         if spans.lists() > 0 {
-            let title = format!("days from the first to the last time per {row}");
-            write_histogram(html, &title, &pluralize(&row), spans);
+            let title = format!("days from first to last time per {row}");
+            write_histogram(html, &title, &pluralize_noun(&row), spans);
         }
     }
     html.close("div");
@@ -86,7 +92,7 @@ fn write_histogram(html: &mut Html, title: &str, lists: &str, lengths: &Lengths)
         return;
     }
     let share = |bin: &Bin| format_percent(safe_ratio(bin.count, lengths.lists()));
-    let label = |bin: &Bin| bin.label(group_digits, "–");
+    let label = |bin: &Bin| bin.to_label(group_digits, "–");
     let bars: Vec<Bar> = bins
         .iter()
         .map(|bin| Bar {
@@ -113,11 +119,12 @@ fn write_histogram(html: &mut Html, title: &str, lists: &str, lengths: &Lengths)
     draw_bars(html, &description, &bars, &marks);
     html.write_element("p", &[("class", "small")], text);
     open_details(html, "Numbers");
-    open_table(html, title, &["from – to", lists, "share"], 1);
+    let header = ["from – to", lists, "share"];
+    let mut table = TableWriter::open(html, title, &header, 1);
     for bin in &bins {
-        write_row(html, &[label(bin), group_digits(bin.count), share(bin)], 1);
+        table.write_row(html, &[label(bin), group_digits(bin.count), share(bin)]);
     }
-    close_table(html);
+    table.close(html);
     html.close("details");
     html.close("figure");
 }

@@ -6,6 +6,7 @@ mod findings;
 mod lengths;
 mod overview;
 mod padding;
+mod table;
 mod timelines;
 
 use super::html::Html;
@@ -60,7 +61,7 @@ const SECTIONS: [Section; 7] = [
 ];
 
 /// Returns the page as HTML.
-pub(super) fn render(report: &Report) -> String {
+pub(super) fn render_page(report: &Report) -> String {
     let mut html = Html::default();
     html.write_markup("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n");
     html.write_markup(
@@ -99,6 +100,11 @@ pub(super) fn render(report: &Report) -> String {
     html.finish()
 }
 
+/// Returns the headings of the sections of the page.
+pub(super) fn list_headings(report: &Report) -> Vec<&'static str> {
+    shown_sections(report).map(|s| s.heading).collect()
+}
+
 fn shown_sections(report: &Report) -> impl Iterator<Item = &'static Section> + '_ {
     SECTIONS.iter().filter(|s| (s.has_content)(report))
 }
@@ -132,44 +138,6 @@ fn rows(report: &Report) -> Option<&super::Rows> {
         Content::Rows(rows) => Some(rows),
         Content::Tensors(_) => None,
     }
-}
-
-/// Opens a table that scrolls within its own box if it is wider than the page.
-fn open_table(html: &mut Html, caption: &str, header: &[&str], numbers_from: usize) {
-    html.open(
-        "div",
-        &[("class", "scroll"), ("tabindex", "0"), ("role", "region"), ("aria-label", caption)],
-    );
-    html.open("table", &[]);
-    html.write_element("caption", &[], caption);
-    html.open("thead", &[]);
-    html.open("tr", &[]);
-    for (i, name) in header.iter().enumerate() {
-        let class = if i >= numbers_from { "n" } else { "t" };
-        html.write_element("th", &[("scope", "col"), ("class", class)], name);
-    }
-    html.close("tr");
-    html.close("thead");
-    html.open("tbody", &[]);
-}
-
-fn close_table(html: &mut Html) {
-    html.close("tbody");
-    html.close("table");
-    html.close("div");
-}
-
-/// Writes a row of texts, the first of which names the row.
-fn write_row(html: &mut Html, cells: &[String], numbers_from: usize) {
-    html.open("tr", &[]);
-    for (i, cell) in cells.iter().enumerate() {
-        let class = if i >= numbers_from { "n" } else { "t" };
-        match i {
-            0 => html.write_element("th", &[("scope", "row"), ("class", class)], cell),
-            _ => html.write_element("td", &[("class", class)], cell),
-        }
-    }
-    html.close("tr");
 }
 
 /// Opens a block of details with its summary.

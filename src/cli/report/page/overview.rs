@@ -1,10 +1,11 @@
 //! The first section: what the source is, and how large.
 
-use super::{close_table, open_table, rows, write_row};
+use super::rows;
+use super::table::TableWriter;
 use crate::cli::output::{choose_plural, format_rounded, format_size, group_digits};
 use crate::cli::report::html::Html;
 use crate::cli::report::{Content, Report};
-use crate::cli::stats::{name_axis, pluralize};
+use crate::cli::stats::{name_axis, pluralize_noun};
 use crate::io::meds::PartSummary;
 
 pub(super) fn write(html: &mut Html, report: &Report) {
@@ -30,7 +31,7 @@ pub(super) fn write(html: &mut Html, report: &Report) {
                         0 => stats.rows(),
                         _ => stats.lengths(axis).map_or(0, |lengths| lengths.total()),
                     };
-                    write_fact(&pluralize(&name_axis(stats, axis)), group_digits(count));
+                    write_fact(&pluralize_noun(&name_axis(stats, axis)), group_digits(count));
                 }
             }
             let dense = rows.groups.iter().map(|g| g.stats.dense_bytes()).sum();
@@ -53,7 +54,8 @@ fn write_splits(html: &mut Html, splits: &[PartSummary]) {
         "most events",
         "most measurements",
     ];
-    open_table(html, "Splits; the last two columns are per subject", &header, 1);
+    let mut table =
+        TableWriter::open(html, "Splits; the last two columns are per subject", &header, 1);
     for s in splits {
         let cells = [
             s.name.clone(),
@@ -64,7 +66,7 @@ fn write_splits(html: &mut Html, splits: &[PartSummary]) {
             group_digits(s.longest.0),
             group_digits(s.longest.1),
         ];
-        write_row(html, &cells, 1);
+        table.write_row(html, &cells);
     }
-    close_table(html);
+    table.close(html);
 }

@@ -1,7 +1,8 @@
-//! What cuts of lists lose, and what padding to them costs.
+//! Charts of cuts of lists: the elements that remain, the lists that are cut, the padding.
 
 use super::lengths::{Sequence, list_sequences};
-use super::{close_table, open_details, open_table, rows, write_row};
+use super::table::TableWriter;
+use super::{open_details, rows};
 use crate::cli::output::{format_percent, group_digits};
 use crate::cli::report::Report;
 use crate::cli::report::html::Html;
@@ -43,7 +44,7 @@ fn write_cuts(html: &mut Html, sequence: &Sequence<'_>) {
     if cuts.is_empty() {
         return;
     }
-    let title = format!("cuts of {}", sequence.title());
+    let title = format!("cuts of {}", sequence.to_title());
     html.open("figure", &[]);
     html.open("figcaption", &[]);
     html.write_element("h3", &[], &title);
@@ -65,21 +66,24 @@ fn write_cuts(html: &mut Html, sequence: &Sequence<'_>) {
             format_percent(cut.padding_share())
         )
     });
-    draw_shares(html, &format!("Shares by {title}. {example}"), &positions, &series);
+    if cuts.len() > 1 {
+        draw_shares(html, &format!("Shares by {title}. {example}"), &positions, &series);
+    }
     html.write_element("p", &[("class", "small")], example);
     open_details(html, "Numbers");
-    open_table(html, &title, &["cut", "kept", "lists cut", "padding", "elements of the tensor"], 0);
+    let header = ["cut", "kept", "lists cut", "padding", "elements of the tensor"];
+    let mut table = TableWriter::open(html, &title, &header, 0);
     for cut in &cuts {
         let cells = [
             group_digits(cut.length),
             format_percent(cut.kept_share()),
             format_percent(cut.cut_share()),
             format_percent(cut.padding_share()),
-            group_digits(cut.cells()),
+            group_digits(cut.tensor_size()),
         ];
-        write_row(html, &cells, 0);
+        table.write_row(html, &cells);
     }
-    close_table(html);
+    table.close(html);
     html.close("details");
     html.close("figure");
 }

@@ -1,6 +1,7 @@
 //! The timelines of the first subjects, one of which is shown at a time.
 
-use super::{close_table, open_details, open_table, rows, write_row};
+use super::table::TableWriter;
+use super::{open_details, rows};
 use crate::cli::output::{choose_plural, group_digits};
 use crate::cli::report::Report;
 use crate::cli::report::html::Html;
@@ -16,8 +17,8 @@ pub(super) fn write(html: &mut Html, report: &Report) {
     html.write_element(
         "p",
         &[],
-        "Measurements over time, by code prefix. The area of a bar grows with the number of measurements in \
-         its period.",
+        "Measurements over time, by code prefix. The height of a bar is the square root of \
+         the number of measurements in its period.",
     );
     // Without the script, all timelines are shown one below the other.
     html.open("p", &[("id", "chooser"), ("hidden", "hidden")]);
@@ -55,8 +56,9 @@ fn write_timeline(html: &mut Html, timeline: &Timeline, index: usize) {
         let facts = format!("Without a time: {}", timeline.facts.join(", "));
         html.write_element("p", &[("class", "small code")], facts);
     }
-    let at =
-        |cell: usize| timeline.clock.format(first + span * cell as f64 / CELLS as f64, span / 24.0);
+    let at = |cell: usize| {
+        timeline.clock.format_at(first + span * cell as f64 / CELLS as f64, span / 24.0)
+    };
     let lanes: Vec<Lane> = timeline
         .lanes
         .iter()
@@ -74,7 +76,7 @@ fn write_timeline(html: &mut Html, timeline: &Timeline, index: usize) {
         .collect();
     let labels: Vec<String> = match span > 0.0 {
         true => (0..=3)
-            .map(|i| timeline.clock.format(first + span * f64::from(i) / 3.0, span))
+            .map(|i| timeline.clock.format_at(first + span * f64::from(i) / 3.0, span))
             .collect(),
         false => vec![exact(first)],
     };
@@ -88,15 +90,16 @@ fn write_timeline(html: &mut Html, timeline: &Timeline, index: usize) {
         false => "Events".into(),
     };
     open_details(html, &summary);
-    open_table(html, &format!("Events of {}", timeline.subject), &["time", "measurements"], 2);
+    let caption = format!("Events of {}", timeline.subject);
+    let mut table = TableWriter::open(html, &caption, &["time", "measurements"], 2);
     for event in &timeline.listed {
         let mut items = event.items.join("; ");
         if event.more > 0 {
             items.push_str(&format!(" and {} more", group_digits(event.more)));
         }
-        write_row(html, &[event.time.clone(), items], 2);
+        table.write_row(html, &[event.time.clone(), items]);
     }
-    close_table(html);
+    table.close(html);
     html.close("details");
     html.close("figure");
 }
