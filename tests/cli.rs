@@ -18,6 +18,8 @@ mod inspect;
 mod meds;
 #[path = "cli/processes.rs"]
 mod processes;
+#[path = "cli/report.rs"]
+mod report;
 #[path = "cli/results.rs"]
 mod results;
 #[path = "cli/scripts.rs"]
@@ -72,7 +74,8 @@ impl Place {
     fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_serrate"));
         command.current_dir(self.0.path()).env("XDG_STATE_HOME", self.path("state"));
-        command.env("LOCALAPPDATA", self.path("state")).env_remove("COLUMNS");
+        command.env("LOCALAPPDATA", self.path("state")).env("LC_ALL", "C.UTF-8");
+        command.env_remove("COLUMNS");
         command
     }
 

@@ -15,6 +15,7 @@ Examples:
   serrate query.sql -o result.csv          the format follows from the name
   echo 'SELECT 1' | serrate --timing
   serrate inspect x.nrt                    axes, columns, lengths, dense size
+  serrate report meds/ -o report.html      the same and more as a page with charts
   serrate check meds/                      find faults in data and labels
   serrate convert meds/ patients.nrt       from any format to any other
   serrate densify x.nrt -o batch.safetensors --rows 0..64 --max-len 256,64
@@ -50,6 +51,8 @@ pub(super) struct Cli {
 pub(super) enum Command {
     /// Show axes, columns, lengths, missing values and the dense size of a file or folder.
     Inspect(super::inspect::InspectArgs),
+    /// Write one HTML page about a file or folder: charts of lengths, padding, columns, codes, timelines.
+    Report(super::report::ReportArgs),
     /// Check a MEDS folder or a tensorized cohort for faults.
     Check(super::check::CheckArgs),
     /// Convert a file or folder to another format.

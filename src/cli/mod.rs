@@ -4,7 +4,9 @@
 
 mod args;
 mod batches;
+mod bins;
 mod check;
+mod codes;
 mod cohort;
 mod convert;
 mod densify;
@@ -18,9 +20,11 @@ mod output;
 mod panics;
 mod place;
 mod progress;
+mod report;
 mod run;
 mod script;
 mod shell;
+mod stats;
 mod tensorize;
 #[cfg(feature = "cluster")]
 mod worker;
@@ -93,6 +97,7 @@ async fn run_file_command(command: Command) -> Outcome {
     let work = move || match &command {
         Command::Inspect(args) => inspect::run(args),
         Command::Check(args) => check::run(args),
+        Command::Report(args) => report::run(args),
         Command::Convert(args) => convert::run(args),
         Command::Densify(args) => densify::run(args),
         Command::Batches(args) => batches::run(args),

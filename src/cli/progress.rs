@@ -11,7 +11,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::inspect::format_rounded;
+use super::output::format_rounded;
 use super::output::group_digits;
 
 /// Work that ends within this time shows no progress.

@@ -153,6 +153,7 @@ fn rerun_session(place: &Place, session: &str) -> String {
                 .arg(format!("exec 2>&1\n{command}"))
                 .current_dir(place.0.path())
                 .env("PATH", &path)
+                .env("LC_ALL", "C.UTF-8")
                 .stdin(Stdio::null())
                 .output()
                 .unwrap();

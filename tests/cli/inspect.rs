@@ -162,3 +162,35 @@ fn inspect_describes_a_folder_of_batches() {
     place.file("train/batches.json", "[]");
     assert!(place.fails(1, &["inspect", "train"]).contains("batches.json: the key \"batches\""));
 }
+
+#[test]
+fn inspect_draws_histograms_in_80_columns() {
+    let place = Place::new();
+    let draw = |source: &str, locale: &str| -> String {
+        let output =
+            place.command().args(["inspect", source]).env("LC_ALL", locale).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let start = text.find("\n\nevents per subject").or_else(|| text.find("\n\nelements of"));
+        text[start.unwrap_or_else(|| panic!("{text}"))..].to_owned()
+    };
+    let meds = data("synthea-meds");
+    for (locale, bar) in [("en_US.UTF-8", '█'), ("C", '#')] {
+        let text = draw(&meds, locale);
+        for title in [
+            "events per subject (median 55, p90 164, p99 349)",
+            "measurements per event (",
+            "days from first to last time per subject",
+            "static facts per subject (",
+            "occurrences by code prefix",
+        ] {
+            assert!(text.contains(&format!("\n{title}")), "{title}: {text}");
+        }
+        assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+        assert!(text.contains(bar) && (locale != "C" || text.is_ascii()), "{text}");
+        assert_eq!(draw(&meds, locale), text);
+    }
+    place.patients("x.nrt");
+    let text = draw("x.nrt", "C");
+    assert!(text.contains("elements of axis 1 per row (median 1, p90 2, p99 2)\n  0 ##"), "{text}");
+    assert!(!text.contains("days") && !text.contains("prefix"), "{text}");
+}

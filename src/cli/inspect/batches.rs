@@ -5,10 +5,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{choose_plural, format_size};
 use crate::cli::error::{Failure, Outcome};
 use crate::cli::interrupt;
-use crate::cli::output::{TextTable, group_digits};
+use crate::cli::output::{TextTable, choose_plural, format_size, group_digits};
 use crate::cli::progress::Progress;
 use crate::error::Error;
 use crate::io::safetensors::SafetensorsFile;

@@ -5,11 +5,18 @@ use std::io::Write;
 
 use serde_json::{Map, Value, json};
 
-use super::{format_percent, format_size, safe_ratio, to_json_number};
+use super::chart::{Bar, write_bars};
+use super::to_json_number;
+use crate::cli::codes::count_prefixes;
 use crate::cli::error::Outcome;
-use crate::cli::output::{TextTable, group_digits};
+use crate::cli::output::{
+    Charset, TextTable, format_percent, format_rounded, group_digits, safe_ratio,
+};
 use crate::io::meds::{CodeSummary, MedsSummary, PartSummary, descriptions};
 use crate::io::meds_torch::MedsFolder;
+
+/// Most prefixes of codes in a histogram.
+const PREFIXES: usize = 9;
 
 pub(super) struct MedsReport {
     summary: MedsSummary,
@@ -63,6 +70,19 @@ impl MedsReport {
         rows.write(out)
     }
 
+    /// Draws the share of all occurrences by the prefix of their codes.
+    pub(super) fn write_prefixes(&self, charset: Charset, out: &mut impl Write) -> Outcome {
+        let codes = self.summary.codes();
+        let counts = codes
+            .iter()
+            .map(|c| (c.code.as_str(), c.occurrences.measurements + c.occurrences.statics));
+        let bars: Vec<Bar> = count_prefixes(counts, PREFIXES)
+            .into_iter()
+            .map(|(label, count)| Bar { label, count })
+            .collect();
+        write_bars("occurrences by code prefix", &bars, false, charset, out)
+    }
+
     /// Returns the content of the tables as JSON, with the `n` most frequent codes.
     pub(super) fn to_json(&self, n: usize) -> Map<String, Value> {
         let part = |p: &PartSummary| {
@@ -113,7 +133,6 @@ fn build_parts_table(what: &str, parts: &[PartSummary]) -> TextTable {
     ];
     let mut rows = TextTable::new(&header, 1);
     for p in parts {
-        let short = |bytes| format_size(bytes).split(" (").next().unwrap_or_default().to_owned();
         rows.add_row([
             p.name.clone(),
             group_digits(p.subjects),
@@ -122,8 +141,8 @@ fn build_parts_table(what: &str, parts: &[PartSummary]) -> TextTable {
             group_digits(p.statics),
             group_digits(p.longest.0),
             group_digits(p.longest.1),
-            short(p.padded_measurements()),
-            short(p.padded_events()),
+            format_rounded(p.padded_measurements()),
+            format_rounded(p.padded_events()),
         ]);
     }
     rows

@@ -1,26 +1,28 @@
 //! `serrate inspect`: describes the contents of a file or folder, and its size in dense storage.
 
 mod batches;
+mod chart;
 mod meds;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use arrow::array::RecordBatch;
 use clap::Args;
 use serde_json::{Value, json};
 
 use self::batches::BatchReport;
+use self::chart::write_lengths;
 use self::meds::MedsReport;
 use super::error::{Failure, Outcome};
-use super::files::{DeclaredTypes, FileFormat, InputSource, conform};
-use super::interrupt;
-use super::output::{TextTable, group_digits};
+use super::files::{DeclaredTypes, FileFormat, InputSource};
+use super::output::{
+    Charset, TextTable, choose_plural, format_percent, format_size, group_digits, safe_ratio,
+};
 use super::progress::Progress;
+use super::stats::{ColumnGroup, Spans, collect_stats, name_axis, pluralize_noun};
 use crate::error::Error;
-use crate::io::meds::{MedsReadOptions, MedsSummary};
 use crate::io::safetensors::SafetensorsFile;
-use crate::table::{AXES_METADATA, ColumnStats, RaggedTable, TableStats};
+use crate::table::{ColumnStats, TableStats};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,6 +31,10 @@ Examples:
   serrate inspect x.parquet --json
   serrate inspect meds/ --codes 20   splits, shards and codes of MEDS data
   serrate inspect train/             tensors of training batches
+
+Histograms show lengths per axis, spans of time and, for MEDS data, shares by
+code prefix; they are in ASCII if the locale is not UTF-8. serrate report draws
+more of them in an HTML page.
 
 Reads .nrt, .parquet, .arrow (.ipc, .feather), .json, .ndjson (.jsonl),
 .safetensors, MEDS folders, tensorized cohorts made by
@@ -75,7 +81,7 @@ pub(super) fn run(args: &InspectArgs) -> Outcome {
     let mut source = InputSource::open(&args.path)?;
     source.declare_types(&args.declared)?;
     let progress = Progress::new(source.shards.len());
-    let (groups, summary) = collect_stats(&source, &progress)?;
+    let (groups, summary) = collect_stats::<Spans>(&source, &progress)?;
     progress.finish();
     let bytes = source.count_bytes()?;
     let meds = match &source.meds {
@@ -95,130 +101,17 @@ pub(super) fn run(args: &InspectArgs) -> Outcome {
         return Ok(writeln!(out, "{report:#}")?);
     }
     write_report(&source, &groups, bytes, &mut out)?;
-    match &meds {
-        Some(meds) => meds.write_tables(args.codes.unwrap_or(10), &mut out),
-        None => Ok(()),
+    if let Some(meds) = &meds {
+        meds.write_tables(args.codes.unwrap_or(10), &mut out)?;
     }
+    let charset = Charset::of_locale();
+    for group in &groups {
+        write_histograms(group, charset, &mut out)?;
+    }
+    meds.map_or(Ok(()), |meds| meds.write_prefixes(charset, &mut out))
 }
 
-/// Columns whose lists have the same lengths, with their statistics.
-struct ColumnGroup {
-    columns: Vec<usize>,
-    stats: TableStats,
-}
-
-/// Reads all rows and groups the columns whose lists have the same lengths. If the lists of a column have
-/// other lengths than its group, the column moves to the next group and the read starts over. Most files are
-/// one ragged table and are read once.
-fn collect_stats(
-    source: &InputSource,
-    progress: &Progress,
-) -> Outcome<(Vec<ColumnGroup>, MedsSummary)> {
-    let schema = source.schema()?;
-    let mut split: Vec<Vec<usize>> = vec![(0..schema.fields().len()).collect()];
-    if source.meds.is_some() {
-        // The last columns hold static measurements. The lists of these columns never have the lengths of the
-        // lists of events.
-        let first = schema.fields().iter().position(|f| f.name() == "static_code");
-        if let Some(first) = first {
-            let statics = split[0].split_off(first);
-            split.push(statics);
-        }
-    }
-    loop {
-        let mut summary = MedsSummary::default();
-        let mut groups: Vec<ColumnGroup> = split
-            .iter()
-            .map(|columns| ColumnGroup { columns: columns.clone(), stats: TableStats::default() })
-            .collect();
-        match count_batches(source, &schema, &mut groups, &mut summary, progress)? {
-            None => return Ok((groups, summary)),
-            Some((group, column)) => {
-                split[group].retain(|c| *c != column);
-                match split.get_mut(group + 1) {
-                    Some(next) => {
-                        next.push(column);
-                        next.sort_unstable();
-                    }
-                    None => split.push(vec![column]),
-                }
-            }
-        }
-    }
-}
-
-/// Adds all batches to the statistics of the groups. Returns the first column that does not fit its group, as
-/// the indices (group, column).
-fn count_batches(
-    source: &InputSource,
-    schema: &arrow::datatypes::SchemaRef,
-    groups: &mut [ColumnGroup],
-    summary: &mut MedsSummary,
-    progress: &Progress,
-) -> Outcome<Option<(usize, usize)>> {
-    let mut any = false;
-    for (i, shard) in source.shards.iter().enumerate() {
-        progress.file(&shard.path);
-        let batches = match &source.meds {
-            Some(folder) => {
-                let read = folder.read(i, &MedsReadOptions::default())?;
-                summary.push(&read)?;
-                Box::new(std::iter::once(Ok(read.to_batch()?)))
-            }
-            None => shard.batches(Some(schema))?,
-        };
-        for batch in batches {
-            interrupt::check()?;
-            let batch = conform(&batch?, schema)?;
-            any = true;
-            if let Some(found) =
-                count_batch(&batch, groups).map_err(|f| f.at(shard.path.display()))?
-            {
-                return Ok(Some(found));
-            }
-            progress.rows(batch.num_rows());
-        }
-    }
-    if !any {
-        return count_batch(&RecordBatch::new_empty(schema.clone()), groups);
-    }
-    Ok(None)
-}
-
-fn count_batch(batch: &RecordBatch, groups: &mut [ColumnGroup]) -> Outcome<Option<(usize, usize)>> {
-    for (i, group) in groups.iter_mut().enumerate() {
-        let mut part = batch.project(&group.columns)?;
-        if i > 0 {
-            // The axis names in the schema apply only to the columns of the first group.
-            part = reset_axis_names(part)?;
-        }
-        match RaggedTable::try_from_batch(&part) {
-            Ok(table) => group.stats.push(&table)?,
-            Err(Error::Disagree { right, .. }) if group.columns.len() > 1 => {
-                let top = right.split('.').next().unwrap_or(&right);
-                let column = batch.schema_ref().index_of(top)?;
-                return Ok(Some((i, column)));
-            }
-            Err(e) => return Err(e.into()),
-        }
-    }
-    Ok(None)
-}
-
-/// Removes the axis names of a batch or, if its columns are static measurements, sets their axis names.
-fn reset_axis_names(batch: RecordBatch) -> Outcome<RecordBatch> {
-    let mut metadata = batch.schema_ref().metadata().clone();
-    metadata.remove(AXES_METADATA);
-    let facts = batch.schema_ref().fields().first().is_some_and(|f| f.name() == "static_code");
-    if facts {
-        metadata.insert(AXES_METADATA.to_owned(), json!(["subject", "static"]).to_string());
-    }
-    let schema = batch.schema_ref().as_ref().clone().with_metadata(metadata);
-    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(schema.into(), batch.columns().to_vec(), &options)?)
-}
-
-fn describe_group(source: &InputSource, groups: &[ColumnGroup], i: usize) -> String {
+fn describe_group(source: &InputSource, groups: &[ColumnGroup<Spans>], i: usize) -> String {
     match (source.meds.is_some(), i) {
         (true, 0) => "events, one list per subject".into(),
         (true, 1) => "static facts, one list per subject".into(),
@@ -236,7 +129,7 @@ fn describe_group(source: &InputSource, groups: &[ColumnGroup], i: usize) -> Str
 
 fn write_report(
     source: &InputSource,
-    groups: &[ColumnGroup],
+    groups: &[ColumnGroup<Spans>],
     bytes: u64,
     out: &mut impl Write,
 ) -> Outcome {
@@ -312,7 +205,19 @@ fn write_report(
     Ok(())
 }
 
-fn build_report(source: &InputSource, groups: &[ColumnGroup], bytes: u64) -> Value {
+/// Draws the lengths of each axis, and the spans of time of the rows.
+fn write_histograms(group: &ColumnGroup<Spans>, charset: Charset, out: &mut impl Write) -> Outcome {
+    let stats = &group.stats;
+    for axis in 1..stats.ndim() {
+        let (unit, list) = (name_axis(stats, axis), name_axis(stats, axis - 1));
+        let title = format!("{} per {list}", pluralize_noun(&unit));
+        write_lengths(&title, stats.lengths(axis)?, charset, out)?;
+    }
+    let title = format!("days from first to last time per {}", name_axis(stats, 0));
+    write_lengths(&title, &group.profile.0, charset, out)
+}
+
+fn build_report(source: &InputSource, groups: &[ColumnGroup<Spans>], bytes: u64) -> Value {
     let dense: u128 = groups.iter().map(|g| g.stats.dense_bytes()).sum();
     let tables: Vec<Value> = groups.iter().map(|g| stats_to_json(&g.stats)).collect();
     json!({
@@ -401,66 +306,4 @@ fn is_float(column: &ColumnStats) -> bool {
 /// Returns a number as JSON, or as a string if it exceeds 64 bits.
 fn to_json_number(n: u128) -> Value {
     u64::try_from(n).map_or_else(|_| Value::from(n.to_string()), Value::from)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a share for people")]
-fn safe_ratio(part: u64, all: u64) -> f64 {
-    if all == 0 { 0.0 } else { part as f64 / all as f64 }
-}
-
-fn format_percent(share: f64) -> String {
-    let percent = share * 100.0;
-    match percent {
-        p if p > 0.0 && p < 0.01 => "<0.01%".into(),
-        p if p < 1.0 => format!("{p:.2}%"),
-        // A share below 100 % never shows as 100.0%.
-        p if (99.95..100.0).contains(&p) => ">99.9%".into(),
-        p => format!("{p:.1}%"),
-    }
-}
-
-fn choose_plural(n: impl TryInto<u64>, one: &'static str, more: &'static str) -> &'static str {
-    if n.try_into().is_ok_and(|n| n == 1) { one } else { more }
-}
-
-/// Formats a size, such as `1.2 kB (1,234 bytes)`.
-fn format_size(bytes: u128) -> String {
-    let exact = format!("{} bytes", group_digits(bytes));
-    match format_rounded(bytes) {
-        small if small == exact => exact,
-        rounded => format!("{rounded} ({exact})"),
-    }
-}
-
-/// Formats a rounded size, such as `1.2 kB`, or `12 bytes`.
-pub(super) fn format_rounded(bytes: u128) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "a rounded size for people")]
-    let mut rounded = bytes as f64;
-    let mut unit = "";
-    for next in ["kB", "MB", "GB", "TB", "PB"] {
-        if rounded < 999.95 {
-            break;
-        }
-        rounded /= 1000.0;
-        unit = next;
-    }
-    if unit.is_empty() {
-        format!("{} bytes", group_digits(bytes))
-    } else {
-        format!("{rounded:.1} {unit}")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_and_shares_are_readable() {
-        assert_eq!(format_size(12), "12 bytes");
-        assert_eq!(format_size(1_234_567), "1.2 MB (1,234,567 bytes)");
-        assert_eq!(format_size(999_960), "1.0 MB (999,960 bytes)");
-        let shares: Vec<_> = [0.000_001, 0.005, 0.5, 0.99999, 1.0].map(format_percent).into();
-        assert_eq!(shares, ["<0.01%", "0.50%", "50.0%", ">99.9%", "100.0%"]);
-    }
 }

@@ -1,8 +1,10 @@
 //! Writes results to standard output or a file, in the requested format.
 
 mod cell;
+mod charset;
 mod duration;
 mod lines;
+mod numbers;
 mod table;
 
 use std::io::{self, BufWriter, Write};
@@ -20,6 +22,8 @@ use serrate_core::internal::AtomicFile;
 use serrate_core::internal::csv::{CsvQuotes, has_text, quote_fields};
 
 pub(super) use cell::group_digits;
+pub(super) use charset::Charset;
+pub(super) use numbers::{choose_plural, format_percent, format_rounded, format_size, safe_ratio};
 pub(super) use table::{TableStyle, TextTable, terminal_width};
 
 pub(super) struct OutputTarget {

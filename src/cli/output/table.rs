@@ -10,6 +10,7 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::cell::{CellFormatter, cut_to_width, escape_controls, group_digits};
+use super::charset::Charset;
 use crate::cli::args::TableArgs;
 use crate::cli::error::Outcome;
 use crate::functions::wrap_words;
@@ -37,6 +38,7 @@ pub(in crate::cli) struct TableStyle {
     widths: Vec<usize>,
     types: bool,
     markdown: bool,
+    charset: Charset,
     /// Width to which names are split before columns are omitted.
     header: usize,
     /// First column that is aligned to the right, whatever its type.
@@ -57,6 +59,7 @@ impl TableStyle {
             widths: Vec::new(),
             types: args.types,
             markdown: false,
+            charset: Charset::Utf8,
             header: LEAST_WIDTH,
             numbers_from: usize::MAX,
         }
@@ -302,8 +305,11 @@ impl TableWriter {
 
     fn render_table(&self, columns: &[Shown]) -> Outcome<Table> {
         let mut table = Table::new();
-        let preset =
-            if self.look.markdown { presets::ASCII_MARKDOWN } else { presets::UTF8_FULL_CONDENSED };
+        let preset = match (self.look.markdown, self.look.charset) {
+            (true, _) => presets::ASCII_MARKDOWN,
+            (false, Charset::Utf8) => presets::UTF8_FULL_CONDENSED,
+            (false, Charset::Ascii) => presets::ASCII_FULL_CONDENSED,
+        };
         table.load_preset(preset).set_content_arrangement(ContentArrangement::Disabled);
         table.set_header(columns.iter().map(|column| self.format_header(*column)));
         for (i, column) in columns.iter().enumerate() {
@@ -436,6 +442,7 @@ impl TextTable {
             widths: Vec::new(),
             types: false,
             markdown: false,
+            charset: Charset::of_locale(),
             header: TEXT_HEADER,
             numbers_from: self.numbers_from,
         };

@@ -1,0 +1,163 @@
+//! Histograms of text in at most 80 columns, in ASCII if the locale is not UTF-8.
+
+use std::io::Write;
+
+use crate::cli::bins::group_into_bins;
+use crate::cli::error::Outcome;
+use crate::cli::output::{Charset, format_percent, group_digits, safe_ratio};
+use crate::table::Lengths;
+
+/// Characters of a line, and the most that a label takes.
+const LINE: usize = 80;
+const LABEL: usize = 30;
+/// Most bars of a histogram.
+const BARS: usize = 10;
+/// A filled cell, preceded by the cells of an eighth to seven eighths.
+const EIGHTHS: [char; 9] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
+
+impl Charset {
+    fn range_dash(self) -> &'static str {
+        if self == Self::Utf8 { "–" } else { "-" }
+    }
+
+    fn end_mark(self) -> &'static str {
+        if self == Self::Utf8 { "…" } else { ".." }
+    }
+}
+
+/// One bar: its label and its count.
+pub(super) struct Bar {
+    pub(super) label: String,
+    pub(super) count: u64,
+}
+
+/// Writes a histogram of lengths, with a title that has their number and quantiles.
+pub(super) fn write_lengths(
+    title: &str,
+    lengths: &Lengths,
+    charset: Charset,
+    out: &mut impl Write,
+) -> Outcome {
+    let of = |q: f64| lengths.quantile(q).map_or_else(String::new, group_digits);
+    let counts: Vec<(u64, u64)> = lengths.counts().map(|(n, lists)| (n as u64, lists)).collect();
+    let bars: Vec<Bar> = group_into_bins(&counts, BARS)
+        .iter()
+        .map(|bin| Bar {
+            label: bin.to_label(group_digits, charset.range_dash()),
+            count: bin.count,
+        })
+        .collect();
+    let quantiles = format!("(median {}, p90 {}, p99 {})", of(0.5), of(0.9), of(0.99));
+    let fits = title.chars().count() + 1 + quantiles.chars().count() <= LINE;
+    let title = format!("{title}{}{quantiles}", if fits { " " } else { "\n" });
+    write_bars(&title, &bars, true, charset, out)
+}
+
+/// Writes a title and one line per bar: label, bar, count, share. Writes nothing without counts.
+pub(super) fn write_bars(
+    title: &str,
+    bars: &[Bar],
+    align_right: bool,
+    charset: Charset,
+    out: &mut impl Write,
+) -> Outcome {
+    let total: u64 = bars.iter().map(|b| b.count).sum();
+    let most = bars.iter().map(|b| b.count).max().unwrap_or(0);
+    if most == 0 {
+        return Ok(());
+    }
+    let labels: Vec<String> = bars.iter().map(|b| shorten_label(&b.label, charset)).collect();
+    let width = labels.iter().map(|l| l.chars().count()).max().unwrap_or(0);
+    let counts: Vec<String> = bars.iter().map(|b| group_digits(b.count)).collect();
+    let digits = counts.iter().map(String::len).max().unwrap_or(0);
+    // A line is a label, the bar, the count and the share, separated by spaces.
+    let room = LINE.saturating_sub(2 + width + 1 + 1 + digits + 1 + 6).max(8);
+    writeln!(out, "\n{title}")?;
+    for ((label, bar), count) in labels.iter().zip(bars).zip(&counts) {
+        let drawn = draw_bar(bar.count, most, room, charset);
+        let share = format_percent(safe_ratio(bar.count, total));
+        let pad = " ".repeat(width.saturating_sub(label.chars().count()));
+        let (before, after) = if align_right { (pad, String::new()) } else { (String::new(), pad) };
+        writeln!(out, "  {before}{label}{after} {drawn} {count:>digits$} {share:>6}")?;
+    }
+    Ok(())
+}
+
+fn shorten_label(label: &str, charset: Charset) -> String {
+    let label: String = label.chars().flat_map(|c| escape_char(c, charset)).collect();
+    if label.chars().count() <= LABEL {
+        return label;
+    }
+    let end = charset.end_mark();
+    let kept = LABEL - end.chars().count();
+    label.chars().take(kept).chain(end.chars()).collect()
+}
+
+fn escape_char(c: char, charset: Charset) -> Vec<char> {
+    match c.is_control() || (charset == Charset::Ascii && !c.is_ascii()) {
+        true => c.escape_default().collect(),
+        false => vec![c],
+    }
+}
+
+/// Draws `count` as a bar of `width` characters, where `most` fills it. A count above 0 is never invisible.
+fn draw_bar(count: u64, most: u64, width: usize, charset: Charset) -> String {
+    let steps = if charset == Charset::Utf8 { 8 } else { 1 };
+    let all = (width * steps) as u128;
+    let filled = (u128::from(count) * all * 2 / u128::from(most.max(1))).div_ceil(2).min(all);
+    let filled = usize::try_from(filled).unwrap_or(0).max(usize::from(count > 0));
+    let mut text = match charset {
+        Charset::Utf8 => "█".repeat(filled / 8),
+        Charset::Ascii => "#".repeat(filled),
+    };
+    if charset == Charset::Utf8 && !filled.is_multiple_of(8) {
+        text.push(EIGHTHS[filled % 8]);
+    }
+    let missing = width.saturating_sub(text.chars().count());
+    text + &" ".repeat(missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draw(lengths: &Lengths, charset: Charset) -> String {
+        let mut out = Vec::new();
+        write_lengths("events per subject", lengths, charset, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn bars_fit_the_line_and_are_proportional() {
+        let lengths: Lengths = (0..1000usize).map(|i| i % 40).collect();
+        for charset in [Charset::Utf8, Charset::Ascii] {
+            let text = draw(&lengths, charset);
+            assert!(text.lines().all(|l| l.chars().count() <= LINE), "{text}");
+            assert_eq!(text.lines().count(), 2 + 8, "{text}");
+            assert!(text.contains("(median 19, p90 35, p99 39)"), "{text}");
+            assert_eq!(text.is_ascii(), charset == Charset::Ascii);
+        }
+        let one: Lengths = [3].into_iter().collect();
+        assert!(draw(&one, Charset::Ascii).contains("  3 ####"));
+        assert_eq!(draw(&Lengths::default(), Charset::Utf8), "");
+        assert_eq!(draw_bar(1, 1_000_000, 10, Charset::Utf8), "▏         ");
+        assert_eq!(draw_bar(1, 1_000_000, 4, Charset::Ascii), "#   ");
+        assert_eq!(draw_bar(u64::MAX, u64::MAX, 3, Charset::Utf8), "███");
+        assert_eq!(draw_bar(0, 0, 2, Charset::Utf8), "  ");
+    }
+
+    #[test]
+    fn labels_are_short_and_printable() {
+        let bars = [
+            Bar { label: "A\n\u{1b}[2J".repeat(20), count: 1 },
+            Bar { label: "ä".into(), count: 2 },
+        ];
+        for charset in [Charset::Utf8, Charset::Ascii] {
+            let mut out = Vec::new();
+            write_bars("shares", &bars, false, charset, &mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            assert!(text.lines().all(|l| l.chars().count() <= LINE), "{text}");
+            assert!(!text.contains('\u{1b}') && text.lines().count() == 4, "{text}");
+        }
+    }
+}

@@ -1,0 +1,35 @@
+/// Characters that the terminal can show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cli) enum Charset {
+    Utf8,
+    Ascii,
+}
+
+impl Charset {
+    /// Returns the character set of the locale. A process without a locale writes UTF-8, as containers and
+    /// pipes have none.
+    pub(in crate::cli) fn of_locale() -> Self {
+        let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+        Self::of_name(["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).as_deref())
+    }
+
+    fn of_name(locale: Option<&str>) -> Self {
+        let name = locale.unwrap_or("UTF-8").to_ascii_lowercase().replace('-', "");
+        if name.contains("utf8") { Self::Utf8 } else { Self::Ascii }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_locale_names_the_character_set() {
+        for utf8 in [None, Some("en_US.UTF-8"), Some("C.utf8"), Some("de_DE.UTF8@euro")] {
+            assert_eq!(Charset::of_name(utf8), Charset::Utf8);
+        }
+        for other in ["C", "POSIX", "en_US.ISO-8859-1", "ja_JP.eucJP"] {
+            assert_eq!(Charset::of_name(Some(other)), Charset::Ascii);
+        }
+    }
+}

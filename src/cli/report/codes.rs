@@ -1,0 +1,323 @@
+//! The most frequent codes, and how often each occurs in each period of time.
+
+use std::collections::HashMap;
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float64Type, UInt64Type};
+use datafusion::prelude::SessionContext;
+
+use super::profile::{ColumnProfile, Kind, TableProfile};
+use super::times::{Clock, choose_time};
+use crate::cli::codes::count_prefixes;
+use crate::cli::error::{Failure, Outcome};
+use crate::cli::interrupt;
+use crate::io::meds::MedsSummary;
+
+/// Periods of a trend, at most.
+const PERIODS: usize = 48;
+/// Prefixes that are listed.
+const PREFIXES: usize = 11;
+/// Distinct integers beyond which a column does not hold codes.
+const INTEGERS: usize = 1 << 16;
+
+pub(super) struct Codes {
+    pub(super) column: String,
+    pub(super) distinct: usize,
+    /// Occurrences of all codes.
+    pub(super) total: u64,
+    pub(super) top: Vec<CodeFacts>,
+    /// Occurrences by prefix; empty if codes have none.
+    pub(super) prefixes: Vec<(String, u64)>,
+    pub(super) trend: Option<Trend>,
+}
+
+pub(super) struct CodeFacts {
+    pub(super) code: String,
+    pub(super) description: Option<String>,
+    pub(super) count: u64,
+    /// Occurrences with a number; `None` if that is unknown.
+    pub(super) with_number: Option<u64>,
+}
+
+/// Occurrences in periods of equal length.
+pub(super) struct Trend {
+    pub(super) clock: Clock,
+    pub(super) start: f64,
+    pub(super) period: f64,
+    pub(super) all: Vec<u64>,
+    /// One list per code of [`Codes::top`].
+    pub(super) codes: Vec<Vec<u64>>,
+}
+
+impl Trend {
+    /// Writes the begin and the end of all periods.
+    pub(super) fn time_range(&self) -> (String, String) {
+        let span = self.period * self.all.len() as f64;
+        (self.clock.format_at(self.start, span), self.clock.format_at(self.start + span, span))
+    }
+
+    /// Writes the first and the last time of period `index`.
+    pub(super) fn label_period(&self, index: usize) -> String {
+        let at = |i: usize| {
+            self.clock.format_at(self.start + self.period * i as f64, self.period * 12.0)
+        };
+        format!("{} to {}", at(index), at(index + 1))
+    }
+}
+
+impl Codes {
+    /// Returns the codes of MEDS data, those without a time included.
+    pub(super) fn of_meds(
+        summary: &MedsSummary,
+        names: &HashMap<String, String>,
+        most: usize,
+    ) -> Option<Self> {
+        let codes = summary.codes();
+        let count = |o: &crate::io::meds::Occurrences| o.measurements + o.statics;
+        let counts = codes.iter().map(|c| (c.code.as_str(), count(&c.occurrences)));
+        let top = codes.iter().take(most).map(|c| CodeFacts {
+            code: c.code.clone(),
+            description: names.get(&c.code).cloned(),
+            count: count(&c.occurrences),
+            with_number: Some(c.occurrences.values),
+        });
+        (!codes.is_empty()).then(|| Self {
+            column: "code".into(),
+            distinct: codes.len(),
+            total: counts.clone().map(|(_, n)| n).sum(),
+            top: top.collect(),
+            prefixes: list_prefixes(counts, codes.len()),
+            trend: None,
+        })
+    }
+
+    /// Returns the values of the column `code`, or else of the first column of texts on the deepest axis that
+    /// has one. Nothing if there are too many values to count.
+    pub(super) fn of_table(profile: &TableProfile, most: usize) -> Option<Self> {
+        let column = choose_codes(profile)?;
+        let mut counts: Vec<(String, u64)> = match column.kind {
+            Kind::Text => {
+                column.texts.known_counts()?.iter().map(|(c, n)| (c.to_string(), *n)).collect()
+            }
+            _ => column.sketch.iter_counts().map(|(code, n)| (format!("{code:.0}"), n)).collect(),
+        };
+        if column.kind == Kind::Text {
+            counts.sort_by(|(a, n), (b, m)| m.cmp(n).then_with(|| a.cmp(b)));
+        } else {
+            // A stable sort keeps equally frequent integers in ascending order.
+            counts.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+        }
+        let (distinct, total) = (counts.len(), counts.iter().map(|(_, n)| n).sum());
+        let prefixes = match column.kind {
+            Kind::Text => list_prefixes(counts.iter().map(|(c, n)| (c.as_str(), *n)), distinct),
+            _ => Vec::new(),
+        };
+        let top = counts.into_iter().take(most);
+        let top = top.map(|(code, count)| CodeFacts {
+            code,
+            description: None,
+            count,
+            with_number: None,
+        });
+        let mut top = top.peekable();
+        // Values that occur once each are names and not codes.
+        (top.peek().is_some_and(|c| c.count > 1)).then(|| Self {
+            column: column.name.clone(),
+            distinct,
+            total,
+            top: top.collect(),
+            prefixes,
+            trend: None,
+        })
+    }
+}
+
+/// Returns the column of codes.
+pub(super) fn choose_codes(profile: &TableProfile) -> Option<&ColumnProfile> {
+    let is_code = |c: &&ColumnProfile| match c.kind {
+        Kind::Text => c.texts.known_counts().is_some_and(|counts| !counts.is_empty()),
+        Kind::Integer => {
+            c.name == "code" && c.count_distinct().is_some_and(|n| n <= INTEGERS && n > 0)
+        }
+        _ => false,
+    };
+    let codes = || profile.columns.iter().filter(is_code);
+    let deepest = codes().map(|c| c.axis).max()?;
+    codes().find(|c| c.name == "code").or_else(|| codes().find(|c| c.axis == deepest))
+}
+
+/// Counts prefixes, unless nearly every code is its own prefix.
+fn list_prefixes<'a>(
+    codes: impl Iterator<Item = (&'a str, u64)> + Clone,
+    distinct: usize,
+) -> Vec<(String, u64)> {
+    let prefixes = count_prefixes(codes.clone(), usize::MAX - 1).len();
+    match prefixes * 2 <= distinct.max(2) {
+        true => count_prefixes(codes, PREFIXES),
+        false => Vec::new(),
+    }
+}
+
+/// Counts the occurrences of each code by period with SQL over the table `table`, in one scan.
+pub(super) async fn count_trend(
+    context: &SessionContext,
+    table: &str,
+    profile: &TableProfile,
+    codes: &mut Codes,
+) -> Outcome {
+    let Some(column) = profile.columns.iter().find(|c| c.name == codes.column) else {
+        return Ok(());
+    };
+    let Some(time) = choose_time(profile, column.axis) else { return Ok(()) };
+    let (Some(clock), Some((first, last))) = (Clock::of_kind(time.kind), time.sketch.bounds())
+    else {
+        return Ok(());
+    };
+    let Some(period) = choose_period(clock, time.kind, first, last) else { return Ok(()) };
+    let sql = build_query(table, column, time, first, period, &codes.top);
+    let batches = interrupt::or_cancel(interrupt::on_worker(run_query(context.clone(), sql))).await;
+    interrupt::check()?;
+    let mut lists = read_counts(&batches?)?.into_iter();
+    let all = lists.next().unwrap_or_default();
+    let periods = 1 + all.iter().rposition(|n| *n > 0).unwrap_or(0);
+    let shorten = |mut list: Vec<u64>| {
+        list.resize(periods, 0);
+        list
+    };
+    codes.trend = Some(Trend {
+        clock,
+        start: first,
+        period,
+        all: shorten(all),
+        codes: lists.map(shorten).collect(),
+    });
+    Ok(())
+}
+
+/// Returns the length of a period, in whole microseconds or, for integers, in whole steps.
+fn choose_period(clock: Clock, kind: Kind, first: f64, last: f64) -> Option<f64> {
+    let period = (last - first) / PERIODS as f64;
+    let period = match (clock, kind) {
+        (Clock::Number, Kind::Float) => period,
+        _ => period.floor() + 1.0,
+    };
+    // Larger integers are not exact as floats.
+    let exact = first.abs().max(last.abs()) <= 9_007_199_254_740_992.0;
+    (exact && last > first && period.is_finite() && period > 0.0).then_some(period)
+}
+
+/// Builds a query with one column per code, after one for all codes. Each is a list of periods and counts.
+fn build_query(
+    table: &str,
+    column: &ColumnProfile,
+    time: &ColumnProfile,
+    first: f64,
+    period: f64,
+    codes: &[CodeFacts],
+) -> String {
+    let code = quote_name(&column.name);
+    let index = index_of_period(time, first, period);
+    let is = |facts: &CodeFacts| match column.kind {
+        Kind::Text => format!("{code} = '{}'", facts.code.replace('\'', "''")),
+        _ => format!("{code} = {}", facts.code),
+    };
+    let (all, each): (String, Vec<String>) = if column.axis == 0 {
+        let counts = format!("ragged_histogram_agg({index})");
+        let each = codes.iter().map(|c| format!("{counts} FILTER (WHERE {})", is(c))).collect();
+        (format!("{counts} FILTER (WHERE {code} IS NOT NULL)"), each)
+    } else {
+        let periods = match time.axis == column.axis {
+            true => index,
+            false => format!("ragged_broadcast({index}, {code})"),
+        };
+        let count =
+            |mask: String| format!("ragged_histogram_agg(ragged_filter({periods}, {mask}))");
+        let each = codes.iter().map(|c| count(is(c))).collect();
+        (count(format!("ragged_not(ragged_is_null({code}))")), each)
+    };
+    let columns: Vec<String> = std::iter::once(all)
+        .chain(each)
+        .enumerate()
+        .map(|(i, counts)| format!("{counts} AS c{i}"))
+        .collect();
+    format!("SELECT {} FROM {table}", columns.join(", "))
+}
+
+/// Builds an expression for the index of the period of each time. It is exact except for floats.
+fn index_of_period(time: &ColumnProfile, first: f64, period: f64) -> String {
+    let name = quote_name(&time.name);
+    let is_list = time.axis > 0;
+    let integers = match (time.kind, is_list) {
+        (Kind::Float, _) => return format!("floor(({name} - ({first:?})) / {period:?})"),
+        (Kind::Time, true) => {
+            format!("ragged_cast(ragged_cast({name}, 'Timestamp(µs)'), 'BIGINT')")
+        }
+        (Kind::Time, false) => format!("CAST(arrow_cast({name}, 'Timestamp(µs)') AS BIGINT)"),
+        (_, true) => format!("ragged_cast({name}, 'BIGINT')"),
+        (_, false) => format!("CAST({name} AS BIGINT)"),
+    };
+    format!("({integers} - ({first:.0})) // {period:.0}")
+}
+
+fn quote_name(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+async fn run_query(context: SessionContext, sql: String) -> Outcome<Vec<RecordBatch>> {
+    let frame = crate::sql::sql(&context, &sql).await?;
+    Ok(frame.collect().await?)
+}
+
+/// Returns, for each column of the row, the counts by index of the period.
+fn read_counts(batches: &[RecordBatch]) -> Outcome<Vec<Vec<u64>>> {
+    let Some(batch) = batches.iter().find(|b| b.num_rows() > 0) else { return Ok(Vec::new()) };
+    let wrong = || Failure::message("internal error: a count of codes has an unexpected type");
+    let mut lists = Vec::new();
+    for column in batch.columns() {
+        let mut counts = Vec::new();
+        let list = column.as_list_opt::<i32>().ok_or_else(wrong)?;
+        if list.is_valid(0) {
+            let pairs = list.value(0);
+            let pairs = pairs.as_struct_opt().ok_or_else(wrong)?;
+            let [periods, found] = pairs.columns() else { return Err(wrong()) };
+            let periods = cast(periods, &DataType::Float64)?;
+            let found = cast(found, &DataType::UInt64)?;
+            let pairs = periods.as_primitive::<Float64Type>().iter();
+            for (period, count) in pairs.zip(found.as_primitive::<UInt64Type>()) {
+                let (Some(period), Some(count)) = (period, count) else { continue };
+                if !period.is_finite() {
+                    continue;
+                }
+                // The last float is at the end of the last period.
+                let index = (0..PERIODS).rfind(|i| *i as f64 <= period).unwrap_or(0);
+                if counts.len() <= index {
+                    counts.resize(index + 1, 0);
+                }
+                counts[index] += count;
+            }
+        }
+        lists.push(counts);
+    }
+    Ok(lists)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_codes_are_quoted() {
+        assert_eq!(quote_name("a\"b"), "\"a\"\"b\"");
+    }
+
+    #[test]
+    fn periods_cover_the_range() {
+        let period = choose_period(Clock::Microseconds, Kind::Time, 0.0, 96.0);
+        assert_eq!(period, Some(3.0));
+        assert_eq!(choose_period(Clock::Number, Kind::Float, 0.0, 24.0), Some(0.5));
+        for (first, last) in [(1.0, 1.0), (0.0, f64::MAX), (f64::MIN, f64::MAX)] {
+            assert_eq!(choose_period(Clock::Number, Kind::Integer, first, last), None);
+        }
+    }
+}

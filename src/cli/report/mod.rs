@@ -1,0 +1,217 @@
+//! `serrate report`: one HTML page about a file or folder, which needs no network.
+//!
+//! [`profile`], [`padding`], [`codes`] and [`timeline`] compute what the page shows, [`svg`] draws, [`html`]
+//! escapes, and [`page`] arranges the sections.
+
+mod codes;
+mod html;
+mod padding;
+mod page;
+mod profile;
+mod relation;
+mod sketch;
+mod svg;
+mod tensors;
+mod timeline;
+mod times;
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use self::codes::{Codes, count_trend};
+use self::profile::TableProfile;
+use self::relation::register_source;
+use self::tensors::TensorFacts;
+use self::timeline::{Timeline, read_timelines};
+use super::convert::println;
+use super::error::{Failure, Outcome};
+use super::files::{DeclaredTypes, InputSource};
+use super::progress::Progress;
+use super::stats::{ColumnGroup, collect_stats};
+use crate::audit::{Audit, CheckOptions, check};
+use crate::io::meds::{MedsSummary, PartSummary, descriptions};
+use serrate_core::internal::AtomicFile;
+
+const EXAMPLES: &str = "\
+Examples:
+  serrate report meds/ -o report.html
+  serrate report cohort/ --labels tasks/ -o cohort.html --overwrite
+  serrate report patients.nrt -o patients.html --subjects 20
+  serrate report train/ -o batches.html      a folder of batches
+
+The page shows lengths per axis, what cuts of lists lose and what padding costs,
+columns, the most frequent codes over time, the timelines of the first subjects,
+and the findings of serrate check. It leaves out what the data do not have. It
+is one file that loads nothing. The same data give the same page, except that
+the finding `future-time` depends on the day.
+
+Reads what serrate inspect reads. Memory holds a shard of MEDS data, or a batch
+of other files, and statistics whose size is bounded.";
+
+/// Arguments of `serrate report`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct ReportArgs {
+    /// File or folder to describe.
+    #[arg(value_name = "FILE|DIR")]
+    path: PathBuf,
+    /// Page to write. It appears only if everything succeeds.
+    #[arg(short, long, value_name = "FILE.html")]
+    output: PathBuf,
+    /// Replace an existing page.
+    #[arg(long, alias = "force")]
+    overwrite: bool,
+    /// Number of most frequent codes to show.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = super::args::up_to(CODES))]
+    codes: usize,
+    /// Number of first subjects whose timelines are shown.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = super::args::up_to(SUBJECTS))]
+    subjects: usize,
+    /// Folder of labels to check [default: labels in DIR, if it exists].
+    #[arg(long, value_name = "DIR", conflicts_with = "no_check")]
+    labels: Option<PathBuf>,
+    /// Do not check MEDS data, which reads it once more.
+    #[arg(long)]
+    no_check: bool,
+    /// Line to show below the title, such as a date.
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+    #[command(flatten)]
+    declared: DeclaredTypes,
+}
+
+/// Largest numbers of codes and subjects, beyond which a page is too large for a browser.
+const CODES: usize = 200;
+const SUBJECTS: usize = 100;
+/// Files that are read at a time for trends.
+const PARTITIONS: usize = 4;
+/// Name of the source in SQL.
+const TABLE: &str = "report_source";
+
+/// The content of a page.
+struct Report {
+    /// Name of the file or folder.
+    name: String,
+    /// Path as given, for relative names of files.
+    path: PathBuf,
+    format: &'static str,
+    files: usize,
+    bytes: u64,
+    note: Option<String>,
+    content: Content,
+}
+
+enum Content {
+    Rows(Box<Rows>),
+    Tensors(Vec<TensorFacts>),
+}
+
+/// Statistics of rows.
+struct Rows {
+    groups: Vec<ColumnGroup<TableProfile>>,
+    codes: Option<Codes>,
+    timelines: Vec<Timeline>,
+    /// Splits of MEDS data.
+    splits: Vec<PartSummary>,
+    audit: Option<Audit>,
+}
+
+pub(super) fn run(args: &ReportArgs) -> Outcome {
+    check_output(&args.output)?;
+    // Fails before the data are read if the page cannot be written. A drop removes the file.
+    let mut file = AtomicFile::create(&args.output, args.overwrite)?;
+    let report = read_report(args)?;
+    let page = page::render_page(&report);
+    file.write_all(page.as_bytes())?;
+    file.commit()?;
+    let sections = page::list_headings(&report).join(", ").to_lowercase();
+    println(&format!("wrote {sections} to {}", args.output.display()))
+}
+
+fn check_output(path: &Path) -> Outcome {
+    let extension = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
+    match extension.as_deref() {
+        Some("html" | "htm") => Ok(()),
+        _ => Err(Failure::usage(format!(
+            "{} will contain HTML; use a name that ends in .html",
+            path.display()
+        ))),
+    }
+}
+
+fn read_report(args: &ReportArgs) -> Outcome<Report> {
+    let absolute = std::path::absolute(&args.path).unwrap_or_else(|_| args.path.clone());
+    let name = absolute.file_name().unwrap_or(args.path.as_os_str()).to_string_lossy().into_owned();
+    let report = |format, files, bytes, content| Report {
+        name,
+        path: args.path.clone(),
+        format,
+        files,
+        bytes,
+        note: args.note.clone(),
+        content,
+    };
+    if let Some((files, bytes, tensors)) = tensors::read_tensors(&args.path)? {
+        if args.labels.is_some() {
+            return Err(refuse_labels());
+        }
+        return Ok(report("safetensors", files, bytes, Content::Tensors(tensors)));
+    }
+    let mut source = InputSource::open(&args.path)?;
+    source.declare_types(&args.declared)?;
+    if source.meds.is_none() && args.labels.is_some() {
+        return Err(refuse_labels());
+    }
+    let rows = Content::Rows(Box::new(read_rows(args, &source)?));
+    Ok(report(source.format.name(), source.shards.len(), source.count_bytes()?, rows))
+}
+
+fn refuse_labels() -> Failure {
+    Failure::usage("--labels applies only to folders of MEDS data; remove the flag")
+}
+
+fn read_rows(args: &ReportArgs, source: &InputSource) -> Outcome<Rows> {
+    let progress = Progress::new(source.shards.len());
+    let (groups, summary) = collect_stats::<TableProfile>(source, &progress)?;
+    progress.finish();
+    let codes = read_codes(args, source, &groups, &summary)?;
+    let timelines = read_timelines(source, &groups, args.subjects)?;
+    let audit = match &source.meds {
+        Some(_) if !args.no_check => {
+            Some(check(&args.path, &CheckOptions { labels: args.labels.clone() })?)
+        }
+        _ => None,
+    };
+    let mut splits = summary.splits();
+    if splits.len() > 1 {
+        splits.push(summary.total());
+    }
+    Ok(Rows { groups, codes, timelines, splits, audit })
+}
+
+fn read_codes(
+    args: &ReportArgs,
+    source: &InputSource,
+    groups: &[ColumnGroup<TableProfile>],
+    summary: &MedsSummary,
+) -> Outcome<Option<Codes>> {
+    let Some(group) = groups.first().filter(|_| args.codes > 0) else { return Ok(None) };
+    let codes = match &source.meds {
+        Some(folder) => {
+            let path = folder.root().join("metadata").join("codes.parquet");
+            let names = if path.exists() { descriptions(&path)? } else { HashMap::new() };
+            Codes::of_meds(summary, &names, args.codes)
+        }
+        None => Codes::of_table(&group.profile, args.codes),
+    };
+    let Some(mut codes) = codes else { return Ok(None) };
+    let context = super::create_session()?;
+    register_source(&context, TABLE, source, PARTITIONS)?;
+    let trend = count_trend(&context, TABLE, &group.profile, &mut codes);
+    // Commands on files run on threads for blocking work.
+    tokio::runtime::Handle::current().block_on(trend)?;
+    Ok(Some(codes))
+}

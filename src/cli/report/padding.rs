@@ -1,0 +1,95 @@
+//! Cuts of lists to one length: the elements that remain, and the padding.
+
+use crate::table::Lengths;
+
+/// Most cuts, besides the longest list.
+const CUTS: usize = 13;
+
+/// Lists cut to `length` elements and padded to as many.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Cut {
+    pub(super) length: usize,
+    /// Elements within the cut.
+    pub(super) kept: u64,
+    /// Lists that are longer.
+    pub(super) cut_lists: u64,
+    pub(super) lists: u64,
+    pub(super) elements: u64,
+}
+
+impl Cut {
+    fn new(lengths: &Lengths, length: usize) -> Self {
+        let mut cut = Self {
+            length,
+            kept: 0,
+            cut_lists: 0,
+            lists: lengths.lists(),
+            elements: lengths.total(),
+        };
+        for (n, lists) in lengths.counts() {
+            cut.kept += lists.saturating_mul(n.min(length) as u64);
+            cut.cut_lists += if n > length { lists } else { 0 };
+        }
+        cut
+    }
+
+    /// Returns the share of the elements that are within the cut; 1 without elements.
+    pub(super) fn kept_share(&self) -> f64 {
+        if self.elements == 0 { 1.0 } else { self.kept as f64 / self.elements as f64 }
+    }
+
+    /// Returns the share of the lists that are longer than the cut.
+    pub(super) fn cut_share(&self) -> f64 {
+        if self.lists == 0 { 0.0 } else { self.cut_lists as f64 / self.lists as f64 }
+    }
+
+    /// Returns the number of elements of the padded tensor.
+    pub(super) fn tensor_size(&self) -> u128 {
+        u128::from(self.lists) * self.length as u128
+    }
+
+    /// Returns the share of the padded tensor that is padding.
+    pub(super) fn padding_share(&self) -> f64 {
+        match self.tensor_size() {
+            0 => 0.0,
+            cells => cells.saturating_sub(u128::from(self.kept)) as f64 / cells as f64,
+        }
+    }
+}
+
+/// Returns cuts at powers of two, from the first that matters to the last, and the one at the longest list.
+pub(super) fn list_cuts(lengths: &Lengths) -> Vec<Cut> {
+    let (Some(longest), Some(low)) = (lengths.max().filter(|n| *n > 0), lengths.quantile(0.05))
+    else {
+        return Vec::new();
+    };
+    let powers = (0..usize::BITS - 1).map(|bits| 1usize << bits);
+    let mut cuts: Vec<usize> =
+        powers.skip_while(|p| p.saturating_mul(2) <= low).take_while(|p| *p < longest).collect();
+    let first = cuts.len().saturating_sub(CUTS);
+    cuts.drain(..first);
+    cuts.push(longest);
+    cuts.into_iter().map(|length| Cut::new(lengths, length)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_count_what_they_lose() {
+        let lengths: Lengths = [3, 0, 5, 8].into_iter().collect();
+        let cuts = list_cuts(&lengths);
+        assert_eq!(cuts.iter().map(|c| c.length).collect::<Vec<_>>(), [1, 2, 4, 8]);
+        let four = &cuts[2];
+        assert_eq!((four.kept, four.cut_lists, four.tensor_size()), (3 + 4 + 4, 2, 16));
+        assert_eq!(four.kept_share(), 11.0 / 16.0);
+        assert_eq!((four.cut_share(), four.padding_share()), (0.5, 5.0 / 16.0));
+        let all = &cuts[3];
+        assert_eq!((all.kept_share(), all.cut_share(), all.padding_share()), (1.0, 0.0, 0.5));
+        assert_eq!(list_cuts(&Lengths::default()), []);
+        assert_eq!(list_cuts(&[0, 0].into_iter().collect()), []);
+        let huge: Lengths = [1 << 40, 7].into_iter().collect();
+        assert!(list_cuts(&huge).len() <= CUTS + 1);
+    }
+}

@@ -1,0 +1,153 @@
+//! Columns with their types, missing values and ranges; or tensors with their shapes.
+
+use super::table::TableWriter;
+use crate::cli::output::{format_percent, format_rounded, group_digits, safe_ratio};
+use crate::cli::report::html::Html;
+use crate::cli::report::profile::{ColumnProfile, Kind, TableProfile};
+use crate::cli::report::svg::draw_tiny_bars;
+use crate::cli::report::tensors::TensorFacts;
+use crate::cli::report::times::{Clock, format_number};
+use crate::cli::report::{Content, Report};
+use crate::cli::stats::{ColumnGroup, name_axis};
+use crate::table::ColumnStats;
+
+/// Bars of a histogram in a table.
+const BARS: usize = 24;
+const NONE: &str = "–";
+
+pub(super) fn write(html: &mut Html, report: &Report) {
+    match &report.content {
+        Content::Tensors(tensors) => write_tensors(html, tensors),
+        Content::Rows(rows) => {
+            html.write_element(
+                "p",
+                &[],
+                "Missing values, the range of the finite values, and their distribution between the quantiles \
+                 0.01 and 0.99. Quantiles of more than 65,536 distinct numbers are rounded.",
+            );
+            for group in &rows.groups {
+                write_group(html, group);
+            }
+        }
+    }
+}
+
+fn write_group(html: &mut Html, group: &ColumnGroup<TableProfile>) {
+    let stats = &group.stats;
+    let header = [
+        "column",
+        "per",
+        "type",
+        "values",
+        "null",
+        "NaN",
+        "infinite",
+        "distinct",
+        "min",
+        "p25",
+        "median",
+        "p75",
+        "max",
+        "distribution",
+    ];
+    let row = name_axis(stats, 0);
+    let caption = match stats.columns().first().map(|c| c.name.as_str()) {
+        Some("static_code") => format!("Static facts, one list per {row}"),
+        _ => format!("Columns, one row per {row}"),
+    };
+    let mut table = TableWriter::open(html, &caption, &header, 3);
+    for (column, profile) in stats.columns().iter().zip(&group.profile.columns) {
+        write_column(html, &mut table, column, profile, &name_axis(stats, column.axis));
+    }
+    table.close(html);
+    for column in stats.columns().iter().filter(|c| c.null_lists > 0) {
+        let text = format!("{}: {} null lists", column.name, group_digits(column.null_lists));
+        html.write_element("p", &[("class", "small")], text);
+    }
+}
+
+fn write_column(
+    html: &mut Html,
+    table: &mut TableWriter<'_>,
+    column: &ColumnStats,
+    profile: &ColumnProfile,
+    axis: &str,
+) {
+    let share = |n: u64| match n {
+        0 => "0".to_owned(),
+        n => format_percent(safe_ratio(n, column.values)),
+    };
+    let is_float = column.data_type.is_floating();
+    let if_float = |n: u64| if is_float { share(n) } else { NONE.into() };
+    table.open_row(html);
+    table.write_cell(html, "code", &column.name);
+    table.write_cell(html, "", axis);
+    table.write_cell(html, "", column.data_type.to_string());
+    let distinct = profile.count_distinct().map_or_else(|| NONE.into(), group_digits);
+    let mut cells = vec![
+        group_digits(column.values),
+        share(column.nulls),
+        if_float(column.nans),
+        if_float(profile.infinite),
+        distinct,
+    ];
+    cells.extend(list_quantiles(profile));
+    for cell in &cells {
+        table.write_cell(html, "", cell);
+    }
+    table.open_cell(html, "");
+    match profile.sketch.count_bins(BARS, 0.01, 0.99) {
+        Some(bins) if profile.kind != Kind::Flag => {
+            let description =
+                format!("Distribution of {} from {} to {}", column.name, cells[5], cells[9]);
+            draw_tiny_bars(html, &description, &bins);
+        }
+        _ => html.write_text(NONE),
+    }
+    table.close_cell(html);
+    table.close_row(html);
+}
+
+/// Returns minimum, quartiles and maximum.
+fn list_quantiles(profile: &ColumnProfile) -> [String; 5] {
+    let quantiles = [0.0, 0.25, 0.5, 0.75, 1.0].map(|q| profile.sketch.find_quantile(q));
+    let mut texts = quantiles.map(|value| match (value, profile.kind) {
+        (None, _) => NONE.into(),
+        (Some(at), Kind::Time) => Clock::Microseconds.format_exact(at),
+        (Some(n), Kind::Flag) => if n > 0.0 { "true" } else { "false" }.into(),
+        (Some(n), _) => format_number(n),
+    });
+    if let (Some((low, high)), Kind::Integer) = (profile.integers, profile.kind) {
+        texts[0] = low.to_string();
+        texts[4] = high.to_string();
+    }
+    texts
+}
+
+fn write_tensors(html: &mut Html, tensors: &[TensorFacts]) {
+    let header = ["tensor", "type", "shape", "files", "size"];
+    let mut table = TableWriter::open(
+        html,
+        "Tensors; a range stands for sizes that differ between files",
+        &header,
+        2,
+    );
+    for tensor in tensors {
+        let sizes = tensor.sizes.as_ref().map(|sizes| {
+            let sizes = sizes.iter().map(|(low, high)| match low == high {
+                true => group_digits(low),
+                false => format!("{}–{}", group_digits(low), group_digits(high)),
+            });
+            sizes.collect::<Vec<_>>().join(" × ")
+        });
+        let cells = [
+            tensor.name.clone(),
+            tensor.types.join(", "),
+            sizes.unwrap_or_else(|| "different numbers of axes".into()),
+            group_digits(tensor.files),
+            format_rounded(tensor.bytes),
+        ];
+        table.write_row(html, &cells);
+    }
+    table.close(html);
+}

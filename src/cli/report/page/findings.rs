@@ -1,0 +1,56 @@
+//! The findings of `serrate check`.
+
+use super::rows;
+use super::table::TableWriter;
+use crate::audit::{Audit, Severity};
+use crate::cli::output::{choose_plural, group_digits};
+use crate::cli::report::Report;
+use crate::cli::report::html::Html;
+
+/// Findings that are listed.
+const LISTED: usize = 200;
+
+fn find_audit(report: &Report) -> Option<&Audit> {
+    rows(report)?.audit.as_ref()
+}
+
+pub(super) fn has_content(report: &Report) -> bool {
+    find_audit(report).is_some()
+}
+
+pub(super) fn write(html: &mut Html, report: &Report) {
+    let Some(audit) = find_audit(report) else { return };
+    let (errors, warnings) = (audit.errors(), audit.warnings());
+    let mut text = format!(
+        "serrate check finds {errors} {} and {warnings} {}.",
+        choose_plural(errors, "error", "errors"),
+        choose_plural(warnings, "warning", "warnings")
+    );
+    if audit.findings.len() > LISTED {
+        text.push_str(&format!(" The first {LISTED} are listed."));
+    }
+    html.write_element("p", &[], text);
+    if audit.findings.is_empty() {
+        return;
+    }
+    let header = ["severity", "kind", "file", "position", "found", "expected", "times"];
+    let mut table = TableWriter::open(html, "Findings, errors first", &header, 6);
+    for finding in audit.findings.iter().take(LISTED) {
+        let severity = match finding.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        let file = finding.file.strip_prefix(&report.path).unwrap_or(&finding.file);
+        let cells = [
+            severity.to_owned(),
+            finding.check.to_owned(),
+            file.display().to_string(),
+            finding.position.clone(),
+            finding.found.clone(),
+            finding.expected.clone(),
+            group_digits(finding.count),
+        ];
+        table.write_row(html, &cells);
+    }
+    table.close(html);
+}

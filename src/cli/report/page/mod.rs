@@ -1,0 +1,147 @@
+//! The page: its head, the sections in order, and what they share.
+
+mod codes;
+mod columns;
+mod findings;
+mod lengths;
+mod overview;
+mod padding;
+mod table;
+mod timelines;
+
+use super::html::Html;
+use super::{Content, Report};
+
+/// A section: its anchor, its heading, and whether the source has what it shows.
+struct Section {
+    anchor: &'static str,
+    heading: &'static str,
+    write: fn(&mut Html, &Report),
+    has_content: fn(&Report) -> bool,
+}
+
+const SECTIONS: [Section; 7] = [
+    Section {
+        anchor: "overview",
+        heading: "Overview",
+        write: overview::write,
+        has_content: |_| true,
+    },
+    Section {
+        anchor: "lengths",
+        heading: "Lengths",
+        write: lengths::write,
+        has_content: lengths::has_content,
+    },
+    Section {
+        anchor: "padding",
+        heading: "Cuts and padding",
+        write: padding::write,
+        has_content: padding::has_content,
+    },
+    Section { anchor: "columns", heading: "Columns", write: columns::write, has_content: |_| true },
+    Section {
+        anchor: "codes",
+        heading: "Codes",
+        write: codes::write,
+        has_content: codes::has_content,
+    },
+    Section {
+        anchor: "timelines",
+        heading: "Timelines",
+        write: timelines::write,
+        has_content: timelines::has_content,
+    },
+    Section {
+        anchor: "findings",
+        heading: "Findings",
+        write: findings::write,
+        has_content: findings::has_content,
+    },
+];
+
+/// Returns the page as HTML.
+pub(super) fn render_page(report: &Report) -> String {
+    let mut html = Html::default();
+    html.write_markup("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n");
+    html.write_markup(
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
+         <meta name=\"color-scheme\" content=\"light dark\"/>\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
+         base-uri 'none'; form-action 'none'\"/>\n\
+         <link rel=\"icon\" href=\"data:,\"/>\n",
+    );
+    html.write_element("title", &[], format!("{} – Serrate report", report.name));
+    html.write_markup(concat!(
+        "<style>\n",
+        include_str!("page.css"),
+        "</style>\n</head>\n<body>\n"
+    ));
+    html.write_markup("<a class=\"skip\" href=\"#main\">Skip to the content</a>\n");
+    write_header(&mut html, report);
+    html.open("main", &[("id", "main")]);
+    for section in shown_sections(report) {
+        html.open("section", &[("id", section.anchor)]);
+        html.write_element("h2", &[], section.heading);
+        (section.write)(&mut html, report);
+        html.close("section");
+    }
+    html.close("main");
+    html.open("footer", &[]);
+    html.write_element("p", &[], format!("Serrate {}", env!("CARGO_PKG_VERSION")));
+    html.close("footer");
+    html.write_markup("<div id=\"tip\" role=\"status\" hidden=\"hidden\"></div>\n");
+    html.write_markup(concat!(
+        "<script>\n",
+        include_str!("page.js"),
+        "</script>\n</body>\n</html>\n"
+    ));
+    html.finish()
+}
+
+/// Returns the headings of the sections of the page.
+pub(super) fn list_headings(report: &Report) -> Vec<&'static str> {
+    shown_sections(report).map(|s| s.heading).collect()
+}
+
+fn shown_sections(report: &Report) -> impl Iterator<Item = &'static Section> + '_ {
+    SECTIONS.iter().filter(|s| (s.has_content)(report))
+}
+
+fn write_header(html: &mut Html, report: &Report) {
+    html.open("header", &[]);
+    html.write_element("h1", &[], &report.name);
+    if let Some(note) = &report.note {
+        html.write_element("p", &[("class", "note")], note);
+    }
+    html.open("nav", &[("aria-label", "Sections")]);
+    html.open("ul", &[]);
+    for section in shown_sections(report) {
+        html.open("li", &[]);
+        html.write_element("a", &[("href", &format!("#{}", section.anchor))], section.heading);
+        html.close("li");
+    }
+    html.close("ul");
+    html.close("nav");
+    html.write_element(
+        "button",
+        &[("id", "theme"), ("type", "button"), ("hidden", "hidden")],
+        "Theme: auto",
+    );
+    html.close("header");
+}
+
+/// Returns the statistics of rows, unless the source holds tensors.
+fn rows(report: &Report) -> Option<&super::Rows> {
+    match &report.content {
+        Content::Rows(rows) => Some(rows),
+        Content::Tensors(_) => None,
+    }
+}
+
+/// Opens a block of details with its summary.
+fn open_details(html: &mut Html, summary: &str) {
+    html.open("details", &[]);
+    html.write_element("summary", &[], summary);
+}

@@ -1,0 +1,72 @@
+//! The first section: what the source is, and how large.
+
+use super::rows;
+use super::table::TableWriter;
+use crate::cli::output::{choose_plural, format_rounded, format_size, group_digits};
+use crate::cli::report::html::Html;
+use crate::cli::report::{Content, Report};
+use crate::cli::stats::{name_axis, pluralize_noun};
+use crate::io::meds::PartSummary;
+
+pub(super) fn write(html: &mut Html, report: &Report) {
+    html.open("dl", &[("class", "facts")]);
+    let mut write_fact = |name: &str, value: String| {
+        html.open("div", &[]);
+        html.write_element("dt", &[], name);
+        html.write_element("dd", &[], value);
+        html.close("div");
+    };
+    write_fact("format", report.format.to_owned());
+    let files = choose_plural(report.files, "file", "files");
+    let size =
+        format!("{} in {} {files}", format_size(report.bytes.into()), group_digits(report.files));
+    write_fact("size", size);
+    match &report.content {
+        Content::Tensors(tensors) => write_fact("tensors", group_digits(tensors.len())),
+        Content::Rows(rows) => {
+            for (i, group) in rows.groups.iter().enumerate() {
+                let stats = &group.stats;
+                for axis in usize::from(i > 0)..stats.ndim() {
+                    let count = match axis {
+                        0 => stats.rows(),
+                        _ => stats.lengths(axis).map_or(0, |lengths| lengths.total()),
+                    };
+                    write_fact(&pluralize_noun(&name_axis(stats, axis)), group_digits(count));
+                }
+            }
+            let dense = rows.groups.iter().map(|g| g.stats.dense_bytes()).sum();
+            write_fact("padded to the longest lists", format_rounded(dense));
+        }
+    }
+    html.close("dl");
+    if let Some(rows) = rows(report).filter(|r| !r.splits.is_empty()) {
+        write_splits(html, &rows.splits);
+    }
+}
+
+fn write_splits(html: &mut Html, splits: &[PartSummary]) {
+    let header = [
+        "split",
+        "subjects",
+        "events",
+        "measurements",
+        "static facts",
+        "most events",
+        "most measurements",
+    ];
+    let mut table =
+        TableWriter::open(html, "Splits; the last two columns are per subject", &header, 1);
+    for s in splits {
+        let cells = [
+            s.name.clone(),
+            group_digits(s.subjects),
+            group_digits(s.events),
+            group_digits(s.measurements),
+            group_digits(s.statics),
+            group_digits(s.longest.0),
+            group_digits(s.longest.1),
+        ];
+        table.write_row(html, &cells);
+    }
+    table.close(html);
+}

@@ -1,0 +1,89 @@
+//! Charts of cuts of lists: the elements that remain, the lists that are cut, the padding.
+
+use super::lengths::{Sequence, list_sequences};
+use super::table::TableWriter;
+use super::{open_details, rows};
+use crate::cli::output::{format_percent, group_digits};
+use crate::cli::report::Report;
+use crate::cli::report::html::Html;
+use crate::cli::report::padding::{Cut, list_cuts};
+use crate::cli::report::svg::{Series, draw_key, draw_shares, shorten_count};
+
+const NAMES: [&str; 3] =
+    ["of the elements are kept", "of the lists are cut", "of the tensor is padding"];
+
+pub(super) fn has_content(report: &Report) -> bool {
+    rows(report).is_some_and(|rows| list_sequences(rows).iter().any(|s| s.lengths.max() > Some(0)))
+}
+
+pub(super) fn write(html: &mut Html, report: &Report) {
+    let Some(rows) = rows(report) else { return };
+    html.write_element(
+        "p",
+        &[],
+        "What a cut to a length keeps of the elements, how many lists it cuts, and which share of a tensor \
+         in which every list is padded to that length is padding. The last cut is the longest list.",
+    );
+    html.open("ul", &[("class", "legend"), ("aria-label", "Legend")]);
+    for (number, name) in NAMES.iter().enumerate() {
+        html.open("li", &[]);
+        draw_key(html, number);
+        html.write_text(name);
+        html.close("li");
+    }
+    html.close("ul");
+    html.open("div", &[("class", "grid")]);
+    for sequence in list_sequences(rows) {
+        write_cuts(html, &sequence);
+    }
+    html.close("div");
+}
+
+fn write_cuts(html: &mut Html, sequence: &Sequence<'_>) {
+    let cuts = list_cuts(sequence.lengths);
+    if cuts.is_empty() {
+        return;
+    }
+    let title = format!("cuts of {}", sequence.to_title());
+    html.open("figure", &[]);
+    html.open("figcaption", &[]);
+    html.write_element("h3", &[], &title);
+    html.close("figcaption");
+    let series = [
+        Series { name: NAMES[0], shares: cuts.iter().map(Cut::kept_share).collect() },
+        Series { name: NAMES[1], shares: cuts.iter().map(Cut::cut_share).collect() },
+        Series { name: NAMES[2], shares: cuts.iter().map(Cut::padding_share).collect() },
+    ];
+    let positions: Vec<String> = cuts.iter().map(|c| shorten_count(c.length as u64)).collect();
+    let middle = cuts.get(cuts.len() / 2);
+    let example = middle.map_or_else(String::new, |cut| {
+        format!(
+            "At {} {}, {} of the elements are kept, {} of the lists are cut and {} of the tensor is padding.",
+            group_digits(cut.length),
+            sequence.units,
+            format_percent(cut.kept_share()),
+            format_percent(cut.cut_share()),
+            format_percent(cut.padding_share())
+        )
+    });
+    if cuts.len() > 1 {
+        draw_shares(html, &format!("Shares by {title}. {example}"), &positions, &series);
+    }
+    html.write_element("p", &[("class", "small")], example);
+    open_details(html, "Numbers");
+    let header = ["cut", "kept", "lists cut", "padding", "elements of the tensor"];
+    let mut table = TableWriter::open(html, &title, &header, 0);
+    for cut in &cuts {
+        let cells = [
+            group_digits(cut.length),
+            format_percent(cut.kept_share()),
+            format_percent(cut.cut_share()),
+            format_percent(cut.padding_share()),
+            group_digits(cut.tensor_size()),
+        ];
+        table.write_row(html, &cells);
+    }
+    table.close(html);
+    html.close("details");
+    html.close("figure");
+}

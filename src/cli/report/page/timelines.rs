@@ -1,0 +1,105 @@
+//! The timelines of the first subjects, one of which is shown at a time.
+
+use super::table::TableWriter;
+use super::{open_details, rows};
+use crate::cli::output::{choose_plural, group_digits};
+use crate::cli::report::Report;
+use crate::cli::report::html::Html;
+use crate::cli::report::svg::{Lane, draw_lanes};
+use crate::cli::report::timeline::{CELLS, Timeline};
+
+pub(super) fn has_content(report: &Report) -> bool {
+    rows(report).is_some_and(|rows| !rows.timelines.is_empty())
+}
+
+pub(super) fn write(html: &mut Html, report: &Report) {
+    let Some(rows) = rows(report) else { return };
+    html.write_element(
+        "p",
+        &[],
+        "Measurements over time, by code prefix. The height of a bar is the square root of \
+         the number of measurements in its period.",
+    );
+    // Without the script, all timelines are shown one below the other.
+    html.open("p", &[("id", "chooser"), ("hidden", "hidden")]);
+    html.write_element("label", &[("for", "subject")], "Subject ");
+    html.open("select", &[("id", "subject")]);
+    for (i, timeline) in rows.timelines.iter().enumerate() {
+        html.write_element("option", &[("value", &format!("subject-{i}"))], &timeline.subject);
+    }
+    html.close("select");
+    html.close("p");
+    for (i, timeline) in rows.timelines.iter().enumerate() {
+        write_timeline(html, timeline, i);
+    }
+}
+
+fn write_timeline(html: &mut Html, timeline: &Timeline, index: usize) {
+    let (first, last) = (timeline.first, timeline.last);
+    let span = last - first;
+    let exact = |at: f64| timeline.clock.format_exact(at);
+    html.open("figure", &[("class", "wide timeline"), ("id", &format!("subject-{index}"))]);
+    html.open("figcaption", &[]);
+    html.write_element("h3", &[], &timeline.subject);
+    html.close("figcaption");
+    let text = format!(
+        "{} {} with {} {} from {} to {}",
+        group_digits(timeline.events),
+        choose_plural(timeline.events, "event", "events"),
+        group_digits(timeline.measurements),
+        choose_plural(timeline.measurements, "measurement", "measurements"),
+        exact(first),
+        exact(last)
+    );
+    html.write_element("p", &[("class", "small")], &text);
+    if !timeline.facts.is_empty() {
+        let facts = format!("Without a time: {}", timeline.facts.join(", "));
+        html.write_element("p", &[("class", "small code")], facts);
+    }
+    let at = |cell: usize| {
+        timeline.clock.format_at(first + span * cell as f64 / CELLS as f64, span / 24.0)
+    };
+    let lanes: Vec<Lane> = timeline
+        .lanes
+        .iter()
+        .map(|lane| Lane {
+            name: format!("{} ({})", lane.name, group_digits(lane.cells.iter().sum::<u64>())),
+            cells: lane
+                .cells
+                .iter()
+                .enumerate()
+                .map(|(i, n)| {
+                    (*n, format!("{} to {}: {} {}", at(i), at(i + 1), group_digits(n), lane.name))
+                })
+                .collect(),
+        })
+        .collect();
+    let labels: Vec<String> = match span > 0.0 {
+        true => (0..=3)
+            .map(|i| timeline.clock.format_at(first + span * f64::from(i) / 3.0, span))
+            .collect(),
+        false => vec![exact(first)],
+    };
+    let names: Vec<&str> = lanes.iter().map(|l| l.name.as_str()).collect();
+    let description =
+        format!("Timeline of {}: {text}. By prefix: {}.", timeline.subject, names.join(", "));
+    draw_lanes(html, &description, &lanes, &labels);
+    let listed = timeline.listed.len();
+    let summary = match timeline.events > listed {
+        true => format!("The first {listed} events"),
+        false => "Events".into(),
+    };
+    open_details(html, &summary);
+    let caption = format!("Events of {}", timeline.subject);
+    let mut table = TableWriter::open(html, &caption, &["time", "measurements"], 2);
+    for event in &timeline.listed {
+        let mut items = event.items.join("; ");
+        if event.more > 0 {
+            items.push_str(&format!(" and {} more", group_digits(event.more)));
+        }
+        table.write_row(html, &[event.time.clone(), items]);
+    }
+    table.close(html);
+    html.close("details");
+    html.close("figure");
+}

@@ -1,0 +1,184 @@
+//! Counts of numbers in bounded memory, from which quantiles follow.
+
+use std::collections::BTreeMap;
+
+/// Most distinct numbers that are counted exactly.
+const EXACT: usize = 1 << 16;
+/// Numbers that are sorted at a time.
+const CHUNK: usize = 1 << 16;
+
+/// Counts of finite numbers: exact up to [`EXACT`] distinct numbers, and by ranges of a fixed relative width
+/// beyond. Both depend only on the numbers and not on their order or their division into batches.
+#[derive(Clone, Debug)]
+pub(super) struct Sketch {
+    /// Counts by the bits of the numbers, in an encoding that has the order of the numbers.
+    counts: BTreeMap<u64, u64>,
+    /// Low bits that are dropped from the keys; 0 as long as the counts are exact.
+    dropped: u32,
+    /// Low bits to drop beyond [`EXACT`] distinct numbers.
+    coarse: u32,
+    total: u64,
+    range: Option<(f64, f64)>,
+}
+
+impl Sketch {
+    /// Creates a sketch whose ranges have a relative width of `2^-bits`.
+    pub(super) fn new(bits: u32) -> Self {
+        let coarse = (f64::MANTISSA_DIGITS - 1).saturating_sub(bits);
+        Self { counts: BTreeMap::new(), dropped: 0, coarse, total: 0, range: None }
+    }
+
+    /// Adds the finite numbers; others are ignored.
+    pub(super) fn extend(&mut self, numbers: impl Iterator<Item = f64>) {
+        let mut keys = Vec::with_capacity(CHUNK.min(numbers.size_hint().0));
+        for number in numbers.filter(|n| n.is_finite()) {
+            // Both zeros are one number.
+            let number = number + 0.0;
+            let (low, high) = self.range.unwrap_or((number, number));
+            self.range = Some((low.min(number), high.max(number)));
+            keys.push(to_key(number));
+            if keys.len() == CHUNK {
+                self.add_keys(&mut keys);
+            }
+        }
+        self.add_keys(&mut keys);
+    }
+
+    fn add_keys(&mut self, keys: &mut Vec<u64>) {
+        keys.sort_unstable();
+        for run in keys.chunk_by(|a, b| a >> self.dropped == b >> self.dropped) {
+            let count = run.len() as u64;
+            self.total += count;
+            if let Some(key) = run.first() {
+                *self.counts.entry(key >> self.dropped).or_default() += count;
+            }
+        }
+        keys.clear();
+        if self.dropped == 0 && self.counts.len() > EXACT {
+            let exact = std::mem::take(&mut self.counts);
+            self.dropped = self.coarse;
+            for (key, count) in exact {
+                *self.counts.entry(key >> self.dropped).or_default() += count;
+            }
+        }
+    }
+
+    /// Returns the number of finite numbers.
+    pub(super) fn count(&self) -> u64 {
+        self.total
+    }
+
+    /// Returns the smallest and the greatest number, exactly.
+    pub(super) fn bounds(&self) -> Option<(f64, f64)> {
+        self.range
+    }
+
+    /// Returns the number of distinct numbers, if it is known.
+    pub(super) fn count_distinct(&self) -> Option<usize> {
+        (self.dropped == 0).then_some(self.counts.len())
+    }
+
+    /// Returns numbers with their counts, in ascending order. A range is represented by its middle.
+    pub(super) fn iter_counts(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
+        let (low, high) = self.range.unwrap_or((0.0, 0.0));
+        let middle = if self.dropped == 0 { 0 } else { 1u64 << (self.dropped - 1) };
+        self.counts.iter().map(move |(key, count)| {
+            (of_key((key << self.dropped) | middle).clamp(low, high), *count)
+        })
+    }
+
+    /// Returns quantile `q` (0 to 1): the smallest number such that at least this share of the numbers is not
+    /// greater.
+    pub(super) fn find_quantile(&self, q: f64) -> Option<f64> {
+        // Neither end depends on the width of ranges.
+        match self.range? {
+            (low, _) if q <= 0.0 => return Some(low),
+            (_, high) if q >= 1.0 => return Some(high),
+            _ => {}
+        }
+        let mut seen = 0;
+        self.iter_counts().find_map(|(number, count)| {
+            seen += count;
+            (seen as f64 >= self.total as f64 * q).then_some(number)
+        })
+    }
+
+    /// Returns how many numbers are in each of `bins` ranges of equal width from quantile `low` to `high`.
+    pub(super) fn count_bins(&self, bins: usize, low: f64, high: f64) -> Option<Vec<u64>> {
+        let (low, high) = (self.find_quantile(low)?, self.find_quantile(high)?);
+        let width = high - low;
+        let mut counts = vec![0; bins];
+        for (number, count) in self.iter_counts().filter(|(n, _)| (low..=high).contains(n)) {
+            let share = if width > 0.0 && width.is_finite() { (number - low) / width } else { 0.5 };
+            if let Some(bin) = counts.get_mut(index_of_share(share, bins)) {
+                *bin += count;
+            }
+        }
+        Some(counts)
+    }
+}
+
+/// Returns which of `parts` equal parts of 0 to 1 holds `share`.
+pub(super) fn index_of_share(share: f64, parts: usize) -> usize {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "between 0 and the number of parts"
+    )]
+    let index = (share.clamp(0.0, 1.0) * parts as f64) as usize;
+    index.min(parts.saturating_sub(1))
+}
+
+fn to_key(number: f64) -> u64 {
+    let bits = number.to_bits();
+    // Negative numbers have the sign bit and descend with their bits.
+    if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
+}
+
+fn of_key(key: u64) -> f64 {
+    f64::from_bits(if key >> 63 == 1 { key & !(1 << 63) } else { !key })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sketch_of(numbers: &[f64], chunk: usize) -> Sketch {
+        let mut sketch = Sketch::new(11);
+        numbers.chunks(chunk).for_each(|part| sketch.extend(part.iter().copied()));
+        sketch
+    }
+
+    #[test]
+    fn few_numbers_are_exact() {
+        let numbers = [3.0, -1.5, f64::NAN, 0.0, -0.0, f64::INFINITY, 3.0, f64::MAX, f64::MIN];
+        let sketch = sketch_of(&numbers, 2);
+        assert_eq!(sketch.count(), 7);
+        assert_eq!(sketch.count_distinct(), Some(5));
+        assert_eq!(sketch.bounds(), Some((f64::MIN, f64::MAX)));
+        let sorted = [f64::MIN, -1.5, 0.0, 0.0, 3.0, 3.0, f64::MAX];
+        for (i, number) in sorted.iter().enumerate() {
+            assert_eq!(sketch.find_quantile((i as f64 + 0.5) / 7.0), Some(*number));
+        }
+        assert_eq!(sketch.find_quantile(0.0), Some(f64::MIN));
+        assert_eq!(sketch_of(&[], 1).find_quantile(0.5), None);
+        assert_eq!(sketch.count_bins(3, 0.0, 1.0).map(|b| b.iter().sum()), Some(7u64));
+        assert_eq!(sketch_of(&[2.0, 2.0], 1).count_bins(3, 0.0, 1.0), Some(vec![0, 2, 0]));
+    }
+
+    #[test]
+    fn many_numbers_are_close_and_do_not_depend_on_their_order() {
+        let mut numbers: Vec<f64> =
+            (0..200_000).map(|i| (f64::from(i) - 60_000.0) * 1.37e-3).collect();
+        let sketch = sketch_of(&numbers, 1000);
+        assert_eq!(sketch.count_distinct(), None);
+        for q in [0.0, 0.01, 0.25, 0.5, 0.9, 1.0] {
+            let at = ((200_000.0 * q) as usize).clamp(1, 200_000) - 1;
+            let (exact, found) = (numbers[at], sketch.find_quantile(q).unwrap());
+            assert!((found - exact).abs() <= exact.abs() / 2048.0, "{q}: {found}, {exact}");
+        }
+        numbers.reverse();
+        let reversed = sketch_of(&numbers, 77_777);
+        assert!(sketch.iter_counts().eq(reversed.iter_counts()));
+    }
+}

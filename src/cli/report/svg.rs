@@ -1,0 +1,450 @@
+//! Charts as inline SVG. Positions are shares of the width, so that a chart fills its figure at any width of
+//! the window while its text keeps its size.
+
+use super::html::Html;
+use crate::cli::output::{format_percent, group_digits};
+
+/// Height of the area of bars and lines, in pixels.
+const HEIGHT: f64 = 150.0;
+/// Height of a line of text.
+const ROW: f64 = 15.0;
+
+/// Least number of bars for which a histogram has room.
+const SLOTS: usize = 6;
+
+/// A bar of a histogram.
+pub(super) struct Bar {
+    pub(super) label: String,
+    pub(super) count: u64,
+    /// Text that explains the bar.
+    pub(super) tip: String,
+}
+
+/// A vertical line in a histogram, at `at` of the width of its bars (0 to 1).
+pub(super) struct Mark {
+    pub(super) at: f64,
+    pub(super) label: String,
+}
+
+/// Draws bars side by side, with marks across them and the labels of some below them.
+pub(super) fn draw_bars(html: &mut Html, description: &str, bars: &[Bar], marks: &[Mark]) {
+    let top = ROW * marks.len() as f64 + 6.0;
+    let bottom = top + HEIGHT;
+    open_chart(html, "chart bars", description, bottom + ROW + 8.0);
+    let most = bars.iter().map(|b| b.count).max().unwrap_or(0).max(1);
+    for tick in choose_ticks(most) {
+        let y = bottom - HEIGHT * share_of(tick, most);
+        write_line(html, "grid", (0.0, y), (1.0, y));
+        let label = shorten_count(tick);
+        html.write_element(
+            "text",
+            &[("x", "-6"), ("y", &to_pixels(y + 4.0)), ("class", "end")],
+            label,
+        );
+    }
+    // A few bars are not wider than others.
+    let width = 1.0 / bars.len().max(SLOTS) as f64;
+    // A label takes about 60 pixels of at least 250.
+    let step = bars.len().div_ceil(4).max(1);
+    for (i, bar) in bars.iter().enumerate() {
+        let x = width * i as f64;
+        // A bar of few values stays visible.
+        let height =
+            (HEIGHT * share_of(bar.count, most)).max(if bar.count > 0 { 1.5 } else { 0.0 });
+        // The whole height shows the tip, also above a low bar.
+        html.open("g", &[("class", "hit")]);
+        html.write_empty(
+            "rect",
+            &[
+                ("x", &to_percent(x)),
+                ("width", &to_percent(width)),
+                ("y", &to_pixels(top)),
+                ("height", &to_pixels(HEIGHT)),
+                ("class", "area"),
+            ],
+        );
+        let gap = width * 0.06;
+        html.write_empty(
+            "rect",
+            &[
+                ("x", &to_percent(x + gap)),
+                ("width", &to_percent(width - 2.0 * gap)),
+                ("y", &to_pixels(bottom - height)),
+                ("height", &to_pixels(height)),
+                ("class", "bar"),
+            ],
+        );
+        html.write_element("title", &[], &bar.tip);
+        html.close("g");
+        if i % step == 0 {
+            let label =
+                [("x", &*to_percent(x)), ("y", &*to_pixels(bottom + ROW)), ("class", "start")];
+            html.write_element("text", &label, &bar.label);
+        }
+    }
+    write_line(html, "base", (0.0, bottom), (1.0, bottom));
+    for (i, mark) in marks.iter().enumerate() {
+        let at = mark.at.clamp(0.0, 1.0) * width * bars.len() as f64;
+        let y = ROW * (i as f64 + 1.0) - 3.0;
+        write_line(html, "casing", (at, y - 8.0), (at, bottom));
+        write_line(html, "mark", (at, y - 8.0), (at, bottom));
+        let (class, shift) = if at > 0.5 { ("end halo", -4.0) } else { ("start halo", 4.0) };
+        html.write_element(
+            "text",
+            &[
+                ("x", &to_percent(at)),
+                ("y", &to_pixels(y)),
+                ("dx", &to_pixels(shift)),
+                ("class", class),
+            ],
+            &mark.label,
+        );
+    }
+    html.close("svg");
+}
+
+/// One line of a chart of shares, from 0 to 1.
+pub(super) struct Series {
+    pub(super) name: &'static str,
+    pub(super) shares: Vec<f64>,
+}
+
+/// Draws series of shares over the same positions. Each series has its own dashes and marks.
+pub(super) fn draw_shares(
+    html: &mut Html,
+    description: &str,
+    positions: &[String],
+    series: &[Series],
+) {
+    let (top, bottom) = (10.0, 10.0 + HEIGHT);
+    open_chart(html, "chart curves", description, bottom + ROW + 8.0);
+    for tick in [0.0, 0.25, 0.5, 0.75, 1.0] {
+        let y = bottom - HEIGHT * tick;
+        write_line(html, "grid", (0.0, y), (1.0, y));
+        let label = format!("{:.0}%", tick * 100.0);
+        html.write_element(
+            "text",
+            &[("x", "-6"), ("y", &to_pixels(y + 4.0)), ("class", "end")],
+            label,
+        );
+    }
+    let last = positions.len().saturating_sub(1).max(1) as f64;
+    let at = |i: usize| if positions.len() == 1 { 0.5 } else { i as f64 / last };
+    for (number, series) in series.iter().enumerate() {
+        let points: Vec<String> = series
+            .shares
+            .iter()
+            .enumerate()
+            .map(|(i, share)| {
+                format!(
+                    "{},{}",
+                    number_of(at(i) * 100.0),
+                    number_of(100.0 - or_zero(*share) * 100.0)
+                )
+            })
+            .collect();
+        // The lines are stretched to the width; their strokes are not.
+        html.open(
+            "svg",
+            &[
+                ("y", &to_pixels(top)),
+                ("width", "100%"),
+                ("height", &to_pixels(HEIGHT)),
+                ("viewBox", "0 0 100 100"),
+                ("preserveAspectRatio", "none"),
+                ("class", "over"),
+            ],
+        );
+        let class = format!("line s{number}");
+        html.write_empty("polyline", &[("points", &points.join(" ")), ("class", &class)]);
+        html.close("svg");
+        for (i, share) in series.shares.iter().enumerate() {
+            let y = bottom - HEIGHT * or_zero(*share);
+            html.open("svg", &[("x", &to_percent(at(i))), ("y", &to_pixels(y)), ("class", "over")]);
+            draw_shape(html, number);
+            let tip = format!(
+                "{}: {} {}",
+                positions.get(i).map_or("", String::as_str),
+                format_percent(*share),
+                series.name
+            );
+            html.write_element("title", &[], tip);
+            html.close("svg");
+        }
+    }
+    let step = positions.len().div_ceil(6).max(1);
+    for (i, label) in positions.iter().enumerate() {
+        // The last position is labelled, and none that is too close to it.
+        let near = positions.len() - 1 - i;
+        if near == 0 || (i % step == 0 && near >= step) {
+            let class = match (i, near) {
+                (0, 1..) => "start",
+                (_, 0) => "end",
+                _ => "middle",
+            };
+            html.write_element(
+                "text",
+                &[
+                    ("x", &to_percent(at(i))),
+                    ("y", &to_pixels(bottom + ROW + 3.0)),
+                    ("class", class),
+                ],
+                label,
+            );
+        }
+    }
+    html.close("svg");
+}
+
+/// Draws the mark of a series: a circle, a square or a triangle.
+fn draw_shape(html: &mut Html, number: usize) {
+    let class = format!("dot s{number}");
+    match number % 3 {
+        0 => html.write_empty("circle", &[("r", "4"), ("class", &class)]),
+        1 => html.write_empty(
+            "rect",
+            &[("x", "-3.5"), ("y", "-3.5"), ("width", "7"), ("height", "7"), ("class", &class)],
+        ),
+        _ => html.write_empty("path", &[("d", "M0-5L4.7 3.5L-4.7 3.5Z"), ("class", &class)]),
+    }
+}
+
+/// Draws the dashes and the mark of a series, for a legend.
+pub(super) fn draw_key(html: &mut Html, number: usize) {
+    html.open(
+        "svg",
+        &[("class", "key"), ("width", "34"), ("height", "12"), ("aria-hidden", "true")],
+    );
+    let class = format!("line s{number}");
+    html.write_empty("polyline", &[("points", "0,6 34,6"), ("class", &class)]);
+    html.open("svg", &[("x", "17"), ("y", "6"), ("class", "over")]);
+    draw_shape(html, number);
+    html.close("svg");
+    html.close("svg");
+}
+
+/// Draws a line in the size of a word. Its description replaces it for readers who do not see it.
+pub(super) fn draw_sparkline(html: &mut Html, description: &str, counts: &[u64]) {
+    let most = counts.iter().copied().max().unwrap_or(0).max(1);
+    let last = counts.len().saturating_sub(1).max(1) as f64;
+    let point =
+        |i: usize, count: u64| (2.0 + 116.0 * i as f64 / last, 22.0 - 20.0 * share_of(count, most));
+    let points: Vec<String> = counts
+        .iter()
+        .enumerate()
+        .map(|(i, count)| point(i, *count))
+        .map(|(x, y)| format!("{},{}", number_of(x), number_of(y)))
+        .collect();
+    html.open(
+        "svg",
+        &[
+            ("class", "spark"),
+            ("viewBox", "0 0 120 24"),
+            ("width", "120"),
+            ("height", "24"),
+            ("role", "img"),
+            ("aria-label", description),
+        ],
+    );
+    html.write_empty("polyline", &[("points", &points.join(" ")), ("class", "line")]);
+    let highest = counts.iter().position(|n| *n == most);
+    if let Some((x, y)) = highest.map(|i| point(i, most)) {
+        html.write_empty(
+            "circle",
+            &[("cx", &number_of(x)), ("cy", &number_of(y)), ("r", "2"), ("class", "peak")],
+        );
+    }
+    html.write_element("title", &[], description);
+    html.close("svg");
+}
+
+/// Draws a histogram in the size of a word.
+pub(super) fn draw_tiny_bars(html: &mut Html, description: &str, counts: &[u64]) {
+    let most = counts.iter().copied().max().unwrap_or(0).max(1);
+    let width = 120.0 / counts.len().max(1) as f64;
+    html.open(
+        "svg",
+        &[
+            ("class", "spark"),
+            ("viewBox", "0 0 120 24"),
+            ("width", "120"),
+            ("height", "24"),
+            ("role", "img"),
+            ("aria-label", description),
+        ],
+    );
+    for (i, count) in counts.iter().enumerate().filter(|(_, n)| **n > 0) {
+        let height = (22.0 * share_of(*count, most)).max(1.0);
+        html.write_empty(
+            "rect",
+            &[
+                ("x", &number_of(width * i as f64 + 0.5)),
+                ("y", &number_of(23.0 - height)),
+                ("width", &number_of(width - 1.0)),
+                ("height", &number_of(height)),
+                ("class", "bar"),
+            ],
+        );
+    }
+    html.write_empty("path", &[("d", "M0 23.5H120"), ("class", "base")]);
+    html.write_element("title", &[], description);
+    html.close("svg");
+}
+
+/// A row of a timeline: its name, and counts per period with the text that explains each.
+pub(super) struct Lane {
+    pub(super) name: String,
+    pub(super) cells: Vec<(u64, String)>,
+}
+
+/// Draws lanes one below the other, over an axis with labels at equal distances.
+pub(super) fn draw_lanes(html: &mut Html, description: &str, lanes: &[Lane], labels: &[String]) {
+    let pitch = 44.0;
+    let bottom = pitch * lanes.len() as f64 + 4.0;
+    open_chart(html, "chart lanes", description, bottom + ROW + 8.0);
+    let last = labels.len().saturating_sub(1).max(1) as f64;
+    for i in 0..labels.len() {
+        let x = i as f64 / last;
+        write_line(html, "grid", (x, 0.0), (x, bottom));
+    }
+    let cells = lanes.iter().flat_map(|l| &l.cells);
+    let most = cells.map(|(n, _)| *n).max().unwrap_or(0).max(1);
+    for (i, lane) in lanes.iter().enumerate() {
+        let base = pitch * (i as f64 + 1.0);
+        write_line(html, "base", (0.0, base), (1.0, base));
+        let width = 1.0 / lane.cells.len().max(1) as f64;
+        for (k, (count, tip)) in lane.cells.iter().enumerate().filter(|(_, (n, _))| *n > 0) {
+            // Areas grow with the counts, so that single measurements stay visible beside many.
+            let height = (24.0 * share_of(*count, most).sqrt()).max(3.0);
+            html.open(
+                "rect",
+                &[
+                    ("x", &to_percent(width * k as f64)),
+                    ("y", &to_pixels(base - height)),
+                    ("width", &to_percent(width * 0.92)),
+                    ("height", &to_pixels(height)),
+                    ("class", "bar hit"),
+                ],
+            );
+            html.write_element("title", &[], tip);
+            html.close("rect");
+        }
+        html.write_element(
+            "text",
+            &[("x", "0"), ("y", &to_pixels(base - 29.0)), ("class", "start lane halo")],
+            &lane.name,
+        );
+    }
+    for (i, label) in labels.iter().enumerate() {
+        let class = match i {
+            0 => "start",
+            i if i + 1 == labels.len() => "end",
+            _ => "middle",
+        };
+        let x = to_percent(i as f64 / last);
+        html.write_element(
+            "text",
+            &[("x", &x), ("y", &to_pixels(bottom + ROW)), ("class", class)],
+            label,
+        );
+    }
+    html.close("svg");
+}
+
+fn open_chart(html: &mut Html, class: &str, description: &str, height: f64) {
+    html.open(
+        "svg",
+        &[
+            ("class", class),
+            ("height", &number_of(height)),
+            ("role", "img"),
+            ("aria-label", description),
+        ],
+    );
+}
+
+fn write_line(html: &mut Html, class: &str, from: (f64, f64), to: (f64, f64)) {
+    html.write_empty(
+        "line",
+        &[
+            ("x1", &to_percent(from.0)),
+            ("y1", &to_pixels(from.1)),
+            ("x2", &to_percent(to.0)),
+            ("y2", &to_pixels(to.1)),
+            ("class", class),
+        ],
+    );
+}
+
+/// Returns 0, and up to five round counts that are at most `most`.
+fn choose_ticks(most: u64) -> Vec<u64> {
+    let mut unit: u64 = 1;
+    loop {
+        for factor in [1, 2, 5] {
+            let step = unit.saturating_mul(factor);
+            if most / step <= 5 {
+                return (0..=most / step).map(|i| i * step).collect();
+            }
+        }
+        unit = unit.saturating_mul(10);
+    }
+}
+
+/// Writes a round count for an axis, such as `20k`.
+pub(super) fn shorten_count(count: u64) -> String {
+    for (unit, name) in [(1_000_000_000, "G"), (1_000_000, "M"), (1000, "k")] {
+        if count >= unit && count.is_multiple_of(unit / 10) {
+            let tenths = count / (unit / 10);
+            return match tenths % 10 {
+                0 => format!("{}{name}", group_digits(tenths / 10)),
+                rest => format!("{}.{rest}{name}", tenths / 10),
+            };
+        }
+    }
+    group_digits(count)
+}
+
+fn share_of(count: u64, most: u64) -> f64 {
+    count as f64 / most.max(1) as f64
+}
+
+fn or_zero(number: f64) -> f64 {
+    if number.is_finite() { number } else { 0.0 }
+}
+
+/// Writes a coordinate. A number that is not finite would make the element invalid.
+fn number_of(number: f64) -> String {
+    let text = format!("{:.2}", or_zero(number));
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".into() } else { text.to_owned() }
+}
+
+fn to_pixels(number: f64) -> String {
+    number_of(number)
+}
+
+fn to_percent(share: f64) -> String {
+    format!("{}%", number_of(share * 100.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coordinates_are_finite_and_short() {
+        let texts = [0.0, -0.001, 12.345, 100.0, f64::NAN, f64::INFINITY].map(number_of);
+        assert_eq!(texts, ["0", "0", "12.35", "100", "0", "0"]);
+        assert_eq!(to_percent(0.25), "25%");
+    }
+
+    #[test]
+    fn ticks_are_round() {
+        assert_eq!(choose_ticks(1), [0, 1]);
+        assert_eq!(choose_ticks(7), [0, 2, 4, 6]);
+        assert_eq!(choose_ticks(90_000), [0, 20_000, 40_000, 60_000, 80_000]);
+        assert!(choose_ticks(u64::MAX).len() <= 6);
+        let texts = [0, 999, 1000, 1500, 20_000, 1_200_000, 5_000_000_000].map(shorten_count);
+        assert_eq!(texts, ["0", "999", "1k", "1.5k", "20k", "1.2M", "5G"]);
+    }
+}

@@ -1,0 +1,77 @@
+//! Tensors of a safetensors file, or of all files of a folder of batches.
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::error::Outcome;
+use crate::cli::files::FileFormat;
+use crate::cli::interrupt;
+use crate::error::Error;
+use crate::io::safetensors::SafetensorsFile;
+use serrate_core::internal::natural;
+
+/// A tensor, by its name in all files.
+pub(super) struct TensorFacts {
+    pub(super) name: String,
+    pub(super) types: Vec<String>,
+    pub(super) files: usize,
+    /// Smallest and largest size of each axis; `None` if the number of axes differs.
+    pub(super) sizes: Option<Vec<(usize, usize)>>,
+    pub(super) bytes: u128,
+}
+
+/// Name of the file that lists the batches of a folder.
+const INDEX: &str = "batches.json";
+
+/// Returns the number of files, their bytes, and their tensors, or `None` if the path is neither a safetensors
+/// file nor a folder of batches. Reads only headers.
+pub(super) fn read_tensors(path: &Path) -> Outcome<Option<(usize, u64, Vec<TensorFacts>)>> {
+    let files = match FileFormat::of(path) {
+        Some(FileFormat::Safetensors) if path.is_file() => vec![path.to_path_buf()],
+        _ if path.join(INDEX).is_file() => list_batches(path)?,
+        _ => return Ok(None),
+    };
+    let mut bytes = 0u64;
+    let mut tensors: Vec<TensorFacts> = Vec::new();
+    for file in &files {
+        interrupt::check()?;
+        let length = std::fs::metadata(file).map_err(|e| Error::io(file, e))?.len();
+        bytes = bytes.saturating_add(length);
+        for entry in SafetensorsFile::open(file, true)?.tensors() {
+            let known = tensors.iter().position(|t| t.name == entry.name());
+            let known = known.unwrap_or_else(|| {
+                tensors.push(TensorFacts {
+                    name: entry.name().to_owned(),
+                    types: Vec::new(),
+                    files: 0,
+                    sizes: Some(entry.shape().iter().map(|n| (*n, *n)).collect()),
+                    bytes: 0,
+                });
+                tensors.len() - 1
+            });
+            let Some(tensor) = tensors.get_mut(known) else { continue };
+            tensor.files += 1;
+            tensor.bytes += entry.nbytes() as u128;
+            let dtype = format!("{:?}", entry.dtype());
+            if !tensor.types.contains(&dtype) {
+                tensor.types.push(dtype);
+            }
+            tensor.sizes = tensor.sizes.take().filter(|s| s.len() == entry.shape().len());
+            for ((low, high), n) in tensor.sizes.iter_mut().flatten().zip(entry.shape()) {
+                (*low, *high) = ((*low).min(*n), (*high).max(*n));
+            }
+        }
+    }
+    Ok(Some((files.len(), bytes, tensors)))
+}
+
+fn list_batches(folder: &Path) -> Outcome<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(|e| Error::io(folder, e))? {
+        let path = entry.map_err(|e| Error::io(folder, e))?.path();
+        if FileFormat::of(&path) == Some(FileFormat::Safetensors) && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort_by_cached_key(|path| natural(&path.to_string_lossy()));
+    Ok(files)
+}

@@ -1,0 +1,270 @@
+//! The measurements of a few subjects over time, by prefix of their codes.
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
+use arrow::compute::{cast, take};
+use arrow::datatypes::{DataType, Float64Type};
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+
+use super::codes::choose_codes;
+use super::profile::{ColumnProfile, Kind, TableProfile};
+use super::sketch::index_of_share;
+use super::times::{Clock, choose_time};
+use crate::cli::codes::{OTHERS, code_prefix, count_prefixes};
+use crate::cli::error::Outcome;
+use crate::cli::files::{InputSource, conform};
+use crate::cli::interrupt;
+use crate::cli::stats::{ColumnGroup, cast_to_microseconds, read_group, table_ranges};
+use crate::table::{Column, RaggedTable};
+
+/// Lanes, besides the one for other codes.
+const LANES: usize = 7;
+/// Periods that are drawn.
+pub(super) const CELLS: usize = 96;
+/// Events and measurements of an event that are listed.
+const EVENTS: usize = 60;
+const ITEMS: usize = 8;
+/// Facts without a time that are listed.
+const FACTS: usize = 20;
+
+pub(super) struct Timeline {
+    pub(super) subject: String,
+    pub(super) clock: Clock,
+    pub(super) first: f64,
+    pub(super) last: f64,
+    pub(super) events: usize,
+    pub(super) measurements: usize,
+    pub(super) lanes: Vec<Lane>,
+    /// The first events with their first measurements.
+    pub(super) listed: Vec<Event>,
+    /// The first facts without a time.
+    pub(super) facts: Vec<String>,
+}
+
+pub(super) struct Lane {
+    pub(super) name: String,
+    /// Measurements of each of [`CELLS`] periods.
+    pub(super) cells: Vec<u64>,
+}
+
+pub(super) struct Event {
+    pub(super) time: String,
+    pub(super) items: Vec<String>,
+    /// Further measurements of the event.
+    pub(super) more: usize,
+}
+
+/// Reads the first `most` rows and returns the timelines of those that have times. Nothing if there are no
+/// times below the rows.
+pub(super) fn read_timelines(
+    source: &InputSource,
+    groups: &[ColumnGroup<TableProfile>],
+    most: usize,
+) -> Outcome<Vec<Timeline>> {
+    let Some((group, plan)) = groups.first().and_then(|g| Some((g, Plan::new(&g.profile)?))) else {
+        return Ok(Vec::new());
+    };
+    let schema = source.schema()?;
+    let mut timelines: Vec<Timeline> = Vec::new();
+    let mut seen = 0;
+    for shard in &source.shards {
+        for batch in shard.batches(Some(&schema))? {
+            interrupt::check()?;
+            if seen >= most {
+                return Ok(timelines);
+            }
+            let batch = conform(&batch?, &schema)?;
+            let batch = batch.slice(0, batch.num_rows().min(most - seen));
+            let Ok(table) = read_group(&batch, &group.columns, 0)? else { return Ok(timelines) };
+            for row in 0..table.num_rows() {
+                let facts = list_facts(&batch.slice(row, 1), groups)?;
+                timelines.extend(plan.read_row(&table.slice(row..row + 1)?, seen + row, facts)?);
+            }
+            seen += batch.num_rows();
+        }
+    }
+    Ok(timelines)
+}
+
+/// The columns that a timeline shows.
+struct Plan {
+    time: String,
+    clock: Clock,
+    code: Option<String>,
+    /// Numbers and texts beside the codes.
+    values: Vec<String>,
+    subject: Option<String>,
+}
+
+impl Plan {
+    fn new(profile: &TableProfile) -> Option<Self> {
+        let deepest = profile.columns.iter().map(|c| c.axis).max()?;
+        let code = choose_codes(profile).filter(|c| c.axis > 0);
+        let time = choose_time(profile, code.map_or(deepest, |c| c.axis)).filter(|c| c.axis > 0)?;
+        let beside = code.map_or(time.axis, |c| c.axis);
+        let values = profile.columns.iter().filter(|c| {
+            let shown = matches!(c.kind, Kind::Float | Kind::Text | Kind::Flag);
+            c.axis == beside
+                && shown
+                && Some(&c.name) != code.map(|c| &c.name)
+                && c.name != time.name
+        });
+        let id = |c: &&ColumnProfile| c.axis == 0 && matches!(c.kind, Kind::Integer | Kind::Text);
+        let mut ids = profile.columns.iter().filter(id);
+        let subject = profile.columns.iter().filter(id).find(|c| c.name == "subject_id");
+        Some(Self {
+            time: time.name.clone(),
+            clock: Clock::of_kind(time.kind)?,
+            code: code.map(|c| c.name.clone()),
+            values: values.take(2).map(|c| c.name.clone()).collect(),
+            subject: subject.or_else(|| ids.next()).map(|c| c.name.clone()),
+        })
+    }
+
+    fn read_row(
+        &self,
+        table: &RaggedTable,
+        row: usize,
+        facts: Vec<String>,
+    ) -> Outcome<Option<Timeline>> {
+        let time = table.column(&self.time)?;
+        let times = self.read_times(time)?;
+        let code = self.code.as_ref().map(|name| table.column(name)).transpose()?;
+        let axis = code.map_or(time.axis(), Column::axis);
+        let prefixes = code.map(read_prefixes).transpose()?.unwrap_or_default();
+        let finite = || times.iter().copied().flatten();
+        let (Some(first), Some(last)) = (finite().reduce(f64::min), finite().reduce(f64::max))
+        else {
+            return Ok(None);
+        };
+        let subject = match self.subject.as_ref().map(|name| table.column(name)).transpose()? {
+            Some(column) => format!("{} {}", column.name(), format_value(column.values(), 0)?),
+            None => format!("row {row}"),
+        };
+        // The measurements of event `i`.
+        let ranges = |i: usize| {
+            (time.axis() + 1..=axis)
+                .try_fold(i..i + 1, |range, a| table.layout(a).map(|layout| layout.ranges(range)))
+        };
+        let mut counts: Vec<(usize, usize)> = Vec::new();
+        let mut listed = Vec::new();
+        for (i, at) in times.iter().enumerate() {
+            let range = ranges(i)?;
+            if let Some(at) = at {
+                let span = last - first;
+                let share = if span > 0.0 { (at - first) / span } else { 0.5 };
+                let cell = index_of_share(share, CELLS);
+                counts.extend(range.clone().map(|k| (cell, k)));
+            }
+            if listed.len() < EVENTS {
+                let items = range.clone().take(ITEMS).map(|k| self.format_item(table, code, k));
+                listed.push(Event {
+                    time: at.map_or_else(|| "no time".into(), |at| self.clock.format_exact(at)),
+                    items: items.collect::<Outcome<_>>()?,
+                    more: range.len().saturating_sub(ITEMS),
+                });
+            }
+        }
+        Ok(Some(Timeline {
+            subject,
+            clock: self.clock,
+            first,
+            last,
+            events: times.len(),
+            measurements: counts.len(),
+            lanes: count_lanes(&counts, &prefixes, code.map_or("values", Column::name)),
+            listed,
+            facts,
+        }))
+    }
+
+    fn read_times(&self, column: &Column) -> Outcome<Vec<Option<f64>>> {
+        Ok(match self.clock {
+            Clock::Microseconds => {
+                cast_to_microseconds(column)?.into_iter().map(|t| t.map(|t| t as f64)).collect()
+            }
+            Clock::Number => {
+                let numbers = cast(column.values(), &DataType::Float64)?;
+                let numbers = numbers.as_primitive::<Float64Type>().iter();
+                numbers.map(|n| n.filter(|n| n.is_finite())).collect()
+            }
+        })
+    }
+
+    fn format_item(
+        &self,
+        table: &RaggedTable,
+        code: Option<&Column>,
+        at: usize,
+    ) -> Outcome<String> {
+        let mut text = match code {
+            Some(code) => format_value(code.values(), at)?,
+            None => String::new(),
+        };
+        for name in &self.values {
+            let column = table.column(name)?;
+            if column.values().is_valid(at) {
+                let value = format_value(column.values(), at)?;
+                // NaN stands for a missing number in files without nulls.
+                if value != "NaN" && !value.is_empty() {
+                    text.push_str(if text.is_empty() { "" } else { " = " });
+                    text.push_str(&value);
+                }
+            }
+        }
+        Ok(text)
+    }
+}
+
+/// Returns the prefix of each code, or nothing if the codes are numbers.
+fn read_prefixes(codes: &Column) -> Outcome<Vec<String>> {
+    if Kind::of_type(codes.data_type()) != Kind::Text {
+        return Ok(Vec::new());
+    }
+    let texts = cast(codes.values(), &DataType::Utf8)?;
+    let texts = texts.as_string::<i32>().iter();
+    Ok(texts.map(|text| code_prefix(text.unwrap_or("NULL")).to_owned()).collect())
+}
+
+fn count_lanes(counts: &[(usize, usize)], prefixes: &[String], column: &str) -> Vec<Lane> {
+    let of = |k: usize| prefixes.get(k).map_or(column, String::as_str);
+    let lanes = count_prefixes(counts.iter().map(|(_, k)| (of(*k), 1)), LANES);
+    let mut lanes: Vec<Lane> =
+        lanes.into_iter().map(|(name, _)| Lane { name, cells: vec![0; CELLS] }).collect();
+    let others = lanes.iter().position(|l| l.name == OTHERS);
+    for (cell, k) in counts {
+        let lane = lanes.iter().position(|l| l.name == of(*k)).or(others);
+        if let Some(count) = lane.and_then(|lane| lanes.get_mut(lane)?.cells.get_mut(*cell)) {
+            *count += 1;
+        }
+    }
+    lanes
+}
+
+/// Returns the first facts of a row: the codes without a time of MEDS data, with their numbers.
+fn list_facts(row: &RecordBatch, groups: &[ColumnGroup<TableProfile>]) -> Outcome<Vec<String>> {
+    let Some(group) = groups.get(1) else { return Ok(Vec::new()) };
+    let Ok(table) = read_group(row, &group.columns, 1)? else { return Ok(Vec::new()) };
+    let Ok(codes) = table.column("static_code") else { return Ok(Vec::new()) };
+    let numbers = table.column("static_numeric_value").ok();
+    let range = table_ranges(&table, 1)?.next().unwrap_or_default();
+    let mut facts = Vec::new();
+    for i in range.take(FACTS) {
+        let mut fact = format_value(codes.values(), i)?;
+        if let Some(numbers) = numbers.filter(|n| n.values().is_valid(i)) {
+            let number = format_value(numbers.values(), i)?;
+            if number != "NaN" {
+                fact = format!("{fact} = {number}");
+            }
+        }
+        facts.push(fact);
+    }
+    Ok(facts)
+}
+
+fn format_value(values: &ArrayRef, at: usize) -> Outcome<String> {
+    let at = u32::try_from(at).unwrap_or(u32::MAX);
+    // Takes the one value, because a formatter prepares the whole array.
+    let value = take(values, &UInt32Array::from(vec![at]), None)?;
+    let options = FormatOptions::default().with_null("NULL").with_display_error(true);
+    Ok(ArrayFormatter::try_new(value.as_ref(), &options)?.value(0).to_string())
+}

@@ -1,0 +1,231 @@
+//! Reads a source once and counts: lengths per axis, missing values, and what a [`Profile`] adds.
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, SchemaRef, TimeUnit, TimestampMicrosecondType};
+use serde_json::json;
+
+use super::error::Outcome;
+use super::files::{InputSource, conform};
+use super::interrupt;
+use super::progress::Progress;
+use crate::error::Error;
+use crate::io::meds::{MedsReadOptions, MedsSummary};
+use crate::table::{AXES_METADATA, Column, Lengths, RaggedTable, TableStats};
+
+/// Further statistics of a group of columns, accumulated batch by batch. The result must not depend on how
+/// the rows are divided into batches.
+pub(super) trait Profile: Default {
+    fn push(&mut self, table: &RaggedTable) -> Outcome;
+}
+
+/// Columns whose lists have the same lengths, with their statistics.
+pub(super) struct ColumnGroup<P> {
+    pub(super) columns: Vec<usize>,
+    pub(super) stats: TableStats,
+    pub(super) profile: P,
+}
+
+impl<P: Profile> ColumnGroup<P> {
+    fn new(columns: &[usize]) -> Self {
+        Self { columns: columns.into(), stats: TableStats::default(), profile: P::default() }
+    }
+}
+
+/// Reads all rows and groups the columns whose lists have the same lengths. If the lists of a column have
+/// other lengths than its group, the column moves to the next group and the read starts over. Most files are
+/// one ragged table and are read once.
+pub(super) fn collect_stats<P: Profile>(
+    source: &InputSource,
+    progress: &Progress,
+) -> Outcome<(Vec<ColumnGroup<P>>, MedsSummary)> {
+    let schema = source.schema()?;
+    let mut split: Vec<Vec<usize>> = vec![(0..schema.fields().len()).collect()];
+    if source.meds.is_some() {
+        // The last columns hold static measurements. The lists of these columns never have the lengths of the
+        // lists of events.
+        let first = schema.fields().iter().position(|f| f.name() == "static_code");
+        if let Some(first) = first {
+            let statics = split[0].split_off(first);
+            split.push(statics);
+        }
+    }
+    loop {
+        let mut summary = MedsSummary::default();
+        let mut groups: Vec<ColumnGroup<P>> = split.iter().map(|c| ColumnGroup::new(c)).collect();
+        match count_batches(source, &schema, &mut groups, &mut summary, progress)? {
+            None => return Ok((groups, summary)),
+            Some((group, column)) => {
+                split[group].retain(|c| *c != column);
+                match split.get_mut(group + 1) {
+                    Some(next) => {
+                        next.push(column);
+                        next.sort_unstable();
+                    }
+                    None => split.push(vec![column]),
+                }
+            }
+        }
+    }
+}
+
+/// Adds all batches to the statistics of the groups. Returns the first column that does not fit its group, as
+/// the indices (group, column).
+fn count_batches<P: Profile>(
+    source: &InputSource,
+    schema: &SchemaRef,
+    groups: &mut [ColumnGroup<P>],
+    summary: &mut MedsSummary,
+    progress: &Progress,
+) -> Outcome<Option<(usize, usize)>> {
+    let mut any = false;
+    for (i, shard) in source.shards.iter().enumerate() {
+        progress.file(&shard.path);
+        let batches = match &source.meds {
+            Some(folder) => {
+                let read = folder.read(i, &MedsReadOptions::default())?;
+                summary.push(&read)?;
+                Box::new(std::iter::once(Ok(read.to_batch()?)))
+            }
+            None => shard.batches(Some(schema))?,
+        };
+        for batch in batches {
+            interrupt::check()?;
+            let batch = conform(&batch?, schema)?;
+            any = true;
+            if let Some(found) =
+                count_batch(&batch, groups).map_err(|f| f.at(shard.path.display()))?
+            {
+                return Ok(Some(found));
+            }
+            progress.rows(batch.num_rows());
+        }
+    }
+    if !any {
+        return count_batch(&RecordBatch::new_empty(schema.clone()), groups);
+    }
+    Ok(None)
+}
+
+fn count_batch<P: Profile>(
+    batch: &RecordBatch,
+    groups: &mut [ColumnGroup<P>],
+) -> Outcome<Option<(usize, usize)>> {
+    for i in 0..groups.len() {
+        match read_group(batch, &groups[i].columns, i)? {
+            Ok(table) => {
+                groups[i].stats.push(&table)?;
+                groups[i].profile.push(&table)?;
+            }
+            Err(column) => return Ok(Some((i, column))),
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the columns of group `index` as a table, or the first column whose lists have other lengths.
+pub(super) fn read_group(
+    batch: &RecordBatch,
+    columns: &[usize],
+    index: usize,
+) -> Outcome<Result<RaggedTable, usize>> {
+    let mut part = batch.project(columns)?;
+    if index > 0 {
+        // The axis names in the schema apply only to the columns of the first group.
+        part = reset_axis_names(part)?;
+    }
+    match RaggedTable::try_from_batch(&part) {
+        Ok(table) => Ok(Ok(table)),
+        Err(Error::Disagree { right, .. }) if columns.len() > 1 => {
+            let top = right.split('.').next().unwrap_or(&right);
+            Ok(Err(batch.schema_ref().index_of(top)?))
+        }
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// Removes the axis names of a batch or, if its columns are static measurements, sets their axis names.
+fn reset_axis_names(batch: RecordBatch) -> Outcome<RecordBatch> {
+    let mut metadata = batch.schema_ref().metadata().clone();
+    metadata.remove(AXES_METADATA);
+    let facts = batch.schema_ref().fields().first().is_some_and(|f| f.name() == "static_code");
+    if facts {
+        metadata.insert(AXES_METADATA.to_owned(), json!(["subject", "static"]).to_string());
+    }
+    let schema = batch.schema_ref().as_ref().clone().with_metadata(metadata);
+    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(schema.into(), batch.columns().to_vec(), &options)?)
+}
+
+/// Returns the singular noun for the elements of an axis, such as `event`.
+pub(super) fn name_axis(stats: &TableStats, axis: usize) -> String {
+    match (stats.axis_name(axis), axis) {
+        (Some("static"), _) => "static fact".into(),
+        (Some(name), _) if !name.is_empty() => name.to_owned(),
+        (_, 0) => "row".into(),
+        (_, axis) => format!("element of axis {axis}"),
+    }
+}
+
+/// Returns the plural of a noun that [`name_axis`] returns.
+pub(super) fn pluralize_noun(noun: &str) -> String {
+    match noun.strip_prefix("element of ") {
+        Some(axis) => format!("elements of {axis}"),
+        None => format!("{noun}s"),
+    }
+}
+
+const MICROSECONDS: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
+const DAY: i64 = 86_400_000_000;
+
+/// Whole days between the first and the last time of each row that has a time below the rows.
+#[derive(Default)]
+pub(super) struct Spans(pub(super) Lengths);
+
+impl Profile for Spans {
+    fn push(&mut self, table: &RaggedTable) -> Outcome {
+        let Some(column) = find_time_column(table).filter(|c| c.axis() > 0) else { return Ok(()) };
+        let times = cast_to_microseconds(column)?;
+        for range in table_ranges(table, column.axis())? {
+            let row = range.filter_map(|i| times.get(i).copied().flatten());
+            let (first, last) = row.fold((i64::MAX, i64::MIN), |(a, b), t| (a.min(t), b.max(t)));
+            if first <= last {
+                let days = last.saturating_sub(first) / DAY;
+                self.0.push(usize::try_from(days).unwrap_or(usize::MAX));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the column of times: `time`, or else the first column of timestamps or dates.
+pub(super) fn find_time_column(table: &RaggedTable) -> Option<&Column> {
+    let is_time = |c: &&Column| {
+        matches!(c.data_type(), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64)
+    };
+    let mut times = table.columns().iter().filter(is_time);
+    table.columns().iter().filter(is_time).find(|c| c.name() == "time").or_else(|| times.next())
+}
+
+/// Returns times as microseconds since 1970. Times outside the range of 64 bits are `None`, like NULL.
+pub(super) fn cast_to_microseconds(column: &Column) -> Outcome<Vec<Option<i64>>> {
+    let plain = match column.data_type() {
+        // The instant is the same without its zone.
+        DataType::Timestamp(unit, Some(_)) => {
+            cast(column.values(), &DataType::Timestamp(*unit, None))?
+        }
+        _ => column.values().clone(),
+    };
+    let times = cast(&plain, &MICROSECONDS)?;
+    Ok(times.as_primitive::<TimestampMicrosecondType>().iter().collect())
+}
+
+/// Returns the range of elements of `axis` that belongs to each row.
+pub(super) fn table_ranges(
+    table: &RaggedTable,
+    axis: usize,
+) -> Outcome<impl Iterator<Item = std::ops::Range<usize>>> {
+    let layouts = (1..=axis).map(|a| table.layout(a)).collect::<Result<Vec<_>, _>>()?;
+    Ok((0..table.num_rows())
+        .map(move |row| layouts.iter().fold(row..row + 1, |range, layout| layout.ranges(range))))
+}

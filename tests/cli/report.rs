@@ -1,0 +1,373 @@
+//! `serrate report`: the structure of its pages, and their numbers beside those of SQL.
+
+use super::*;
+
+const MEDS_SECTIONS: [&str; 7] =
+    ["overview", "lengths", "padding", "columns", "codes", "timelines", "findings"];
+
+/// Writes the page of `source` and returns it.
+fn write_page(place: &Place, source: &str, more: &[&str]) -> String {
+    let args = [&["report", source, "-o", "page.html", "--overwrite"][..], more].concat();
+    let out = place.ok(&args);
+    assert!(out.starts_with("wrote ") && out.contains(" to page.html"), "{out}");
+    let page = fs::read_to_string(place.path("page.html")).unwrap();
+    check_markup(&page);
+    page
+}
+
+/// Returns the text of the page from `from` up to `to`.
+fn between<'a>(page: &'a str, from: &str, to: &str) -> &'a str {
+    let start = page.find(from).unwrap_or_else(|| panic!("no {from}")) + from.len();
+    let end = page[start..].find(to).unwrap_or_else(|| panic!("no {to}"));
+    &page[start..start + end]
+}
+
+fn section<'a>(page: &'a str, name: &str) -> &'a str {
+    between(page, &format!("<section id=\"{name}\">"), "</section>")
+}
+
+/// Returns the texts of all cells of the table with this caption, by row, without the header.
+fn table(page: &str, caption: &str) -> Vec<Vec<String>> {
+    let body = between(page, &format!("<caption>{caption}</caption>"), "</table>");
+    let body = between(body, "<tbody role=\"rowgroup\">", "</tbody>");
+    body.split("<tr ").skip(1).map(|row| row.split("</t").filter_map(cell_text).collect()).collect()
+}
+
+/// Returns the text of a cell, without the charts in it.
+fn cell_text(cell: &str) -> Option<String> {
+    let start = cell.rfind("<th").max(cell.rfind("<td"))?;
+    let text = &cell[start..];
+    let text = &text[text.find('>')? + 1..];
+    Some(text.split("<svg").next()?.trim().to_owned())
+}
+
+fn list_sections(page: &str) -> Vec<&str> {
+    page.split("<section id=\"").skip(1).map(|s| s.split('"').next().unwrap()).collect()
+}
+
+/// Checks that tags are closed in order, ids are unique, links lead to ids, charts are described, and nothing
+/// is loaded.
+fn check_markup(page: &str) {
+    let mut open: Vec<&str> = Vec::new();
+    let mut ids: Vec<&str> = Vec::new();
+    let mut rest = page.strip_prefix("<!DOCTYPE html>").unwrap();
+    while let Some(start) = rest.find('<') {
+        assert!(!rest[..start].contains('>'), "a stray > in {}", &rest[..start]);
+        let end = start + rest[start..].find('>').expect("a tag has no end");
+        let tag = &rest[start + 1..end];
+        rest = &rest[end + 1..];
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(name), "{tag} closes another element");
+            continue;
+        }
+        let name = tag.split([' ', '/']).next().unwrap();
+        let attribute = |name: &str| {
+            let start = tag.find(&format!(" {name}=\""))? + name.len() + 3;
+            Some(&tag[start..start + tag[start..].find('"').unwrap()])
+        };
+        assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
+        for load in ["src", "srcset", "action", "data", "style", "onload", "onclick"] {
+            assert_eq!(attribute(load), None, "{tag}");
+        }
+        ids.extend(attribute("id"));
+        if let Some(target) = attribute("href") {
+            let known = target == "data:,"
+                || page.contains(&format!(" id=\"{}\"", target.strip_prefix('#').unwrap()));
+            assert!(known, "{tag}");
+        }
+        if attribute("role") == Some("img") {
+            assert!(attribute("aria-label").is_some_and(|l| l.len() > 10), "{tag}");
+        }
+        for number in ["x", "y", "x1", "y1", "x2", "y2", "width", "height", "r", "points", "cx"] {
+            let value = attribute(number).unwrap_or_default().to_lowercase();
+            assert!(!value.contains("nan") && !value.contains("inf"), "{tag}");
+        }
+        if tag.ends_with('/') {
+            continue;
+        }
+        if ["script", "style"].contains(&name) {
+            let (inside, after) = rest.split_once(&format!("</{name}>")).unwrap();
+            for word in
+                ["http:", "https:", "@import", "url(", "fetch", "XMLHttp", "eval", "innerHTML"]
+            {
+                assert!(!inside.contains(word), "{name} has {word}");
+            }
+            rest = after;
+            continue;
+        }
+        open.push(name);
+    }
+    assert!(open.is_empty() && rest.trim().is_empty(), "{open:?}");
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count, "an id occurs twice");
+    assert_eq!(page.matches("<h1").count(), 1);
+    assert_eq!(page.matches("<figure").count(), page.matches("<figcaption").count());
+    assert!(page.contains("default-src &#39;none&#39;") || page.contains("default-src 'none'"));
+}
+
+#[test]
+fn the_page_of_meds_data_has_every_section_and_is_the_same_each_time() {
+    let place = Place::new();
+    for name in ["synthea-meds", "synthea-meds-torch-data", "tiny-meds"] {
+        let page = write_page(&place, &data(name), &[]);
+        assert_eq!(list_sections(&page), MEDS_SECTIONS, "{name}");
+        assert!(page.contains(&format!("<h1>{name}</h1>")));
+        assert!(!page.contains("http://") && !page.contains("https://"), "{name}");
+        assert_eq!(write_page(&place, &data(name), &[]), page, "{name}");
+    }
+    let meds = data("synthea-meds");
+    let without = write_page(&place, &meds, &["--no-check", "--codes", "0", "--subjects", "0"]);
+    assert_eq!(list_sections(&without), MEDS_SECTIONS[..4]);
+    let noted = write_page(&place, &meds, &["--note", "1 < 2", "--subjects", "2"]);
+    assert!(noted.contains("<p class=\"note\">1 &lt; 2</p>"));
+    assert_eq!(noted.matches("<option ").count(), 2);
+}
+
+#[test]
+fn the_numbers_are_those_of_sql() {
+    let place = Place::new();
+    let meds = data("synthea-meds");
+    let page = write_page(&place, &meds, &["--codes", "7"]);
+    let sql = |question: &str| -> Vec<Vec<String>> {
+        let out =
+            place.ok(&["-f", "csv", "-c", &question.replace("MEDS", &format!("meds('{meds}')"))]);
+        out.lines().skip(1).map(|l| l.split(',').map(str::to_owned).collect()).collect()
+    };
+    let plain = |text: &str| text.replace(',', "");
+
+    let lengths = section(&page, "lengths");
+    let mut totals = Vec::new();
+    for (title, length) in [
+        ("events per subject", "ragged_lengths(code, 1)"),
+        ("measurements per event", "unnest(ragged_lengths(code, 2))"),
+        ("measurements per subject", "array_length(ragged_flatten(code))"),
+    ] {
+        let all: Vec<f64> = sql(&format!("SELECT {length} AS n FROM MEDS"))
+            .iter()
+            .map(|row| row[0].parse().unwrap())
+            .collect();
+        let bins = table(lengths, title);
+        assert!(bins.len() > 4, "{title}");
+        for bin in bins {
+            let (low, high) = bin[0].split_once('–').unwrap_or((&bin[0], &bin[0]));
+            let (low, high): (f64, f64) =
+                (plain(low).parse().unwrap(), plain(high).parse().unwrap());
+            let counted = all.iter().filter(|n| (low..=high).contains(*n)).count();
+            assert_eq!(plain(&bin[1]), counted.to_string(), "{title}: {bin:?}");
+        }
+        totals = all;
+    }
+
+    let padding = section(&page, "padding");
+    let cuts = table(padding, "cuts of measurements per subject");
+    assert_eq!(cuts.last().unwrap()[1], "100.0%");
+    let (lists, all) = (totals.len() as f64, totals.iter().sum::<f64>());
+    for cut in &cuts {
+        let at: f64 = plain(&cut[0]).parse().unwrap();
+        let kept: f64 = totals.iter().map(|n| n.min(at)).sum();
+        let longer = totals.iter().filter(|n| **n > at).count() as f64;
+        let shares = [kept / all, longer / lists, 1.0 - kept / (lists * at)];
+        for (shown, share) in cut[1..4].iter().zip(shares) {
+            let shown: f64 =
+                shown.trim_start_matches(['<', '>']).trim_end_matches('%').parse().unwrap();
+            assert!((shown - share * 100.0).abs() < 0.051, "{cut:?}: {share}");
+        }
+        assert_eq!(plain(&cut[4]), (lists * at).to_string());
+    }
+
+    let columns = table(&page, "Columns, one row per subject");
+    let value = columns.iter().find(|c| c[0] == "numeric_value").unwrap();
+    let counted = sql("SELECT count(*), count(v), min(v), max(v), count(DISTINCT v)
+         FROM (SELECT unnest(ragged_flatten(numeric_value)) AS v FROM MEDS)");
+    let counted: Vec<f64> = counted[0].iter().map(|n| n.parse().unwrap()).collect();
+    assert_eq!(plain(&value[3]), counted[0].to_string());
+    assert_eq!(value[4], format!("{:.1}%", 100.0 * (1.0 - counted[1] / counted[0])));
+    assert_eq!(plain(&value[7]), counted[4].to_string());
+    let sorted = sql("SELECT v FROM (SELECT unnest(ragged_flatten(numeric_value)) AS v FROM MEDS)
+         WHERE v IS NOT NULL ORDER BY v");
+    for (cell, q) in [(8, 0.0), (9, 0.25), (10, 0.5), (11, 0.75), (12, 1.0)] {
+        let rank = ((sorted.len() as f64 * q).ceil() as usize).max(1);
+        let exact: f64 = sorted[rank - 1][0].parse().unwrap();
+        let shown: f64 = value[cell].parse().unwrap();
+        assert!((shown - exact).abs() <= exact.abs() * 1e-3, "{q}: {shown} {exact}");
+    }
+
+    let codes = table(&page, "Most frequent codes");
+    let all = sql(
+        "SELECT code, count(*) FROM (SELECT unnest(ragged_flatten(code)) AS code FROM MEDS
+         UNION ALL SELECT unnest(static_code) FROM MEDS) GROUP BY code ORDER BY count(*) DESC, code LIMIT 7",
+    );
+    assert_eq!(codes.len(), 8);
+    for (shown, counted) in codes.iter().zip(&all) {
+        assert_eq!((&shown[0], plain(&shown[1])), (&counted[0], counted[1].clone()));
+    }
+    let timed = sql("SELECT sum(array_length(ragged_flatten(code))) FROM MEDS");
+    assert_eq!(plain(&codes[7][1]), timed[0][0]);
+    assert_eq!(section(&page, "codes").matches("class=\"spark\"").count(), 8);
+}
+
+#[test]
+fn plain_tables_have_the_sections_of_what_they_hold() {
+    let place = Place::new();
+    place.patients("x.nrt");
+    let page = write_page(&place, "x.nrt", &[]);
+    assert_eq!(list_sections(&page), ["overview", "lengths", "padding", "columns"]);
+    // The lengths are 2, 0, 1 on axis 1 and 3, 0, 2 on axis 2; the rows have 3, 0 and 2 elements.
+    let lists = table(&page, "elements of axis 1 per row");
+    assert_eq!(lists, [["0", "1", "33.3%"], ["1", "1", "33.3%"], ["2", "1", "33.3%"]]);
+    let cuts = table(&page, "cuts of elements of axis 2 per row");
+    assert_eq!(cuts[0], ["1", "40.0%", "66.7%", "33.3%", "3"]);
+    assert_eq!(cuts.last().unwrap(), &["3", "100.0%", "0.00%", "44.4%", "9"]);
+    let columns = table(&page, "Columns, one row per row");
+    let t = columns.iter().find(|c| c[0] == "t").unwrap();
+    assert_eq!(t[3..13], ["3", "0", "33.3%", "0", "2", "1.5", "1.5", "1.5", "2", "2"]);
+
+    // Times and codes in a table of lists.
+    let sql = "COPY (SELECT * FROM (VALUES
+        ('a', [TIMESTAMP '2020-01-01', TIMESTAMP '2021-01-01'], [['X//1', 'Y'], ['X//1']], [1.0, NULL]),
+        ('b', [TIMESTAMP '2020-07-01'], [['X//2']], [DOUBLE 'NaN']))
+        AS t(name, time, code, v)) TO 'x.parquet'";
+    place.ok(&["-c", &sql.replace("DOUBLE 'NaN'", "'NaN'::DOUBLE")]);
+    for name in ["x.parquet", "x.arrow", "x.ndjson"] {
+        if name != "x.parquet" {
+            place.ok(&["convert", "x.parquet", name]);
+        }
+        let more: &[&str] =
+            if name == "x.ndjson" { &["--schema", "time=timestamp[]"] } else { &[] };
+        let page = write_page(&place, name, more);
+        assert_eq!(list_sections(&page), MEDS_SECTIONS[..6], "{name}");
+        let codes = table(&page, "Most frequent codes");
+        assert_eq!(codes[0][..3], ["X//1", "2", "50.0%"], "{name}");
+        assert_eq!(codes[3][..2], ["all codes with a time", "4"], "{name}");
+        assert!(page.contains("<h3>name a</h3>"), "{name}");
+    }
+    // A folder of files, and lists of different lengths.
+    let folder = place.path("shards");
+    fs::create_dir(&folder).unwrap();
+    for i in 0..3 {
+        fs::copy(place.path("x.parquet"), folder.join(format!("{i}.parquet"))).unwrap();
+    }
+    let page = write_page(&place, "shards", &[]);
+    assert_eq!(table(&page, "Most frequent codes")[0][..2], ["X//1", "6"]);
+    let sql = "COPY (SELECT * FROM (VALUES (1, [1, 2], [5]), (2, [3], [6, 7, 8])) AS t(id, a, b)) TO 'y.parquet'";
+    place.ok(&["-c", sql]);
+    let page = write_page(&place, "y.parquet", &[]);
+    assert_eq!(section(&page, "columns").matches("<table ").count(), 2);
+
+    // A flat table has no lists.
+    place
+        .ok(&["-c", "COPY (SELECT * FROM (VALUES (1, 'u'), (2, 'u')) AS t(id, s)) TO 'z.parquet'"]);
+    let page = write_page(&place, "z.parquet", &[]);
+    assert_eq!(list_sections(&page), ["overview", "columns", "codes"]);
+}
+
+#[test]
+fn batches_are_described_by_their_tensors() {
+    let place = Place::new();
+    let cohort = data("synthea-meds-torch-data");
+    place.ok(&["batches", &cohort, "--batch", "8", "--len", "16", "-o", "train"]);
+    let page = write_page(&place, "train", &[]);
+    assert_eq!(list_sections(&page), ["overview", "columns"]);
+    let tensors = table(&page, "Tensors; a range stands for sizes that differ between files");
+    let code = tensors.iter().find(|t| t[0] == "code").unwrap();
+    assert_eq!(code[1..4], ["I64", "4–8 × 16", "4"]);
+    let one = write_page(&place, "train/batch-000000.safetensors", &[]);
+    assert!(one.contains("8 × 16"));
+    place.fails(2, &["report", "train", "-o", "l.html", "--labels", "x"]);
+}
+
+#[test]
+fn data_do_not_become_markup() {
+    let place = Place::new();
+    let evil = "<script>alert(1)</script>";
+    let sql = format!(
+        "COPY (SELECT * FROM (VALUES
+           ('{evil}', [1, 2], ['{evil}', 'it''s \"x\" & </td>']), ('b', [1, 5], ['{evil}', '\u{202e}\u{1}']))
+         AS t(\"<i>id\", time, \"</table>\")) TO 'x.parquet'"
+    );
+    place.ok(&["-c", &sql]);
+    let name = "<b>&.parquet";
+    fs::rename(place.path("x.parquet"), place.path(name)).unwrap();
+    let page = write_page(&place, name, &["--note", "</p><script>"]);
+    assert_eq!(list_sections(&page), MEDS_SECTIONS[..6]);
+    assert_eq!(page.matches("<script>").count(), 1);
+    assert!(!page.contains("<b>") && !page.contains('\u{202e}') && !page.contains("<i>"));
+    assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
+    let codes = table(&page, "Most frequent codes");
+    assert_eq!(codes[0][..2], ["&lt;script&gt;alert(1)&lt;/script&gt;", "2"]);
+    assert_eq!(codes[1][1..2], ["1"]);
+}
+
+#[test]
+fn nothing_is_described_as_nothing() {
+    let place = Place::new();
+    let of = |place: &Place, select: &str| -> String {
+        place.ok(&["-c", &format!("COPY ({select}) TO 'x.parquet' OPTIONS (overwrite true)")]);
+        write_page(place, "x.parquet", &[])
+    };
+    // No rows.
+    let page = of(&place, "SELECT 1 AS id, [1.5] AS x, ['a'] AS code WHERE false");
+    assert_eq!(list_sections(&page), ["overview", "lengths", "columns"]);
+    assert!(page.contains("There are no lists."));
+    // Only NULL: values, lists and rows.
+    let page = of(
+        &place,
+        "SELECT NULL::DOUBLE AS x, NULL::BIGINT[] AS y, [NULL::TIMESTAMP] AS time, [NULL::VARCHAR] AS code",
+    );
+    let columns = table(&page, "Columns, one row per row");
+    assert!(columns.iter().any(|c| c[0] == "x" && c[4] == "100.0%" && c[8] == "–"), "{columns:?}");
+    // Empty lists, and numbers that are not finite.
+    let page = of(
+        &place,
+        "SELECT * FROM (VALUES ('NaN'::DOUBLE, []::DOUBLE[]), ('Infinity'::DOUBLE, []::DOUBLE[])) AS t(x, y)",
+    );
+    let columns = table(&page, "Columns, one row per row");
+    assert_eq!(columns[0][5..9], ["50.0%", "50.0%", "0", "–"], "{columns:?}");
+    assert_eq!(table(&page, "elements of axis 1 per row"), [["0", "2", "100.0%"]]);
+    // Numbers at the ends of their ranges.
+    let page = of(
+        &place,
+        "SELECT * FROM (VALUES (9223372036854775807, 1.7e308, [1]), (-9223372036854775807, -1.7e308, [2]))
+         AS t(i, x, time)",
+    );
+    let columns = table(&page, "Columns, one row per row");
+    assert_eq!(columns[0][8], "-9223372036854775807");
+    assert_eq!(columns[0][12], "9223372036854775807");
+    assert_eq!(columns[1][12], "1.700e308");
+    place.ok(&["generate", "--patients", "0", "--to", "meds", "-o", "none"]);
+    let said = place.run(&["report", "none", "-o", "none.html"]);
+    assert_eq!(said.code == 0, place.exists("none.html"), "{}", said.err);
+}
+
+#[test]
+fn a_run_that_fails_leaves_no_page() {
+    let place = Place::new();
+    place.patients("x.nrt").file("bad.parquet", "no").file("kept.html", "old");
+    let files = |place: &Place| {
+        let mut names: Vec<String> = fs::read_dir(place.0.path())
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    let before = files(&place);
+    for (code, args) in [
+        (1, ["report", "bad.parquet", "-o", "page.html"]),
+        (1, ["report", "none.nrt", "-o", "page.html"]),
+        (1, ["report", "x.nrt", "-o", "kept.html"]),
+        (1, ["report", "x.nrt", "-o", "missing/page.html"]),
+        (2, ["report", "x.nrt", "-o", "page.pdf"]),
+        (2, ["report", "x.nrt", "-o", "page"]),
+    ] {
+        place.fails(code, &args);
+        assert_eq!(files(&place), before, "{args:?}");
+    }
+    assert_eq!(fs::read_to_string(place.path("kept.html")).unwrap(), "old");
+    place.fails(1, &["report", "bad.parquet", "-o", "kept.html", "--overwrite"]);
+    assert_eq!(fs::read_to_string(place.path("kept.html")).unwrap(), "old");
+    place.ok(&["report", "x.nrt", "-o", "kept.html", "--overwrite"]);
+    assert!(fs::read_to_string(place.path("kept.html")).unwrap().starts_with("<!DOCTYPE html>"));
+}
