@@ -223,8 +223,11 @@ pub(crate) struct FileLock {
 
 #[cfg(feature = "sql")]
 impl FileLock {
-    /// Waits for the lock of `target`, a path without links; returns `None` once `is_given_up` returns
-    /// true. Returns an error if the folder cannot be written to, or its file system has no locks.
+    /// Takes the lock that a writer of the file `target` must hold. The path must have no symbolic links.
+    ///
+    /// While another writer holds the lock, the thread sleeps and tries again, until `is_given_up` returns
+    /// true; the result is then `None`. Returns an error if the folder cannot be written to, or its file
+    /// system has no locks.
     pub(crate) fn wait_for(
         target: &Path,
         is_given_up: &dyn Fn() -> bool,
