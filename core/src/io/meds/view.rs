@@ -74,7 +74,7 @@ impl<'a> ShardColumn<'a> {
             2 => Some(table.layout(2)?),
             axis => {
                 return Err(Error::invalid(format!(
-                    "column {name:?} is on axis {axis}; expected a list column on axis 1 or 2"
+                    "column {name:?} is on axis {axis}; choose a list column, which is on axis 1 or 2"
                 )));
             }
         };
@@ -138,7 +138,9 @@ impl<'a> Ranges<'a> {
     /// Copies the lists of some labels, after all steps, to one array.
     pub fn gather(&self, labels: &[usize]) -> Result<RaggedArray> {
         let Some(first) = self.shards.first() else {
-            return Err(Error::invalid("the data has no shard, so there are no rows to return"));
+            return Err(Error::invalid(
+                "the MEDS data set has no shard (a .parquet file in data/), so no row can be returned; add a shard",
+            ));
         };
         let deep = first.inner.is_some() && !self.view.steps.contains(&Step::Flatten);
         let mut lengths = Vec::with_capacity(labels.len());

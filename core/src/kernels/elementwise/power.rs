@@ -60,7 +60,7 @@ fn raise_to_huge<T: ArrowNativeTypeOp>(base: T, power: T) -> std::result::Result
         return Ok(if odd { base } else { T::ONE });
     }
     Err(ArrowError::ArithmeticOverflow(format!(
-        "{base:?} ** {power:?} does not fit the type of the operands"
+        "{base:?} ** {power:?} does not fit the integer type of the operands, but may fit float64"
     )))
 }
 

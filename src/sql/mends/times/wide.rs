@@ -335,7 +335,11 @@ fn bin_dates(
     let interval = DataType::Interval(IntervalUnit::MonthDayNano);
     let strides = match args.args.first() {
         Some(ColumnarValue::Scalar(stride)) => stride.to_array()?,
-        _ => return exec_err!("date_bin: the stride must be an interval literal"),
+        _ => {
+            return exec_err!(
+                "date_bin: the stride is a column or a computed value; write an interval literal such as INTERVAL '15 minutes'"
+            );
+        }
     };
     let strides = cast_with_options(&strides, &interval, &CastOptions::default())?;
     let strides = strides.as_primitive::<IntervalMonthDayNanoType>();
@@ -348,7 +352,7 @@ fn bin_dates(
             return call_shifted(function, args, unit, counts);
         }
         return exec_err!(
-            "date_bin: for times before 1800 or after 2199, the stride must be a number of months that divides 4800, not {} months",
+            "date_bin: for times before 1800 or after 2199, the stride must be a number of months that divides 4800, not {} months; use a stride such as INTERVAL '1 month' or '1 year'",
             stride.months
         );
     }
@@ -361,21 +365,29 @@ fn bin_dates(
         Some(ColumnarValue::Scalar(origin)) => {
             let origin = match origin {
                 ScalarValue::TimestampNanosecond(origin, _) => *origin,
-                _ => return exec_err!("date_bin: the origin must be a timestamp literal"),
+                _ => {
+                    return exec_err!(
+                        "date_bin: the origin must be a timestamp literal, such as TIMESTAMP '2020-01-01'"
+                    );
+                }
             };
             match origin {
                 Some(origin) => i128::from(origin),
                 None => return function.invoke_with_args(args),
             }
         }
-        Some(_) => return exec_err!("date_bin: the origin must be a timestamp literal"),
+        Some(_) => {
+            return exec_err!(
+                "date_bin: the origin must be a timestamp literal, such as TIMESTAMP '2020-01-01'"
+            );
+        }
     };
     let per = per_unit(unit);
     let bins = counts.as_primitive::<Int64Type>().iter().map(|t| {
         t.map(|t| {
             let bin = (i128::from(t) * per - origin).div_euclid(length) * length + origin;
             i64::try_from(bin.div_euclid(per))
-                .map_err(|_| exec_datafusion_err!("date_bin: the result is outside the range of timestamps in 64 bits; use times closer to 1970"))
+                .map_err(|_| exec_datafusion_err!("date_bin: the bin of the timestamp {t} (in {unit:?}s since 1970) starts outside the range of timestamps in 64 bits; use times closer to 1970"))
         })
         .transpose()
     });
