@@ -60,7 +60,7 @@ pub(super) static SLICE: Def = Def {
             plan.integer(i, what)?;
         }
         if plan.literal_is_zero(3) {
-            return Err(plan.refuse("argument 4 (step) must not be 0"));
+            return Err(plan.refuse("argument 4 (step) is 0; give a positive or negative step"));
         }
         plan.axis(4, &plan.lists(0)?, ROWS)?;
         same_field(plan)

@@ -174,7 +174,10 @@ fn read_table(call: &Call<'_>, from: usize) -> Result<Arc<LookupTable>> {
         };
     }
     let path = call.text(from).ok_or_else(|| {
-        Error::invalid(format!("{}: the table must be the same for all rows", call.name()))
+        Error::invalid(format!(
+            "{}: the table must be the same for all rows; give a literal such as 'codes.parquet'",
+            call.name()
+        ))
     })?;
     LookupFile::get(path, columns(|i| Ok(call.text(i)), from)?)
 }
@@ -189,9 +192,10 @@ fn only_value(call: &Call<'_>, i: usize) -> Result<ScalarValue> {
     let first = values.slice(0, 1).to_data();
     match (1..values.len()).all(|row| values.slice(row, 1).to_data() == first) {
         true => Ok(ScalarValue::try_from_array(&values, 0)?),
-        false => {
-            Err(Error::invalid(format!("{}: the table must be the same for all rows", call.name())))
-        }
+        false => Err(Error::invalid(format!(
+            "{}: the table must be the same for all rows; give a literal such as 'codes.parquet'",
+            call.name()
+        ))),
     }
 }
 

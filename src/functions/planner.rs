@@ -200,7 +200,9 @@ fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
     let (Expr::ScalarFunction(mut function), Some(filter)) =
         (plain, super::scalar("ragged_filter"))
     else {
-        return plan_err!("FILTER (WHERE ..) must follow a function call");
+        return plan_err!(
+            "FILTER (WHERE ..) follows an expression that is not a call of a scalar function; write it after a call such as ragged_sum(x)"
+        );
     };
     let name = function.name().to_owned();
     let found = mask.get_type(schema)?;

@@ -88,7 +88,9 @@ fn zip_lists(call: &Call<'_>) -> Result<ArrayRef> {
         .map(|i| RaggedArray::try_from_arrow_levels(&call.array(i)?, levels))
         .collect::<Result<Vec<_>>>()?;
     let Some((first, rest)) = columns.split_first() else {
-        return Err(Error::invalid("ragged_zip requires at least one name and list"));
+        return Err(Error::invalid(
+            "ragged_zip has no arguments; give at least one name and list, as in ragged_zip('time', time)",
+        ));
     };
     let mut axes = Vec::with_capacity(levels);
     for axis in 1..=levels {
@@ -179,7 +181,7 @@ fn find_field<'a>(
 ) -> std::result::Result<&'a FieldRef, String> {
     let DataType::Struct(fields) = leaf else {
         return Err(format!(
-            "argument {} ({name:?}) names a field, but the values are {leaf}, not structs",
+            "argument {} ({name:?}) names a field, but the values are {leaf}, not structs; remove the name",
             i + 1
         ));
     };

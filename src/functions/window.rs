@@ -119,9 +119,7 @@ pub(super) static ROLLING: Def = Def {
         let lists = plan.lists(0)?;
         check_positive(plan, 1, "n")?;
         if plan.len() > 3 && plan.literal_integer(3, "min_samples", "1")?.is_some_and(|n| n < 0) {
-            return Err(
-                plan.refuse("argument 4 (min_samples) must not be negative; give 0 or more")
-            );
+            return Err(plan.refuse("argument 4 (min_samples) is negative; give 0 or more"));
         }
         let Some(how) = parse_reduction(plan, 2)? else {
             return Err(plan.refuse("argument 3 (how) must be a name such as 'mean'; it is NULL"));
@@ -346,7 +344,11 @@ fn span_of(value: &ScalarValue, time: &DataType) -> Result<Option<Span>> {
     if value.try_as_str().flatten() == Some("unbounded") {
         return Ok(Some(Span::Unbounded));
     }
-    let wrong = || Error::invalid(format!("{value} is neither a span nor 'unbounded'"));
+    let wrong = || {
+        Error::invalid(format!(
+            "{value} is neither a span of the type of the times nor 'unbounded'"
+        ))
+    };
     let interval = DataType::Interval(IntervalUnit::MonthDayNano);
     let found = match value.data_type() {
         t if (t.is_string() || matches!(t, DataType::Interval(_))) && is_time(time) => {
@@ -374,7 +376,7 @@ fn span_of(value: &ScalarValue, time: &DataType) -> Result<Option<Span>> {
             match (calendar, time) {
                 (true, DataType::Duration(_)) => {
                     return Err(Error::invalid(
-                        "a month has no fixed length, unlike durations; write INTERVAL '30 days'",
+                        "a span of months cannot be used for durations, because a month has no fixed length; write days, such as INTERVAL '30 days'",
                     ));
                 }
                 (true, _) => Span::Calendar(by),

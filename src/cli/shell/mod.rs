@@ -134,10 +134,13 @@ async fn run_dot_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
         ("schema", table) => runner.run_script(".schema", &format!("DESCRIBE {table}")).await?,
         ("timing", "on") => *runner.timing() = true,
         ("timing", "off") => *runner.timing() = false,
-        ("timing", _) => return Err(Failure::message(".timing requires on or off")),
+        ("timing", _) => {
+            return Err(Failure::message(".timing requires on or off, as in .timing on"));
+        }
         ("format", name) => {
-            *runner.format() = Format::from_str(name, true)
-                .map_err(|_| Failure::message(format!("there is no format {name:?}; see .help")))?;
+            *runner.format() = Format::from_str(name, true).map_err(|_| {
+                Failure::message(format!("there is no format {name:?}; .help shows the formats"))
+            })?;
         }
         ("read", "") => {
             return Err(Failure::message(".read requires a file, as in .read query.sql"));
@@ -146,7 +149,11 @@ async fn run_dot_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
             let path = path.trim_matches(|c| c == '\'' || c == '"');
             runner.run_file(Path::new(path)).await?;
         }
-        _ => return Err(Failure::message(format!("there is no command .{name}; see .help"))),
+        _ => {
+            return Err(Failure::message(format!(
+                "there is no command .{name}; .help lists the commands"
+            )));
+        }
     }
     Ok(false)
 }

@@ -261,7 +261,7 @@ fn with_table(call: &mut Function) -> Result<()> {
         Ok(query) => query,
         Err(e) => {
             return plan_err!(
-                "{function}: {from:?} is not a table, a file or a query: {}",
+                "{function}: {from:?} is not a table, a file or a query; give one of these: {}",
                 e.strip_backtrace()
             );
         }

@@ -71,7 +71,7 @@ impl ScalarUDFImpl for SeriesList {
         let rows = if one { 1 } else { args.number_rows };
         let [start, stop, step] = args.args.as_slice() else {
             return exec_err!(
-                "{} of timestamps takes 3 arguments: a start, a stop and a step",
+                "{} of timestamps takes exactly 3 arguments: a start, a stop and a step such as INTERVAL '1 day'",
                 self.name()
             );
         };
