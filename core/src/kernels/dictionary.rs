@@ -48,7 +48,7 @@ pub fn over_values(
         let answers = test(values)?;
         if answers.len() != values.len() {
             return Err(Error::invalid(format!(
-                "the predicate returned {} results for {} values; it must return one per value",
+                "the predicate returned {} results for {} values; write a predicate that returns one result per value",
                 answers.len(),
                 values.len()
             )));

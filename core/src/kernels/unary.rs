@@ -252,7 +252,7 @@ fn apply_to_integers(function: Unary, leaves: &ArrayRef) -> Result<ArrayRef> {
                     let rounded = round_tens(v.into(), decimals.unsigned_abs());
                     T::Native::try_from(rounded).map_err(|_| {
                         ArrowError::ArithmeticOverflow(format!(
-                            "{v:?} rounds to {rounded}, which does not fit the type of the leaves"
+                            "{v:?} rounds to {rounded}, which does not fit the type of the values"
                         ))
                     })
                 });
