@@ -679,7 +679,9 @@ fn rows_and_columns_that_are_not_there() {
     let error = |group, rows| {
         read_column(&source, group, 0, &fields[0], rows, Parts::Values).unwrap_err().to_string()
     };
-    assert!(error(0, 0..100).contains("rows 0..100 were requested, but the row group has 6 rows"));
+    assert!(error(0, 0..100).contains(
+        "rows 0..100 were requested, but the row group has 6 rows; request rows within this range"
+    ));
     assert!(error(9, 0..1).contains("row group 9"));
     assert!(ranges(Path::new("f"), parquet, 0, 99, 0..1).is_err());
     let wrong = Field::new("code", DataType::Int32, true);

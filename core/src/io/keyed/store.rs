@@ -202,7 +202,7 @@ pub fn change<T>(
     if read_stamp(&known)? != before.stamp {
         return Err(Error::file(
             path,
-            "another program wrote the file during the statement, which has changed nothing; run the statement again",
+            "another program wrote the file while the statement ran, so the statement has changed nothing; run it again",
         ));
     }
     if is_given_up() {
@@ -226,7 +226,10 @@ fn lock_file(path: &Path, is_given_up: &dyn Fn() -> bool) -> Result<FileLock> {
 }
 
 fn cancelled_error(path: &Path) -> Error {
-    Error::file(path, "the statement was cancelled and has changed nothing")
+    Error::file(
+        path,
+        "the statement was cancelled and has changed nothing; run it again to change the file",
+    )
 }
 
 /// Writes a new file, or replaces an existing file if `overwrite` is set.

@@ -217,7 +217,7 @@ fn event_history(shard: &MedsShard) -> Result<History> {
 
 fn checked_u32(number: usize, what: &str) -> Result<u32> {
     u32::try_from(number)
-        .map_err(|_| Error::invalid(format!("there are more than 2^32 - 1 {what}, the maximum")))
+        .map_err(|_| Error::invalid(format!("there are more than 2^32 - 1 {what}, the maximum; read fewer shards or labels at a time")))
 }
 
 /// Gives the code columns of all shards the same dictionary, so that rows of several shards can be combined

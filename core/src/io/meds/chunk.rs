@@ -184,7 +184,11 @@ impl MedsChunk {
             Some(nulls) if nulls.null_count() > 0 => {
                 let row = nulls.iter().position(|valid| !valid).unwrap_or(0);
                 let row = first_row.saturating_add(row);
-                Err(source.wrong_value(name, row, "the value is NULL, but a value is required"))
+                Err(source.wrong_value(
+                    name,
+                    row,
+                    "the value is NULL, but MEDS requires a value; correct the row or remove it",
+                ))
             }
             _ => Ok(()),
         };

@@ -188,7 +188,11 @@ impl<'a> MeasurementColumns<'a> {
         let not_null = |name: &str, values: &ArrayRef| match values.logical_nulls() {
             Some(nulls) if nulls.null_count() > 0 => {
                 let row = nulls.iter().position(|valid| !valid).unwrap_or(0);
-                Err(source.wrong_value(name, row, "the value is NULL, but a value is required"))
+                Err(source.wrong_value(
+                    name,
+                    row,
+                    "the value is NULL, but MEDS requires a value; correct the row or remove it",
+                ))
             }
             _ => Ok(()),
         };

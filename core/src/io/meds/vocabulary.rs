@@ -92,7 +92,7 @@ impl Vocabulary {
         for (token, code) in &entries {
             if *token == 0 || *token == u32::MAX {
                 return Err(Error::invalid(format!(
-                    "code {code:?} has the token {token}; tokens must be from 1 to 4294967294 (0 is padding)"
+                    "code {code:?} has the token {token}; give it a token from 1 to 4294967294 (0 is padding)"
                 )));
             }
             if let Some(other) = by_code.insert(Arc::clone(code), *token) {
@@ -134,7 +134,7 @@ impl Vocabulary {
             return Err(source.wrong_value(
                 "code",
                 row,
-                "the value is NULL, but a code is required",
+                "the value is NULL, but a code is required; correct the row or remove it",
             ));
         }
         if index.is_none() {
@@ -270,7 +270,7 @@ impl PartialEq for Vocabulary {
 fn u32_token(token: u64) -> Result<u32> {
     u32::try_from(token).map_err(|_| {
         Error::invalid(
-            "the vocabulary has too many codes; tokens are 32-bit integers up to 4294967294",
+            "the vocabulary has more codes than 32-bit tokens (up to 4294967294); remove codes",
         )
     })
 }

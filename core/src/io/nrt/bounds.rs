@@ -176,7 +176,7 @@ impl FileAxis {
                 &self.tensor,
                 lists.end.saturating_sub(1),
                 format!(
-                    "the last bound is {}, but its axis has {} values; the file is damaged",
+                    "the last bound is {}, but its axis has {} values, so the file is damaged; write it again",
                     elements.end, self.elements
                 ),
             ));

@@ -78,7 +78,7 @@ impl Hybrid {
                 };
                 if value > low_mask(self.width) {
                     return Err(Fault::new(format!(
-                        "a run repeats the number {value}, which does not fit {} bit(s); the file is damaged",
+                        "a run repeats the number {value}, which does not fit {} bit(s), so the file is damaged; write it again",
                         self.width
                     )));
                 }
@@ -112,7 +112,7 @@ impl Hybrid {
             }
         }
         Err(Fault::new(
-            "the header of a run has more than 35 bits, the maximum; the file is damaged",
+            "the header of a run has more than 35 bits, the maximum, so the file is damaged; write it again",
         ))
     }
 
