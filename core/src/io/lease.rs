@@ -246,7 +246,7 @@ impl FileLock {
                 .truncate(false)
                 .open(&path)?;
             match lock.try_lock() {
-                // If the files differ, the previous holder removed the file that was locked here.
+                // If `path` is no longer the locked file, the previous holder of the lock removed that file.
                 Ok(()) if is_same_file(&path, &lock) => {
                     return Ok(Some(Self { path, _lock: lock }));
                 }

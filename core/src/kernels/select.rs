@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 /// # Errors
 /// When the types are incompatible.
 pub fn common_type(a: OperandType<'_>, b: OperandType<'_>) -> Result<DataType> {
-    // `minimum` also returns one of two operands, so its types apply here.
+    // Like `minimum`, these functions return one of two operands, so they accept the same types.
     Types::new(Op::Minimum, a, b).map(|types| types.output().clone()).map_err(|e| match e {
         Error::Type { expected, found, .. } => {
             Error::Type { what: "a choice of two values".into(), expected, found }

@@ -126,7 +126,8 @@ impl Stars {
         }
     }
 
-    /// Returns a SELECT or set operation as a query that includes the visible CTEs.
+    /// Returns a query of a SELECT or set operation, with the visible CTEs in its WITH clause. `None` if the
+    /// query cannot be built.
     fn build_query(&self, body: SetExpr) -> Option<Query> {
         let mut query = parse_query("SELECT 1").ok()?;
         *query.body = body;

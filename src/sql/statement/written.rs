@@ -163,7 +163,8 @@ fn equate(left: Expr, mut right: Expr) -> Expr {
     right
 }
 
-/// Returns the left operand of an operator that binds no tighter than `=` in the parser.
+/// Returns the left operand if the expression is an operator that binds no tighter than `=` in the parser,
+/// else `None`.
 fn weak_operand(expr: &mut Expr) -> Option<&mut Expr> {
     match expr {
         Expr::BinaryOp { left, op, .. } => (!binds_stronger(op)).then_some(left.as_mut()),

@@ -278,7 +278,8 @@ impl FeatureSpec {
         self.closure
     }
 
-    /// Returns the key, the window and the aggregate of a feature, which must exist.
+    /// Returns the key, the window and the aggregate of the feature with an index. Panics if the index is out
+    /// of range.
     pub fn parts(&self, feature: usize) -> (&FeatureKey, &FeatureWindow, FeatureAggregate) {
         let (aggregates, windows) = (self.aggregates.len(), self.windows.len());
         let (rest, aggregate) = (feature / aggregates, feature % aggregates);

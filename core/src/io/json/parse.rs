@@ -35,7 +35,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Returns the next byte that is not white space, without consuming it.
+    /// Skips white space and returns the next byte without consuming it; `None` at the end of the input.
     pub(super) fn peek(&mut self) -> Option<u8> {
         while let Some(b) = self.bytes.get(self.pos) {
             if !matches!(b, b' ' | b'\t' | b'\n' | b'\r') {

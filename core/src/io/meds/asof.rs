@@ -170,7 +170,8 @@ impl AsOf {
         &self.shards
     }
 
-    /// Returns shard, row and number of events of a label, which must exist.
+    /// Returns, for the label with an index: the index of the shard of its subject, the row of the subject in
+    /// the shard, and the number of events of the subject up to the label's time. The index must be in range.
     pub(super) fn at(&self, label: usize) -> (usize, usize, usize) {
         let place = self.places[label];
         (place.shard as usize, place.row as usize, place.events as usize)

@@ -16,7 +16,7 @@ use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
-/// A list column of the labels in an [`AsOf`], and the part of each label's list to return.
+/// A list column of the tables in an [`AsOf`], and the part of the list to return for each label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
     /// Whether the column belongs to the static facts.
@@ -209,7 +209,7 @@ pub fn stretches(
     out
 }
 
-/// Resolves `start:stop` for a list of `len` elements by Python's rules.
+/// Returns the first index and the end of `start:stop` in a list of `len` elements, by Python's rules.
 fn clip_slice(len: usize, start: Option<i64>, stop: Option<i64>) -> (usize, usize) {
     let place = |at: Option<i64>, default: usize| match at {
         None => default,

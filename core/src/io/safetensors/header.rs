@@ -258,7 +258,7 @@ impl Header {
         &self.tensors
     }
 
-    /// Returns a tensor by name.
+    /// Returns the entry of the tensor `name`, or `None` if the file has no such tensor.
     pub fn get(&self, name: &str) -> Option<&TensorEntry> {
         self.tensors.get(*self.by_name.get(name)?)
     }
