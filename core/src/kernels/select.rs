@@ -56,7 +56,8 @@ pub fn where_(mask: &RaggedArray, yes: Operand<'_>, no: Operand<'_>) -> Result<R
         return Err(Error::type_of("the mask", DataType::Boolean.to_string(), mask.leaf_type()));
     }
     let to = common_type(yes.operand_type(), no.operand_type())?;
-    // `shape` gets the lists to which all arguments broadcast; each operand is then broadcast to these.
+    // First find `shape`, the lists to which the mask and both operands broadcast. Then broadcast each
+    // operand to these lists.
     let mut shape = mask.clone();
     for side in [yes, no] {
         if let Operand::Array(a) = side {

@@ -278,7 +278,7 @@ impl Visitor for Found {
     }
 
     fn post_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        // All CTEs of the query have been visited, so all of them are visible.
+        // The visitor has visited all CTEs of the query, so `add` can look up all of them.
         if let Some(select) = query.body.as_select() {
             self.add(select, query.order_by.as_ref());
         }

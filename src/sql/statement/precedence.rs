@@ -42,7 +42,7 @@ fn takes_too_much(expr: &Expr) -> bool {
     false
 }
 
-/// A sequence of operands with AND or OR between them.
+/// Operands in the order of the statement, with the operator (AND or OR) between each two of them.
 #[derive(Default)]
 struct Chain {
     operands: Vec<Expr>,

@@ -35,7 +35,7 @@ pub struct Version {
 pub struct Latest(Arc<Mutex<Option<Arc<Version>>>>);
 
 impl Latest {
-    /// Replaces the version that is kept.
+    /// Replaces the current version with `version`.
     pub fn set(&self, version: Arc<Version>) {
         *lock_mutex(&self.0) = Some(version);
     }
@@ -69,7 +69,8 @@ impl Slots {
 
     fn slot_of(&mut self, path: &Path) -> Arc<Slot> {
         if self.slots.len() >= self.full.max(Self::FULL) && !self.slots.contains_key(path) {
-            // The slots are borrowed mutably, so no thread can obtain a slot that is removed here.
+            // `&mut self` excludes other calls of this function, so no thread obtains a `Slot` while it is
+            // removed here.
             self.slots.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.has_versions());
             self.full = self.slots.len().saturating_mul(2);
         }

@@ -216,7 +216,7 @@ impl CohortShard {
         &self.name
     }
 
-    /// Returns the first part of the name: `train`.
+    /// Returns the split of the shard, which is the part of its name before the first `/`, such as `train`.
     pub fn split(&self) -> &str {
         split_of(&self.name)
     }

@@ -185,7 +185,8 @@ impl FileAxis {
     }
 }
 
-/// Bounds in their stored form; the first may be the bound before the requested lists.
+/// The bounds of the requested lists as they are stored in the file. The first may be the bound before these
+/// lists, which is where the first list starts.
 struct BoundsRange<'a> {
     file: &'a SafetensorsFile,
     axis: &'a FileAxis,

@@ -38,7 +38,7 @@ pub enum Span {
     Unbounded,
     /// A number of nanoseconds between two times, or a difference of two integers.
     Exact(i128),
-    /// The difference of floats; integers compare with it as floats.
+    /// A difference of two floats. If the times are integers, they are compared as floats.
     Float(f64),
     /// Months, days and nanoseconds by the calendar, in the zone of the times.
     Calendar(IntervalMonthDayNano),

@@ -63,7 +63,8 @@ impl Hybrid {
                     self.left = count * 8;
                     self.at += bytes;
                 } else {
-                    // The last run may lack the bytes after its last number: count the numbers that are left.
+                    // The header counts groups of 8 numbers, but a writer may end the data after the last
+                    // number that the page needs. Compute how many numbers the bytes contain.
                     self.left = rest.saturating_mul(8) / self.width;
                     self.at = self.data.len();
                 }

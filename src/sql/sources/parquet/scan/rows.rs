@@ -60,7 +60,8 @@ pub(super) struct Rows {
     /// Index of the row group to which `fetched` belongs.
     group: usize,
     fetched: Arc<Fetched>,
-    /// For each column, its sequential reader, or `None` if it has none now.
+    /// For each column, its sequential reader, which continues after the last read; `None` if the column has
+    /// no such reader at present.
     going: Vec<Option<Going>>,
     /// For each column, the row group and the row in it at which the last read ended.
     ends: Vec<(usize, usize)>,
