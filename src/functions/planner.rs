@@ -386,9 +386,9 @@ fn with_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr
     expr
 }
 
-/// Depth of nested operators, such as `((a + b) + c) + d`, at which the planner adds a cast to the type of the
-/// nested operators. An operator outside the cast reads the type from the cast and does not compute the types
-/// of all operators inside it again.
+/// Depth of nested operators, such as `((a + b) + c) + d`, at which the planner adds a cast to the type of
+/// the nested operators. An operator outside the cast reads the type from the cast and does not compute the
+/// types of all operators inside it again.
 const KNOWN: usize = 16;
 
 /// Shortens the computation of types in long expressions such as `a + b + c`, because the type of each

@@ -358,7 +358,7 @@ pub fn cuts(values: &ArrayRef) -> Result<ListArray> {
         t => {
             return Err(Error::type_of(
                 "cuts (bin edges)",
-                "a list of numbers or a struct of numbers for each key",
+                "a list of numbers or a struct of numbers for each key (cast them first)",
                 t,
             ));
         }

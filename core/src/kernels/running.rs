@@ -64,7 +64,13 @@ impl Running {
             Self::Sum => Reduction::Sum,
             Self::Prod => Reduction::Prod,
             Self::Min | Self::Max if native_type(leaf).is_some() => Reduction::Max,
-            _ => return Err(Error::type_of(self.name(), "numbers, booleans or times", leaf)),
+            _ => {
+                return Err(Error::type_of(
+                    self.name(),
+                    "numbers, booleans or times (cast the values first)",
+                    leaf,
+                ));
+            }
         };
         how.output_type(leaf).map_err(|e| match e {
             Error::Type { expected, found, .. } => {
@@ -295,7 +301,7 @@ fn scan_extremes(max: bool, leaves: &ArrayRef, lists: &Layout) -> Result<ArrayRe
         ($($t:ident => $arrow:ty),*) => {
             match &native {
                 $(DataType::$t => scan_typed_extremes::<$arrow>(max, &same, lists)?,)*
-                other => return Err(Error::type_of("cummin", "numbers, booleans or times", other)),
+                other => return Err(Error::type_of("cummin", "numbers, booleans or times (cast the values first)", other)),
             }
         };
     }
@@ -537,7 +543,10 @@ pub fn diff_type(leaf: &DataType) -> Result<DataType> {
         t if t.is_floating() || t.is_decimal() || t.is_temporal() => {
             let none = arrow::array::new_empty_array(t);
             let found = numeric::sub(&none, &none);
-            found.map_err(|_| Error::type_of("diff", "numbers or times", t))?.data_type().clone()
+            found
+                .map_err(|_| Error::type_of("diff", "numbers or times (cast the values first)", t))?
+                .data_type()
+                .clone()
         }
         t => return Err(Error::type_of("diff", "numbers or times", t)),
     })

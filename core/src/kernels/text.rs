@@ -121,7 +121,7 @@ pub fn test(array: &RaggedArray, test: TextTest<'_>) -> Result<RaggedArray> {
     if !is_text(leaves.data_type()) {
         return Err(Error::type_of(
             "the operand of a string predicate",
-            "strings",
+            "strings (cast the values first)",
             leaves.data_type(),
         ));
     }

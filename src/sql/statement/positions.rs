@@ -292,8 +292,8 @@ impl Visitor for Found {
     }
 }
 
-/// Second pass over a statement: marks each table whose `_file` or `_row` a SELECT uses, so that planning adds
-/// these columns to the table, and excludes them from the `*` of the SELECT.
+/// Second pass over a statement: marks each table whose `_file` or `_row` a SELECT uses, so that planning
+/// adds these columns to the table, and excludes them from the `*` of the SELECT.
 struct Marker<'a> {
     offered: &'a HashMap<ObjectName, Vec<&'static str>>,
     scopes: Scopes<String>,

@@ -264,9 +264,10 @@ fn push_element(value: &Value, sink: &mut ColumnSink) -> Result<()> {
             sink.end_list();
             Ok(())
         }
-        Value::Object(_) => {
-            Err(sink.wrong_value("a value or a list of values", "an object".into()))
-        }
+        Value::Object(_) => Err(sink.wrong_value(
+            "a value or a list of values (write the members of the object as columns)",
+            "an object".into(),
+        )),
     }
 }
 

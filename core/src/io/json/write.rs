@@ -142,7 +142,7 @@ fn to_writable(column: &Column) -> Result<ArrayRef> {
             let what = format!("column {:?}", column.name());
             return Err(Error::type_of(
                 what,
-                "a type that JSON output supports (no structs, maps, unions or run-end encoding)",
+                "a type that JSON output supports (no structs, maps, unions or run-end encoding; cast the column first)",
                 t,
             ));
         }

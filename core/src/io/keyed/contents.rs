@@ -360,7 +360,11 @@ fn sum_duplicates(fields: &[FieldRef], columns: Vec<ArrayRef>) -> Result<Vec<Arr
     let Some((value, keys)) = columns.split_last() else { return Ok(columns) };
     let numbers = DType::from_arrow(value.data_type()).filter(|d| *d != DType::Bool);
     if numbers.is_none() {
-        return Err(Error::type_of("the column of values to sum", "numbers", value.data_type()));
+        return Err(Error::type_of(
+            "the column of values to sum",
+            "numbers (cast the column first)",
+            value.data_type(),
+        ));
     }
     let rows: ArrayRef = Arc::new((0i64..).take(value.len()).map(Some).collect::<Int64Array>());
     let mut fields = fields.to_vec();

@@ -210,7 +210,11 @@ impl<'a> MeasurementColumns<'a> {
         if needed.needs_column("code") || needed.needs_column("code_id") {
             let code = required("code")?;
             if !string_like(code.data_type()) {
-                return Err(source.wrong_type("code", "strings", code.data_type()));
+                return Err(source.wrong_type(
+                    "code",
+                    "strings (cast the column in the file)",
+                    code.data_type(),
+                ));
             }
             not_null("code", code)?;
             let code = source.cast("code", code, &dictionary_type())?;
@@ -233,7 +237,11 @@ impl<'a> MeasurementColumns<'a> {
                     source.cast("numeric_value", v, &DataType::Float32)?
                 }
                 Some(v) => {
-                    return Err(source.wrong_type("numeric_value", "numbers", v.data_type()));
+                    return Err(source.wrong_type(
+                        "numeric_value",
+                        "numbers (cast the column in the file)",
+                        v.data_type(),
+                    ));
                 }
             };
             let field = Field::new("numeric_value", DataType::Float32, true);

@@ -120,11 +120,19 @@ impl Vocabulary {
         let schema = source.schema();
         let code = schema.field_with_name("code").map_err(|_| source.no_column("code"))?;
         if !string_like(code.data_type()) {
-            return Err(source.wrong_type("code", "strings", code.data_type()));
+            return Err(source.wrong_type(
+                "code",
+                "strings (cast the column in the file)",
+                code.data_type(),
+            ));
         }
         let index = schema.field_with_name("code/vocab_index").ok().map(|f| f.data_type().clone());
         if let Some(t) = index.as_ref().filter(|t| !t.is_integer()) {
-            return Err(source.wrong_type("code/vocab_index", "integers", t));
+            return Err(source.wrong_type(
+                "code/vocab_index",
+                "integers (cast the column in the file)",
+                t,
+            ));
         }
         let batch = source.read(&["code", "code/vocab_index"], None)?;
         let named = |name| batch.column_by_name(name).ok_or_else(|| source.no_column(name));
@@ -216,7 +224,7 @@ impl Vocabulary {
             found => {
                 return Err(Error::type_of(
                     "the codes that a vocabulary encodes",
-                    "strings",
+                    "strings (cast the codes first)",
                     found,
                 ));
             }

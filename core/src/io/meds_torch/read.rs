@@ -372,7 +372,7 @@ impl SchemaFile {
             if array.ndim() != 2 {
                 return Err(source.wrong_type(
                     name,
-                    &format!("one list of {leaf} per row"),
+                    &format!("one list of {leaf} per row (write the cohort again)"),
                     values.data_type(),
                 ));
             }
@@ -594,7 +594,11 @@ fn cast_tokens(values: &ArrayRef) -> Result<UInt32Array> {
         Inexact::Cast(e) => Error::invalid(format!(
             "the codes are no tokens from 0 to 4294967295; write the cohort again: {e}"
         )),
-        _ => Error::type_of("the column of codes", "integers", values.data_type()),
+        _ => Error::type_of(
+            "the column of codes",
+            "integers (write the cohort again)",
+            values.data_type(),
+        ),
     })?;
     let token = |token: Option<i64>| {
         let token = token.unwrap_or(0);

@@ -202,8 +202,8 @@ impl ParquetTableReader {
         SchemaRef::clone(&self.schema)
     }
 
-    /// Reads the next chunk as a record batch; `None` after the last chunk. In one row, the lists of different
-    /// columns may differ in length.
+    /// Reads the next chunk as a record batch; `None` after the last chunk. In one row, the lists of
+    /// different columns may differ in length.
     ///
     /// # Errors
     /// If the file is damaged.

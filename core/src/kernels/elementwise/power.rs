@@ -34,7 +34,7 @@ pub(super) fn raise_to_power(
                 }
                 DataType::Float32 => apply_to_floats::<Float32Type>(left, right, len, f32::powf),
                 DataType::Float64 => apply_to_floats::<Float64Type>(left, right, len, f64::powf),
-                other => Err(Error::type_of("**", "numbers", other)),
+                other => Err(Error::type_of("**", "numbers (cast the operands first)", other)),
             }
         };
     }

@@ -199,7 +199,11 @@ fn read_floats(table: &RaggedTable, name: &str, axis: usize) -> Result<ArrayRef>
     let column = column_at(table, name, axis)?;
     let found = column.data_type();
     if !found.is_numeric() && *found != DataType::Null {
-        return Err(Error::type_of(format!("column {name:?}"), "numbers", found));
+        return Err(Error::type_of(
+            format!("column {name:?}"),
+            "numbers (write the shard again)",
+            found,
+        ));
     }
     Ok(cast(column.values(), &DataType::Float32)?)
 }

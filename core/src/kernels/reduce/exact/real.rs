@@ -69,8 +69,8 @@ impl Real {
             bits = kept + u64::from(up);
             exact = rest == 0;
         }
-        // The format does not store the highest bit of a normal float, but `bits` contains it at the lowest bit
-        // of the exponent field. `doubled` is therefore the exponent field minus 1.
+        // The format does not store the highest bit of a normal float, but `bits` contains it at the lowest
+        // bit of the exponent field. `doubled` is therefore the exponent field minus 1.
         let doubled = u64::try_from(lowest - LOWEST).unwrap_or(0);
         let infinite = f64::INFINITY.to_bits();
         if doubled > 2046 {
