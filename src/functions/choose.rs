@@ -46,7 +46,7 @@ pub(super) static WHERE: Def = Def {
         }
         if !matches!(mask.leaf(), DataType::Boolean | DataType::Null) {
             return Err(plan.refuse(format!(
-                "argument 1 (mask) must be a list of booleans; its values are {}",
+                "argument 1 (mask) must be a list of booleans; its values are {}, so compare or cast them first",
                 mask.leaf()
             )));
         }

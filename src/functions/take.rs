@@ -66,7 +66,7 @@ pub(super) fn check_integers(plan: &Plan<'_>, i: usize, what: &str) -> Result<Li
     match lists.leaf() {
         t if t.is_integer() || t.is_null() => Ok(lists),
         t => Err(plan.refuse(format!(
-            "argument {} ({what}) must be a list of integers; its values are {t}",
+            "argument {} ({what}) must be a list of integers; its values are {t}, so cast them first",
             i + 1
         ))),
     }

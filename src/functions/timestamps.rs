@@ -55,7 +55,7 @@ impl ExprPlanner for Timestamps {
 
 fn as_timestamp(value: Expr, to: &DataType, safe: bool, schema: &DFSchema) -> Result<Expr> {
     let DataType::Timestamp(_, zone) = to else {
-        return plan_err!("internal error: the type {to} is not a timestamp");
+        return plan_err!("internal error: the type {to} is not a timestamp; please report it");
     };
     let of = |unit| DataType::Timestamp(unit, zone.clone());
     let to = match &value {

@@ -245,7 +245,7 @@ fn check_times(plan: &Plan<'_>) -> Result<Shape> {
     let number = leaf.is_numeric() && !leaf.is_decimal();
     if !number && !is_time(leaf) && !leaf.is_null() {
         return Err(plan.refuse(format!(
-            "argument 2 (time) must hold dates, timestamps, durations or numbers; its values are {leaf}"
+            "argument 2 (time) must hold dates, timestamps, durations or numbers; its values are {leaf}, so cast them first"
         )));
     }
     if let Some(value) = plan.known_literal(2)
@@ -276,7 +276,7 @@ fn check_types(plan: &Plan<'_>, given: Option<&TimeWindow>) -> Result<()> {
     };
     found.map(|_| ()).map_err(|_| {
         plan.refuse(format!(
-            "argument 3 (at) must hold values that can be compared with the times, which are {}; its values are {}",
+            "argument 3 (at) must hold values that can be compared with the times, which are {}; its values are {}, so cast them first",
             time.leaf_type(),
             at.leaf_type()
         ))

@@ -57,7 +57,10 @@ const TRAVELS: [&str; 11] = [
 /// Nodes and sources that must run in the session, with the reason that users read.
 pub(crate) const STAYS: [(&str, &str); 12] = [
     ("AsOfSource", "meds_asof() keeps its labels in the memory of the session"),
-    ("BarrierExec", "internal error: the plan still contains a node that only the optimizer uses"),
+    (
+        "BarrierExec",
+        "internal error: the plan still contains a node that only the optimizer uses; please report it",
+    ),
     ("DokSource", "a table STORED AS DOK is kept in the memory of the session"),
     ("ExplodeExec", "ragged_explode() and ragged_axes() do not run on workers"),
     (
@@ -67,16 +70,16 @@ pub(crate) const STAYS: [(&str, &str); 12] = [
     ("NestExec", "ragged_nest() needs all rows in one process"),
     (
         "OpaqueJoinExec",
-        "internal error: the plan still contains a node that only the optimizer uses",
+        "internal error: the plan still contains a node that only the optimizer uses; please report it",
     ),
     (
         "OpaqueLimitExec",
-        "internal error: the plan still contains a node that only the optimizer uses",
+        "internal error: the plan still contains a node that only the optimizer uses; please report it",
     ),
     ("OrderedSinkExec", "the session itself writes files"),
     (
         "RowFilterSource",
-        "internal error: the plan still contains a source that only the optimizer uses",
+        "internal error: the plan still contains a source that only the optimizer uses; please report it",
     ),
     ("SortedExec", "the session itself sorts the rows"),
     ("TableSource", "a ragged table in memory does not run on workers; write it to a file"),
@@ -478,7 +481,7 @@ pub(crate) fn take_partitions(
     if let Some(meds) = source.and_then(|s| s.downcast_ref::<MedsSource>()) {
         return Ok(DataSourceExec::from_data_source(meds.take_partitions(range, count)));
     }
-    exec_err!("internal error: {} cannot be divided among processes", leaf.name())
+    exec_err!("internal error: {} cannot be divided among processes; please report it", leaf.name())
 }
 
 /// Returns the local files and folders that a scan reads, or `None` if it reads none.

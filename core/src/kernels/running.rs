@@ -285,7 +285,9 @@ fn scan_extremes(max: bool, leaves: &ArrayRef, lists: &Layout) -> Result<ArrayRe
         let leaves = leaves.as_primitive::<T>();
         let finish = |acc: Option<T::Native>| acc.unwrap_or_default();
         scan_lists::<T, T, _>(leaves, lists, None, step, finish).map_err(|leaf| {
-            Error::invalid(format!("internal error: {name} has no result for leaf {leaf}"))
+            Error::invalid(format!(
+                "internal error: {name} has no result for leaf {leaf}; please report it"
+            ))
         })
     }
     let given = leaves.data_type();

@@ -175,7 +175,7 @@ fn element_type(start: &DataType, stop: &DataType) -> DataType {
 fn unit_and_zone(element: &DataType) -> Result<(TimeUnit, Tz)> {
     let DataType::Timestamp(unit, zone) = element else {
         return exec_err!(
-            "internal error: a series has elements of type {element} instead of timestamps"
+            "internal error: a series has elements of type {element} instead of timestamps; please report it"
         );
     };
     Ok((*unit, Tz::from_str(zone.as_deref().unwrap_or("+00:00"))?))

@@ -185,7 +185,7 @@ impl ScalarUDFImpl for Wide {
             ExprSimplifyResult::Simplified(Expr::Literal(now, metadata)) => {
                 let DataType::Timestamp(_, zone) = now.data_type() else {
                     return exec_err!(
-                        "internal error: now() has the type {} instead of a timestamp",
+                        "internal error: now() has the type {} instead of a timestamp; please report it",
                         now.data_type()
                     );
                 };
@@ -299,7 +299,9 @@ fn call_shifted(
     let near = |t: i64| (i128::from(t) - start).rem_euclid(cycle) + start;
     let moved: Int64Array = counts.unary_opt::<_, Int64Type>(|t| i64::try_from(near(t)).ok());
     let Some(given) = args.args.get_mut(1) else {
-        return exec_err!("internal error: the time, the second argument, is missing");
+        return exec_err!(
+            "internal error: the time, the second argument, is missing; please report it"
+        );
     };
     let (one, to) = (matches!(given, ColumnarValue::Scalar(_)), given.data_type());
     let moved = cast(&moved, &to)?;
@@ -394,7 +396,11 @@ fn bin_dates(
     let bins: Int64Array = bins.collect::<Result<_>>()?;
     let (one, to) = match args.args.get(1) {
         Some(times) => (matches!(times, ColumnarValue::Scalar(_)), times.data_type()),
-        None => return exec_err!("internal error: the time, the second argument, is missing"),
+        None => {
+            return exec_err!(
+                "internal error: the time, the second argument, is missing; please report it"
+            );
+        }
     };
     given_as(cast(&bins, &to)?, one)
 }

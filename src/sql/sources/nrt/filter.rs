@@ -138,7 +138,7 @@ pub(super) fn evaluate(conditions: &[Condition], batch: &RecordBatch) -> Result<
         Some(bits) => Ok(bits.clone()),
         None => {
             internal_err!(
-                "internal error: the condition {all} has the type {} instead of boolean",
+                "internal error: the condition {all} has the type {} instead of boolean; please report it",
                 answer.data_type()
             )
         }
