@@ -119,7 +119,9 @@ pub(super) static ROLLING: Def = Def {
         let lists = plan.lists(0)?;
         check_positive(plan, 1, "n")?;
         if plan.len() > 3 && plan.literal_integer(3, "min_samples", "1")?.is_some_and(|n| n < 0) {
-            return Err(plan.refuse("argument 4 (min_samples) is negative; give 0 or more"));
+            return Err(
+                plan.refuse("argument 4 (min_samples) must not be negative; give 0 or more")
+            );
         }
         let Some(how) = parse_reduction(plan, 2)? else {
             return Err(plan.refuse("argument 3 (how) must be a name such as 'mean'; it is NULL"));

@@ -344,17 +344,16 @@ pub fn cuts(values: &ArrayRef) -> Result<ListArray> {
             let offsets = arrow::buffer::OffsetBuffer::from_lengths(lengths);
             ListArray::try_new(item, offsets, all, structs.nulls().cloned())?
         }
-        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => cast(
-            values,
-            &DataType::List(item),
-        )
-        .map_err(|e| {
-            Error::invalid(format!(
-                "the cuts (bin edges) cannot be read as lists of numbers; cast them first: {e}"
-            ))
-        })?
-        .as_list::<i32>()
-        .clone(),
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => {
+            cast(values, &DataType::List(item))
+                .map_err(|e| {
+                    Error::invalid(format!(
+                        "the cuts (bin edges) must be lists of numbers, so cast them first: {e}"
+                    ))
+                })?
+                .as_list::<i32>()
+                .clone()
+        }
         t => {
             return Err(Error::type_of(
                 "cuts (bin edges)",
