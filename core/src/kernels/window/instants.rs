@@ -117,7 +117,9 @@ impl Bounds {
         if !numbers && !null && !compare_exactly(of_times, of_at) {
             return Err(Error::type_of(
                 "the times of windows",
-                format!("values that compare with the times of the elements, which are {of_times} (cast one of them first)"),
+                format!(
+                    "values that compare with the times of the elements, which are {of_times} (cast one of them first)"
+                ),
                 of_at,
             ));
         }
