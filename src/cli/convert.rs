@@ -260,7 +260,7 @@ fn check_vocabulary(
     match kept {
         None => Ok(()),
         Some(file) => Err(Failure::message(format!(
-            "{codes_file} lists the codes of another data set, which {input} uses; choose another folder",
+            "{codes_file} lists the codes of another data set, which {input} in the same folder uses; write to another folder",
             codes_file = path.display(),
             input = file.path().display()
         ))),

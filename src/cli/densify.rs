@@ -110,7 +110,7 @@ fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
     let rows = args.rows.unwrap_or(RowRange { start: 0, end: None });
     let past_end = |count: usize| {
         Failure::message(format!(
-            "{}: rows {}..{} are out of range; the file has {count} rows",
+            "{}: --rows {}..{} is out of range, because the file has only {count} rows; give a smaller range",
             args.input.display(),
             rows.start,
             rows.end.map_or_else(String::new, |e| e.to_string())
@@ -211,7 +211,7 @@ fn parse_fill(text: &str) -> Result<Fill, String> {
         .or_else(|_| text.parse::<u64>().map(Fill::UInt))
         .or_else(|_| float())
         .or_else(|_| boolean())
-        .map_err(|_| format!("{text:?} is neither a number nor true or false"))
+        .map_err(|_| format!("the fill value {text:?} is neither a number nor a boolean; write one such as 0, nan or false"))
 }
 
 /// Parses `4096`, `500MB`, `4GB` (powers of 1000) and `4GiB` (powers of 1024).

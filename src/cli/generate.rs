@@ -84,7 +84,9 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
     let mut patients = Patients::new(args.seed, args.patients)?;
     let schema = Patients::new(args.seed, 1)?
         .next()
-        .ok_or_else(|| Failure::message("internal error: no patient was generated"))??
+        .ok_or_else(|| {
+            Failure::message("internal error: no patient was generated; please report it")
+        })??
         .arrow_schema()?;
     if format == FileFormat::Nrt {
         describe_times(&schema).iter().for_each(|note| progress.note(note));

@@ -14,9 +14,10 @@ use tokio::task::{AbortHandle, JoinHandle};
 use super::error::{Failure, Outcome};
 
 static PRESSED: AtomicBool = AtomicBool::new(false);
-/// Set by SIGTERM. No further work is started, and the process ends.
+/// Set by SIGTERM. Unlike Ctrl-C in the shell, SIGTERM also ends the process, with exit code 143.
 static TERMINATED: AtomicBool = AtomicBool::new(false);
-/// Set during a read of standard input, which no signal can stop. SIGTERM then ends the process at once.
+/// Set during a blocking read of standard input. The read cannot be cancelled, so SIGTERM exits the process
+/// without waiting for the read.
 static READING: AtomicBool = AtomicBool::new(false);
 static NOTIFY: LazyLock<Notify> = LazyLock::new(Notify::new);
 

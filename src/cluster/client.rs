@@ -220,17 +220,21 @@ impl Cluster {
         let name = show_address(url);
         let limit = CONNECT.min(self.shared.channels.timeout);
         match tokio::time::timeout(limit, question).await {
-            Err(_) => Err(format!("worker {name} does not answer; check that it runs")),
+            Err(_) => Err(format!(
+                "worker {name} does not answer; check that it runs, or start it with serrate worker"
+            )),
             Ok(Err(e)) if is_refused(&e) => Err(format!(
                 "worker {name} refuses the token; pass the file with its token as --token-file"
             )),
             Ok(Err(e)) => {
                 let text = e.strip_backtrace();
                 let cause = text.lines().next().unwrap_or_default();
-                Err(format!("worker {name} cannot be reached ({cause})"))
+                Err(format!(
+                    "worker {name} cannot be reached ({cause}); check its address, and that it runs"
+                ))
             }
             Ok(Ok(info)) if info.version != VERSION => Err(format!(
-                "worker {name} has version {:?}, but this session has {VERSION:?}; both must be the same",
+                "worker {name} has version {:?}, but this session has {VERSION:?}; install the same version on both",
                 info.version
             )),
             Ok(Ok(_)) => Ok(()),
@@ -281,7 +285,7 @@ impl Channels {
         let token = token.map(|token| HeaderValue::from_str(&format!("Bearer {token}")));
         let token = token
             .transpose()
-            .map_err(|_| exec_datafusion_err!("the token must be visible ASCII characters"))?;
+            .map_err(|_| exec_datafusion_err!("the token of the workers has characters that an HTTP header cannot hold; use only visible ASCII characters"))?;
         Ok(Self { runtime, token, timeout, open: Arc::default() })
     }
 
@@ -291,7 +295,10 @@ impl Channels {
 
     async fn open_channel(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
         let failed = |e: &dyn std::fmt::Display| {
-            exec_datafusion_err!("worker {} cannot be reached: {e}", show_address(url))
+            exec_datafusion_err!(
+                "worker {} cannot be reached; check its address, and that it runs: {e}",
+                show_address(url)
+            )
         };
         let endpoint = Endpoint::from_shared(url.to_string())
             .map_err(|e| failed(&e))?

@@ -40,7 +40,7 @@ fn write_frame(header: &Value, rest: &[u8], buf: &mut Vec<u8>) -> Result<()> {
     let header = header.to_string();
     let Ok(length) = u32::try_from(header.len()) else {
         return exec_err!(
-            "a plan node cannot be sent to workers: its description has more than 4 GiB"
+            "a plan node cannot be sent to workers, because its description has more than 4 GiB; run the statement without workers"
         );
     };
     buf.extend(MAGIC);
@@ -54,7 +54,7 @@ fn write_frame(header: &Value, rest: &[u8], buf: &mut Vec<u8>) -> Result<()> {
 fn read_frame(buf: &[u8]) -> Result<(Value, &[u8])> {
     let damaged = || {
         exec_datafusion_err!(
-            "a plan node is damaged, because its header is incomplete; use the same version of session and workers"
+            "a plan node is damaged, because its header is incomplete; use the same version of Serrate for the session and all workers"
         )
     };
     let (start, rest) = buf.split_at_checked(START).ok_or_else(damaged)?;
@@ -70,7 +70,7 @@ fn read_frame(buf: &[u8]) -> Result<(Value, &[u8])> {
     let length = usize::try_from(u32::from_le_bytes([l0, l1, l2, l3])).map_err(|_| damaged())?;
     let (header, rest) = rest.split_at_checked(length).ok_or_else(damaged)?;
     let header = serde_json::from_slice(header)
-        .map_err(|e| exec_datafusion_err!("the description of a plan node is damaged: {e}"))?;
+        .map_err(|e| exec_datafusion_err!("the description of a received plan node is damaged; use the same version of Serrate for the session and all workers: {e}"))?;
     Ok((header, rest))
 }
 
@@ -79,7 +79,9 @@ struct Fields(Value);
 
 impl Fields {
     fn make_error(&self, key: &str) -> DataFusionError {
-        exec_datafusion_err!("the description of a plan node lacks a valid `{key}`")
+        exec_datafusion_err!(
+            "the description of a received plan node lacks a valid `{key}`; use the same version of Serrate for the session and all workers"
+        )
     }
 
     fn read_text(&self, key: &str) -> Result<&str> {
@@ -130,7 +132,7 @@ fn encode_schema(schema: &Schema) -> Result<Vec<u8>> {
 
 fn decode_schema(bytes: &[u8]) -> Result<Schema> {
     let schema = protobuf::Schema::decode(bytes)
-        .map_err(|e| exec_datafusion_err!("the schema of a plan node is damaged: {e}"))?;
+        .map_err(|e| exec_datafusion_err!("the schema of a received plan node is damaged; use the same version of Serrate for the session and all workers: {e}"))?;
     Ok((&schema).try_into()?)
 }
 
@@ -186,7 +188,7 @@ impl SerrateCodec {
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = protobuf::PhysicalPlanNode::decode(bytes)
-            .map_err(|e| exec_datafusion_err!("a received plan cannot be decoded: {e}"))?;
+            .map_err(|e| exec_datafusion_err!("a received plan cannot be decoded; use the same version of Serrate for the session and all workers: {e}"))?;
         converter.proto_to_execution_plan(&plan, &PhysicalPlanDecodeContext::new(context, self))
     }
 
@@ -279,7 +281,7 @@ impl PhysicalExtensionCodec for SerrateCodec {
             name @ ("task_rows" | "task_merge") => {
                 let [input] = inputs else {
                     return exec_err!(
-                        "a received plan node has {} inputs instead of 1; use the same version of session and workers",
+                        "a received plan node has {} inputs instead of 1; use the same version of Serrate for the session and all workers",
                         inputs.len()
                     );
                 };
@@ -291,7 +293,7 @@ impl PhysicalExtensionCodec for SerrateCodec {
                 let carrier = self.decode_plan(rest, context, converter)?;
                 let Some(merge) = carrier.downcast_ref::<SortPreservingMergeExec>() else {
                     return exec_err!(
-                        "a received merge node has no sort order; use the same version of session and workers"
+                        "a received merge node has no sort order; use the same version of Serrate for the session and all workers"
                     );
                 };
                 return Ok(Arc::new(TaskMergeExec::new(
@@ -302,7 +304,7 @@ impl PhysicalExtensionCodec for SerrateCodec {
             }
             other => {
                 return exec_err!(
-                    "a plan node is of the unknown kind {other:?}; use the same version of session and workers"
+                    "a plan node is of the unknown kind {other:?}; use the same version of Serrate for the session and all workers"
                 );
             }
         };

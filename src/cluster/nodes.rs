@@ -317,7 +317,7 @@ pub(super) fn single_child(node: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Exec
     match node.children()[..] {
         [child] => Ok(Arc::clone(child)),
         _ => internal_err!(
-            "internal error: the plan node {} must have exactly one input",
+            "internal error: the plan node {} must have exactly one input; please report it",
             node.name()
         ),
     }

@@ -262,7 +262,9 @@ async fn cut_plan(
         .with_query_planner(Arc::new(GivenPlan(plan)))
         .with_distributed_planner();
     let Some(planner) = builder.query_planner().take() else {
-        return Err(exec_datafusion_err!("internal error: there is no planner for workers"));
+        return Err(exec_datafusion_err!(
+            "internal error: there is no planner for workers; please report it"
+        ));
     };
     let any = LogicalPlanBuilder::empty(false).build()?;
     planner.create_physical_plan(&any, session).await

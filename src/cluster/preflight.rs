@@ -153,7 +153,7 @@ fn encode_and_decode(
     )?;
     if bytes.len() > LIMIT {
         return exec_err!(
-            "the encoded part of the plan has {} bytes, but may have at most {LIMIT}; write the tables in memory that it reads to files",
+            "the part of the plan to send to workers has {} bytes, but at most {LIMIT} are allowed; write the tables in memory that the query reads to files",
             bytes.len()
         );
     }
@@ -173,7 +173,7 @@ fn compare_plans(
 ) -> std::result::Result<(), String> {
     let lost = |property: &str| {
         Err(format!(
-            "the plan node {} loses its {property} when it is encoded for workers",
+            "the plan node {} loses its {property} when it is encoded for workers, so the session runs it",
             plan.name()
         ))
     };

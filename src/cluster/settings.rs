@@ -49,7 +49,7 @@ pub(super) fn encode_settings(options: &ConfigOptions) -> Result<String> {
     let text = encode_percent(&Value::Object(changed).to_string());
     if text.len() > LIMIT {
         return exec_err!(
-            "the encoded settings of the session are longer than {LIMIT} bytes; reset some of them"
+            "the encoded settings of the session are longer than {LIMIT} bytes, the maximum to send to workers; reset some settings to their defaults"
         );
     }
     Ok(text)
@@ -61,7 +61,9 @@ pub(super) fn apply_settings(text: &str, options: &mut ConfigOptions) -> Result<
         return Ok(());
     }
     let damaged = |e: &dyn std::fmt::Display| {
-        exec_datafusion_err!("the settings of the session are damaged: {e}")
+        exec_datafusion_err!(
+            "the received settings of the session cannot be applied; use the same version of Serrate for the session and all workers: {e}"
+        )
     };
     let text = decode_percent(text).map_err(|e| damaged(&e))?;
     let settings: Map<String, Value> = serde_json::from_str(&text).map_err(|e| damaged(&e))?;
@@ -98,7 +100,7 @@ fn decode_percent(text: &str) -> std::result::Result<String, DataFusionError> {
         let digits = rest.get(..2).and_then(|d| std::str::from_utf8(d).ok());
         let byte = digits.and_then(|d| u8::from_str_radix(d, 16).ok());
         bytes.push(byte.ok_or_else(|| {
-            exec_datafusion_err!("the encoded settings of the session have a % without two hexadecimal digits after it")
+            exec_datafusion_err!("the encoded settings of the session have a % without two hexadecimal digits after it; use the same version of Serrate for the session and all workers")
         })?);
         rest = rest.get(2..).unwrap_or_default();
     }

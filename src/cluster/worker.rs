@@ -95,7 +95,10 @@ pub async fn serve(config: WorkerConfig, ready: impl FnOnce(SocketAddr)) -> Resu
         .with_version(VERSION)
         .with_runtime_env(Arc::new(environment.build()?));
     let failed = |e: &dyn std::fmt::Display| {
-        exec_datafusion_err!("the worker cannot listen on {}: {e}", config.listen)
+        exec_datafusion_err!(
+            "the worker cannot listen on {}; choose another address with --listen: {e}",
+            config.listen
+        )
     };
     let listener = tokio::net::TcpListener::bind(config.listen).await.map_err(|e| failed(&e))?;
     ready(listener.local_addr()?);
@@ -197,14 +200,14 @@ fn copy_functions(from: &SessionState, to: &mut SessionState) -> Result<()> {
 fn check_plan(plan: &Arc<dyn ExecutionPlan>, root: Option<&Path>) -> Result<()> {
     plan.apply(|node| {
         if node.name().contains("Sink") {
-            return exec_err!("a worker does not write files; run the statement without workers");
+            return exec_err!("the statement writes a file, which a worker does not do; run the statement without workers");
         }
         let Some(root) = root else { return Ok(TreeNodeRecursion::Continue) };
         for path in paths_of(node).unwrap_or_default() {
             let full = std::fs::canonicalize(&path)
-                .map_err(|e| exec_datafusion_err!("the worker cannot open {path}: {e}"))?;
+                .map_err(|e| exec_datafusion_err!("the worker cannot open {path}; make the file available at this path on the worker: {e}"))?;
             if !full.starts_with(root) {
-                return exec_err!("{path} is outside the folder of the worker (set with --root)");
+                return exec_err!("{path} is outside the folder of the worker, which --root sets; move the file there, or start the worker with another --root");
             }
         }
         Ok(TreeNodeRecursion::Continue)

@@ -111,7 +111,7 @@ impl<'a> Plan<'a> {
         match lists.leaf() {
             DataType::Boolean | DataType::Null => Ok(lists),
             t => Err(self.refuse(format!(
-                "argument {} must be a list of booleans; its values are {t}",
+                "argument {} must be a list of booleans; its values are {t}, so compare or cast them first",
                 i + 1
             ))),
         }
@@ -122,10 +122,10 @@ impl<'a> Plan<'a> {
         match self.fields.get(i).map(|f| f.data_type()) {
             None | Some(DataType::Null) => Ok(()),
             Some(t) if t.is_integer() => Ok(()),
-            Some(t) => {
-                Err(self
-                    .refuse(format!("argument {} ({what}) must be an integer; it is {t}", i + 1)))
-            }
+            Some(t) => Err(self.refuse(format!(
+                "argument {} ({what}) must be an integer; it is {t}, so cast it first",
+                i + 1
+            ))),
         }
     }
 

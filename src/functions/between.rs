@@ -105,7 +105,7 @@ fn plan(plan: &Plan<'_>) -> Result<FieldRef> {
         super::operators::check_comparable(plan, Op::Lt, at.values, i)?;
         if at.values == 1 && list_depth(plan.data_type(i)) > 0 {
             return Err(plan.refuse(format!(
-                "argument {} (a bound) must be one scalar per row, not a list",
+                "argument {} (a bound) is a list, but must be one scalar per row; for a list of bounds, select an element first",
                 i + 1
             )));
         }

@@ -57,7 +57,7 @@ fn decode_operator(letter: char) -> Result<Operator> {
     found.map(|(op, _)| *op).ok_or_else(|| {
         internal_datafusion_err!(
             "internal error: {letter} does not \
-     encode an operator"
+     encode an operator; please report it"
         )
     })
 }
@@ -197,7 +197,9 @@ impl ScalarUDFImpl for Chain {
     }
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
-        internal_err!("internal error: the result type of a chain depends on its operators")
+        internal_err!(
+            "internal error: the result type of joined operators depends on these operators; please report it"
+        )
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
@@ -205,7 +207,7 @@ impl ScalarUDFImpl for Chain {
             (args.scalar_arguments.first(), args.arg_fields)
         else {
             return internal_err!(
-                "internal error: the first argument of a chain must encode its operators"
+                "internal error: the first argument of the function for joined operators must encode these operators; please report it"
             );
         };
         let mut found = first.data_type().clone();
@@ -224,7 +226,7 @@ impl ScalarUDFImpl for Chain {
             (args.next(), args.next())
         else {
             return internal_err!(
-                "internal error: the first argument of a chain must encode its operators"
+                "internal error: the first argument of the function for joined operators must encode these operators; please report it"
             );
         };
         for (letter, next) in letters.chars().zip(args) {
@@ -237,7 +239,7 @@ impl ScalarUDFImpl for Chain {
 fn write_chain(args: &[Expr], name: impl Fn(&Expr) -> String) -> Result<String> {
     let [letters, first, rest @ ..] = args else {
         return internal_err!(
-            "internal error: the first argument of a chain must encode its operators"
+            "internal error: the first argument of the function for joined operators must encode these operators; please report it"
         );
     };
     let mut out = name(first);
@@ -316,7 +318,7 @@ fn list_function(letter: char) -> Result<&'static Arc<ScalarUDF>> {
     found.and_then(|(name, _)| super::scalar(name)).ok_or_else(|| {
         internal_datafusion_err!(
             "internal error: {letter} does not encode an operator on \
-         lists"
+         lists; please report it"
         )
     })
 }
@@ -419,7 +421,7 @@ impl ScalarUDFImpl for ListChain {
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         let [letters, first, rest @ ..] = args else {
             return internal_err!(
-                "internal error: the first argument of a chain must encode its operators"
+                "internal error: the first argument of the function for joined operators must encode these operators; please report it"
             );
         };
         let letters = written_letters(letters);
@@ -433,7 +435,9 @@ impl ScalarUDFImpl for ListChain {
     }
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
-        internal_err!("internal error: the result type of a chain depends on its operators")
+        internal_err!(
+            "internal error: the result type of joined operators depends on these operators; please report it"
+        )
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
@@ -441,7 +445,7 @@ impl ScalarUDFImpl for ListChain {
             (args.scalar_arguments.first(), args.arg_fields)
         else {
             return internal_err!(
-                "internal error: the first argument of a chain must encode its operators"
+                "internal error: the first argument of the function for joined operators must encode these operators; please report it"
             );
         };
         let mut found = Arc::clone(first);
@@ -462,7 +466,7 @@ impl ScalarUDFImpl for ListChain {
         ) = (values.next(), values.next(), fields.next())
         else {
             return internal_err!(
-                "internal error: the first argument of a chain must encode its operators"
+                "internal error: the first argument of the function for joined operators must encode these operators; please report it"
             );
         };
         let (mut so_far, mut so_far_field) = (first, field);

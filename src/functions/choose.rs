@@ -46,7 +46,7 @@ pub(super) static WHERE: Def = Def {
         }
         if !matches!(mask.leaf(), DataType::Boolean | DataType::Null) {
             return Err(plan.refuse(format!(
-                "argument 1 (mask) must be a list of booleans; its values are {}",
+                "argument 1 (mask) must be a list of booleans; its values are {}, so compare or cast them first",
                 mask.leaf()
             )));
         }
@@ -111,7 +111,7 @@ fn deepest_field(plan: &Plan<'_>, sides: &[&Lists], leaf: DataType) -> Result<Fi
             Ok(nullable(all.plain_leaf(leaf)))
         }
         _ => Err(plan.refuse(
-            "argument 1 is a scalar, as are all other arguments; one argument must be a list",
+            "argument 1 is a scalar, as are all other arguments; one argument must be a list; for scalars use CASE WHEN",
         )),
     }
 }
@@ -227,7 +227,7 @@ macro_rules! casts {
                 })?;
                 if !can_cast_types(lists.leaf(), &to) {
                     return Err(plan.refuse(format!(
-                        "argument 1 has values of type {}, which cannot be cast to {to}",
+                        "argument 1 has values of type {}, which cannot be cast to {to}; choose another type",
                         lists.leaf()
                     )));
                 }

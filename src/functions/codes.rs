@@ -141,7 +141,7 @@ pub(super) static ENCODE: Def = Def {
         let lists = plan.lists(0)?;
         if !is_text(lists.leaf()) && !lists.leaf().is_null() {
             return Err(plan.refuse(format!(
-                "argument 1 must be a list of strings; its values are {}",
+                "argument 1 must be a list of strings; its values are {}, so cast them first",
                 lists.leaf()
             )));
         }
@@ -181,7 +181,7 @@ pub(super) static DECODE: Def = Def {
         let lists = plan.lists(0)?;
         if !lists.leaf().is_integer() && !lists.leaf().is_null() {
             return Err(plan.refuse(format!(
-                "argument 1 must be a list of integers; its values are {}",
+                "argument 1 must be a list of integers; its values are {}, so cast them first",
                 lists.leaf()
             )));
         }
@@ -235,7 +235,7 @@ pub(super) static DESCENDANTS: Def = Def {
         let roots = Lists::of(given);
         if roots.depth() > 1 || !(is_text(roots.leaf()) || roots.leaf().is_null()) {
             return Err(
-                plan.refuse(format!("argument 1 must be a code or a list of codes; it is {given}"))
+                plan.refuse(format!("argument 1 must be a code or a list of codes, which are strings; it is {given}, so cast it first"))
             );
         }
         match plan.literal_text(1, "the codes", SUCH) {

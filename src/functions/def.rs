@@ -115,7 +115,9 @@ impl Def {
                 "argument 1 cannot be checked, because the function has no definition (internal error)"
             ))
         },
-        call: |_| Err(Error::invalid("internal error: the function has no definition")),
+        call: |_| {
+            Err(Error::invalid("internal error: the function has no definition; please report it"))
+        },
         infix: None,
         fails: Fails::Values,
         facts: Facts::NONE,

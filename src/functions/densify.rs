@@ -64,8 +64,9 @@ pub(super) static DENSIFY: Def = Def {
         }
         let dtype = DType::of_leaves(lists.leaf(), plan.name())?;
         if let Some(fill) = parse_fill(plan.known_literal(2)).map_err(|m| plan.refuse(m))? {
-            fill.to_tensor(dtype)
-                .map_err(|e| plan.refuse(format!("argument 3 (the fill value) is invalid: {e}")))?;
+            fill.to_tensor(dtype).map_err(|e| {
+                plan.refuse(format!("argument 3 (the fill value) does not fit the result: {e}"))
+            })?;
         }
         plan_side(plan, 3)?;
         Ok(Arc::new(tensor_field("", dtype, &sizes)?))
@@ -163,9 +164,10 @@ fn literal_sizes(plan: &Plan<'_>) -> Result<Vec<usize>> {
 fn given_sizes(call: &Call<'_>) -> Result<Vec<usize>> {
     match call.constant(1) {
         Some(value) => read_sizes(value).map_err(Error::invalid),
-        None => {
-            Err(Error::invalid(format!("{}: the sizes must be the same for all rows", call.name())))
-        }
+        None => Err(Error::invalid(format!(
+            "{}: argument 2 (the sizes) must be the same for all rows; give literals such as [256, 64]",
+            call.name()
+        ))),
     }
 }
 

@@ -160,7 +160,7 @@ fn result_field(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Res
             || (is_text(leaf) && is_text(key));
         if !fits {
             return Err(plan.refuse(format!(
-                "argument {} ({name}) must be {}; it is {leaf}",
+                "argument {} ({name}) must be {}; it is {leaf}, so cast it first",
                 i + 1,
                 describe_key(key)
             )));
@@ -211,7 +211,7 @@ fn default(plan: &Plan<'_>, i: usize, value: &DataType) -> Result<()> {
     }
     let found = plan.known_literal(i).map_or_else(|| given.to_string(), ToString::to_string);
     Err(plan.refuse(format!(
-        "argument {} (default) must fit the values, which are {value}; it is {found}",
+        "argument {} (default) must fit the values, which are {value}; it is {found}, so cast it first",
         i + 1
     )))
 }
@@ -237,7 +237,9 @@ fn look_up_rows(
             Some(lists) => aligned(&lists, &key, lists.axes().len())?.0,
         });
     }
-    let Some(lists) = lists else { return Err(Error::invalid("internal error: no key is a list")) };
+    let Some(lists) = lists else {
+        return Err(Error::invalid("internal error: no key is a list; please report it"));
+    };
     let rows = coord(&lists, 0)?;
     let rows: UInt64Array = cast(rows.leaves(), &DataType::UInt64)?.as_primitive().clone();
     let leaves = given.iter().map(|key| match in_lists(key) {

@@ -117,7 +117,7 @@ fn plan_group(plan: &Plan<'_>) -> Result<FieldRef> {
             (key.is_numeric() && wanted.is_string()) || (key.is_string() && wanted.is_numeric());
         if text || group::group_on(&none(0)?, &none(1)?, &none(2)?).is_err() {
             return Err(plan.refuse(format!(
-                "argument 3 (groups) must hold values that compare with the keys, which are {key}; they are {wanted}"
+                "argument 3 (groups) must hold values that compare with the keys, which are {key}; they are {wanted}, so cast them first"
             )));
         }
     }

@@ -60,7 +60,7 @@ pub(super) static SLICE: Def = Def {
             plan.integer(i, what)?;
         }
         if plan.literal_is_zero(3) {
-            return Err(plan.refuse("argument 4 (step) must not be 0"));
+            return Err(plan.refuse("argument 4 (step) is 0; give a positive or negative step"));
         }
         plan.axis(4, &plan.lists(0)?, ROWS)?;
         same_field(plan)
@@ -241,7 +241,7 @@ pub(super) static AT_OR: Def = Def {
         check_coordinates(plan, &lists, 2)?;
         if !can_cast_types(plan.data_type(1), lists.leaf()) {
             return Err(plan.refuse(format!(
-                "argument 2 (default) must have the type of the values, {}; it is {}",
+                "argument 2 (default) must have the type of the values, {}; it is {}, so cast it first",
                 lists.leaf(),
                 plan.data_type(1)
             )));
@@ -264,7 +264,7 @@ fn check_coordinates(plan: &Plan<'_>, lists: &Lists, first: usize) -> Result<()>
     let given = plan.len() - first;
     if given != lists.depth() {
         return Err(plan.refuse(format!(
-            "argument 1 has {} axes of lists and requires {} coordinates; {given} given",
+            "argument 1 has {} axes of lists and requires {} coordinates, but {given} are given; give one per axis",
             lists.depth(),
             lists.depth()
         )));

@@ -172,7 +172,9 @@ impl HigherOrderUDFImpl for RaggedMap {
         let together =
             broadcast_together(&arrays).map_err(|e| Error::invalid(format!("{NAME}: {e}")))?;
         let Some((shape, leaves)) = together else {
-            return exec_err!("{NAME} requires at least one list before the lambda");
+            return exec_err!(
+                "{NAME} requires at least one list before the lambda; none given. Write it as {NAME}(x, v -> v + 1)"
+            );
         };
         let params: Vec<_> = leaves.iter().map(|l| || Ok(Arc::clone(l))).collect();
         let params: Vec<&dyn Fn() -> Result<arrow::array::ArrayRef>> =

@@ -97,7 +97,7 @@ impl LookupFile {
 fn subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
     let ScalarValue::List(list) = list else {
         return Err(Error::invalid(format!(
-            "internal error: the table must be a list of pairs, not {}",
+            "internal error: the table must be a list of pairs, not {}; please report it",
             list.data_type()
         )));
     };
@@ -174,7 +174,10 @@ fn read_table(call: &Call<'_>, from: usize) -> Result<Arc<LookupTable>> {
         };
     }
     let path = call.text(from).ok_or_else(|| {
-        Error::invalid(format!("{}: the table must be the same for all rows", call.name()))
+        Error::invalid(format!(
+            "{}: the table must be the same for all rows; give a literal such as 'codes.parquet'",
+            call.name()
+        ))
     })?;
     LookupFile::get(path, columns(|i| Ok(call.text(i)), from)?)
 }
@@ -189,9 +192,10 @@ fn only_value(call: &Call<'_>, i: usize) -> Result<ScalarValue> {
     let first = values.slice(0, 1).to_data();
     match (1..values.len()).all(|row| values.slice(row, 1).to_data() == first) {
         true => Ok(ScalarValue::try_from_array(&values, 0)?),
-        false => {
-            Err(Error::invalid(format!("{}: the table must be the same for all rows", call.name())))
-        }
+        false => Err(Error::invalid(format!(
+            "{}: the table must be the same for all rows; give a literal such as 'codes.parquet'",
+            call.name()
+        ))),
     }
 }
 
@@ -222,7 +226,7 @@ pub(super) static LOOKUP: Def = Def {
         lookup::comparable(lists.leaf(), &keys).map_err(|e| name_table(plan, &e))?;
         if list_depth(&values) > 0 {
             return Err(plan.refuse(format!(
-                "argument 4 must be a column of scalars, one per key; it is {values}"
+                "argument 4 must be a column of scalars, one per key; it is {values}, so choose another column"
             )));
         }
         Ok(result_field(&lists, values))
@@ -266,9 +270,10 @@ pub(super) static BIN: Def = Def {
         let [keys, cuts] = plan_types(plan, 2)?;
         let (lists, codes) = (Lists::of(plan.data_type(0)), Lists::of(plan.data_type(1)));
         if !lists.leaf().is_numeric() && !lists.leaf().is_null() {
-            return Err(
-                plan.refuse(format!("argument 1 must be numbers; the values are {}", lists.leaf()))
-            );
+            return Err(plan.refuse(format!(
+                "argument 1 must be numbers; the values are {}, so cast them first",
+                lists.leaf()
+            )));
         }
         if codes.depth() > lists.depth() {
             return Err(plan.refuse(format!(
@@ -284,7 +289,7 @@ pub(super) static BIN: Def = Def {
         };
         if !numbers {
             return Err(plan.refuse(format!(
-                "argument 5 (the cuts) must be lists of numbers; they are {cuts}"
+                "argument 5 (the cuts) must be lists of numbers; they are {cuts}, so cast them first"
             )));
         }
         Ok(result_field(&lists, DataType::UInt32))

@@ -106,7 +106,9 @@ fn deepest_levels(y: Lists, x: Lists) -> Lists {
 
 fn compute_pair(call: &Call<'_>, how: Statistic) -> Result<ArrayRef> {
     let Some((shape, leaves)) = broadcast_together(&[call.ragged(0)?, call.ragged(1)?])? else {
-        return Err(Error::invalid("internal error: a function of two lists has no arguments"));
+        return Err(Error::invalid(
+            "internal error: a function of two lists has no arguments; please report it",
+        ));
     };
     // The function returns one result per list at the level `outer`. At level 0, that is one result per row.
     let innermost = shape.axes().len() - 1;

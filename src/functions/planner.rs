@@ -200,7 +200,9 @@ fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
     let (Expr::ScalarFunction(mut function), Some(filter)) =
         (plain, super::scalar("ragged_filter"))
     else {
-        return plan_err!("FILTER (WHERE ..) must follow a function call");
+        return plan_err!(
+            "FILTER (WHERE ..) follows an expression that is not a call of a scalar function; write it after a call such as ragged_sum(x)"
+        );
     };
     let name = function.name().to_owned();
     let found = mask.get_type(schema)?;
@@ -384,8 +386,9 @@ fn with_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr
     expr
 }
 
-/// Number of nested operators from which on a cast stores the type of the nested operators. Without the cast,
-/// each further operator would compute the types of all nested operators again.
+/// Depth of nested operators, such as `((a + b) + c) + d`, at which the planner adds a cast to the type of
+/// the nested operators. An operator outside the cast reads the type from the cast and does not compute the
+/// types of all operators inside it again.
 const KNOWN: usize = 16;
 
 /// Shortens the computation of types in long expressions such as `a + b + c`, because the type of each

@@ -270,7 +270,9 @@ pub(super) static QUANTILE: Def = Def {
         match call.constant(1).and_then(literal_quantiles) {
             Some((qs, true)) => call.lists(&reduce::quantiles(&x, &qs, axis)?),
             Some((qs, false)) if qs.len() == 1 => call.lists(&reduce::quantile(&x, qs[0], axis)?),
-            _ => Err(Error::invalid("ragged_quantile: q must be a literal, such as 0.5")),
+            _ => Err(Error::invalid(
+                "ragged_quantile: argument 2 (q) must be a literal such as 0.5; it is another expression",
+            )),
         }
     },
     facts: Facts {

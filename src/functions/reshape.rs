@@ -39,7 +39,7 @@ pub(super) static FLATTEN: Def = Def {
             None => lists.flat(),
             Some(1) => {
                 return Err(Error::invalid(format!(
-                    "{}: axis 1 is the outermost list of each row, and without this list the rows would be merged; use unnest(x)",
+                    "{}: axis 1 cannot be removed: without the outermost list of each row, rows would be merged; give axis 2 or more, or use unnest(x) for one row per element",
                     plan.name()
                 )));
             }
@@ -127,7 +127,7 @@ fn new_axis(plan: &Plan<'_>, ndim: usize) -> Result<usize> {
     let axis = plan.literal_integer(1, "the axis", "1 or -1")?.unwrap_or_default();
     match crate::array::resolve_axis(axis, ndim + 1, &format!("{}: its result", plan.name()))? {
         0 => Err(plan.refuse(
-            "argument 2 (the axis) is 0, which means the rows; the first axis of lists is 1",
+            "argument 2 (the axis) is 0, the axis of the rows, where no axis can be inserted; give 1, the first axis of lists, or more",
         )),
         axis => Ok(axis),
     }
@@ -159,13 +159,13 @@ pub(super) static RESHAPE: Def = Def {
         let sizes = value.and_then(literal_sizes).filter(|s| !s.is_empty());
         let Some(sizes) = sizes else {
             return Err(plan.refuse(format!(
-                "argument 2 (the sizes) must be a list of integers such as {such}"
+                "argument 2 (the sizes) must be a list of integers such as {such}; it is empty or another value"
             )));
         };
         let wrong = sizes.iter().any(|s| *s < -1);
         if wrong || sizes.iter().filter(|s| **s == -1).count() > 1 {
             return Err(
-                plan.refuse("argument 2 (the sizes) must be 0 or more; one of them may be -1")
+                plan.refuse("argument 2 (the sizes) must be 0 or more; one of them may be -1, but a size is below -1 or several are -1")
             );
         }
         let axis = plan.axis(2, &lists, "rows cannot be divided")?.unwrap_or(1);

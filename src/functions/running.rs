@@ -159,7 +159,7 @@ pub(super) static SHIFT: Def = Def {
             let found = plan.data_type(2);
             if list_depth(found) > 0 || !arrow::compute::can_cast_types(found, lists.leaf()) {
                 return Err(plan.refuse(format!(
-                    "argument 3 (fill) must fit the values, which are {}; it is {found}",
+                    "argument 3 (fill) must fit the values, which are {}; it is {found}, so cast it first",
                     lists.leaf()
                 )));
             }

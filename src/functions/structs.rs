@@ -88,7 +88,9 @@ fn zip_lists(call: &Call<'_>) -> Result<ArrayRef> {
         .map(|i| RaggedArray::try_from_arrow_levels(&call.array(i)?, levels))
         .collect::<Result<Vec<_>>>()?;
     let Some((first, rest)) = columns.split_first() else {
-        return Err(Error::invalid("ragged_zip requires at least one name and list"));
+        return Err(Error::invalid(
+            "ragged_zip has no arguments; give at least one name and list, as in ragged_zip('time', time)",
+        ));
     };
     let mut axes = Vec::with_capacity(levels);
     for axis in 1..=levels {
@@ -115,7 +117,7 @@ fn zip_lists(call: &Call<'_>) -> Result<ArrayRef> {
     }
     let DataType::Struct(fields) = Lists::of(call.return_type()).leaf().clone() else {
         return Err(Error::invalid(
-            "internal error: the result of ragged_zip must be a list of structs",
+            "internal error: the result of ragged_zip must be a list of structs; please report it",
         ));
     };
     let leaves = columns.iter().map(|c| Arc::clone(c.leaves())).collect();
@@ -142,7 +144,7 @@ pub(super) static UNZIP: Def = Def {
         let lists = plan.lists(0)?;
         let DataType::Struct(fields) = lists.leaf() else {
             return Err(plan.refuse(format!(
-                "argument 1 must be a list of structs; its values are {}",
+                "argument 1 must be a list of structs; its values are {}, so make structs with ragged_zip first",
                 lists.leaf()
             )));
         };
@@ -179,7 +181,7 @@ fn find_field<'a>(
 ) -> std::result::Result<&'a FieldRef, String> {
     let DataType::Struct(fields) = leaf else {
         return Err(format!(
-            "argument {} ({name:?}) names a field, but the values are {leaf}, not structs",
+            "argument {} ({name:?}) names a field, but the values are {leaf}, not structs; remove the name",
             i + 1
         ));
     };
@@ -194,7 +196,7 @@ fn unzip_field(call: &Call<'_>) -> Result<ArrayRef> {
     if call.len() == 1 {
         let DataType::Struct(fields) = call.return_type() else {
             return Err(Error::invalid(
-                "internal error: the result of ragged_unzip must be a struct",
+                "internal error: the result of ragged_unzip must be a struct; please report it",
             ));
         };
         let columns = fields

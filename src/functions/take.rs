@@ -66,7 +66,7 @@ pub(super) fn check_integers(plan: &Plan<'_>, i: usize, what: &str) -> Result<Li
     match lists.leaf() {
         t if t.is_integer() || t.is_null() => Ok(lists),
         t => Err(plan.refuse(format!(
-            "argument {} ({what}) must be a list of integers; its values are {t}",
+            "argument {} ({what}) must be a list of integers; its values are {t}, so cast them first",
             i + 1
         ))),
     }
@@ -150,7 +150,7 @@ pub(super) fn check_counts(plan: &Plan<'_>, i: usize, levels: usize) -> Result<(
     let lists = check_integers(plan, i, "numbers of elements")?;
     if lists.depth() > levels {
         return Err(plan.refuse(format!(
-            "argument {} has {} levels of lists, but at most {levels} are allowed here",
+            "argument {} has {} levels of lists, but at most {levels} are allowed here; select or flatten levels first",
             i + 1,
             lists.depth()
         )));

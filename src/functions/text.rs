@@ -118,13 +118,15 @@ fn plan_test(
     let lists = plan.lists(0)?;
     let leaf = lists.leaf();
     if !is_text(leaf) && !leaf.is_null() {
-        return Err(
-            plan.refuse(format!("argument 1 must be a list of strings; its values are {leaf}"))
-        );
+        return Err(plan.refuse(format!(
+            "argument 1 must be a list of strings; its values are {leaf}, so cast them first"
+        )));
     }
     let given = plan.data_type(1);
     if !is_text(given) && !given.is_null() {
-        return Err(plan.refuse(format!("argument 2 must be a string; it is {given}")));
+        return Err(
+            plan.refuse(format!("argument 2 must be a string; it is {given}, so cast it first"))
+        );
     }
     let flags = match plan.len() {
         3 => plan.literal_text(2, "the flags", "'i'").or_else(|e| match plan.known_literal(2) {

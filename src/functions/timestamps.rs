@@ -36,7 +36,9 @@ impl ExprPlanner for Timestamps {
             }
             AT_TIME_ZONE => {
                 let Expr::Literal(zone, _) = &expr.right else {
-                    return plan_err!("AT TIME ZONE requires a string literal, such as 'UTC'");
+                    return plan_err!(
+                        "AT TIME ZONE is followed by a column or a computed value; write a string literal such as 'UTC'"
+                    );
                 };
                 let zone = zone.try_as_str().flatten().map(Arc::from);
                 let unit = match expr.left.get_type(schema) {
@@ -53,7 +55,7 @@ impl ExprPlanner for Timestamps {
 
 fn as_timestamp(value: Expr, to: &DataType, safe: bool, schema: &DFSchema) -> Result<Expr> {
     let DataType::Timestamp(_, zone) = to else {
-        return plan_err!("internal error: the type {to} is not a timestamp");
+        return plan_err!("internal error: the type {to} is not a timestamp; please report it");
     };
     let of = |unit| DataType::Timestamp(unit, zone.clone());
     let to = match &value {
@@ -74,7 +76,7 @@ fn as_timestamp(value: Expr, to: &DataType, safe: bool, schema: &DFSchema) -> Re
         }
         Ok(t) if t.is_numeric() => {
             return plan_err!(
-                "cannot cast {t} to a timestamp, because its unit is not known; to_timestamp(x) reads seconds"
+                "cannot cast {t} to a timestamp, because its unit is not known; write to_timestamp(x) if the numbers are seconds since 1970"
             );
         }
         _ => timestamp_cast(value, to, safe),

@@ -247,7 +247,7 @@ fn check_times(plan: &Plan<'_>) -> Result<Shape> {
     let number = leaf.is_numeric() && !leaf.is_decimal();
     if !number && !is_time(leaf) && !leaf.is_null() {
         return Err(plan.refuse(format!(
-            "argument 2 (time) must hold dates, timestamps, durations or numbers; its values are {leaf}"
+            "argument 2 (time) must hold dates, timestamps, durations or numbers; its values are {leaf}, so cast them first"
         )));
     }
     if let Some(value) = plan.known_literal(2)
@@ -278,7 +278,7 @@ fn check_types(plan: &Plan<'_>, given: Option<&TimeWindow>) -> Result<()> {
     };
     found.map(|_| ()).map_err(|_| {
         plan.refuse(format!(
-            "argument 3 (at) must hold values that can be compared with the times, which are {}; its values are {}",
+            "argument 3 (at) must hold values that can be compared with the times, which are {}; its values are {}, so cast them first",
             time.leaf_type(),
             at.leaf_type()
         ))
@@ -346,7 +346,11 @@ fn span_of(value: &ScalarValue, time: &DataType) -> Result<Option<Span>> {
     if value.try_as_str().flatten() == Some("unbounded") {
         return Ok(Some(Span::Unbounded));
     }
-    let wrong = || Error::invalid(format!("{value} is neither a span nor 'unbounded'"));
+    let wrong = || {
+        Error::invalid(format!(
+            "{value} is neither a span of the type of the times nor 'unbounded'"
+        ))
+    };
     let interval = DataType::Interval(IntervalUnit::MonthDayNano);
     let found = match value.data_type() {
         t if (t.is_string() || matches!(t, DataType::Interval(_))) && is_time(time) => {
@@ -374,7 +378,7 @@ fn span_of(value: &ScalarValue, time: &DataType) -> Result<Option<Span>> {
             match (calendar, time) {
                 (true, DataType::Duration(_)) => {
                     return Err(Error::invalid(
-                        "a month has no fixed length, unlike durations; write INTERVAL '30 days'",
+                        "a span of months cannot be used for durations, because a month has no fixed length; write days, such as INTERVAL '30 days'",
                     ));
                 }
                 (true, _) => Span::Calendar(by),

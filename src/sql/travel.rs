@@ -57,7 +57,10 @@ const TRAVELS: [&str; 11] = [
 /// Nodes and sources that must run in the session, with the reason that users read.
 pub(crate) const STAYS: [(&str, &str); 12] = [
     ("AsOfSource", "meds_asof() keeps its labels in the memory of the session"),
-    ("BarrierExec", "internal error: the plan still contains a node that only the optimizer uses"),
+    (
+        "BarrierExec",
+        "internal error: the plan still contains a node that only the optimizer uses; please report it",
+    ),
     ("DokSource", "a table STORED AS DOK is kept in the memory of the session"),
     ("ExplodeExec", "ragged_explode() and ragged_axes() do not run on workers"),
     (
@@ -67,16 +70,16 @@ pub(crate) const STAYS: [(&str, &str); 12] = [
     ("NestExec", "ragged_nest() needs all rows in one process"),
     (
         "OpaqueJoinExec",
-        "internal error: the plan still contains a node that only the optimizer uses",
+        "internal error: the plan still contains a node that only the optimizer uses; please report it",
     ),
     (
         "OpaqueLimitExec",
-        "internal error: the plan still contains a node that only the optimizer uses",
+        "internal error: the plan still contains a node that only the optimizer uses; please report it",
     ),
     ("OrderedSinkExec", "the session itself writes files"),
     (
         "RowFilterSource",
-        "internal error: the plan still contains a source that only the optimizer uses",
+        "internal error: the plan still contains a source that only the optimizer uses; please report it",
     ),
     ("SortedExec", "the session itself sorts the rows"),
     ("TableSource", "a ragged table in memory does not run on workers; write it to a file"),
@@ -192,11 +195,16 @@ fn files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, St
                 carrier = carrier.with_predicate(filter);
             }
             let Some(projection) = nrt.projection() else {
-                return Err("a scan without columns does not run on workers".into());
+                return Err(
+                    "a scan without columns does not run on workers, so the session runs it".into(),
+                );
             };
             let carrier = carrier.try_pushdown_projection(projection);
             let Ok(Some(carrier)) = carrier else {
-                return Err("the columns of a scan cannot be encoded for workers".into());
+                return Err(
+                    "the columns of a scan cannot be encoded for workers, so the session runs it"
+                        .into(),
+                );
             };
             (carrier, Reader::Nrt)
         } else if let Some(lists) = source.downcast_ref::<ListsSource>() {
@@ -219,7 +227,7 @@ fn files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, St
         && is_reordered(parquet)
     {
         return Err(
-            "the scan reorders row groups for ORDER BY with LIMIT, which workers do not support"
+            "the scan reorders row groups for ORDER BY with LIMIT, which workers do not support, so the session runs it"
                 .into(),
         );
     }
@@ -236,18 +244,24 @@ fn files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, St
 fn check_files(files: &FileScanConfig) -> std::result::Result<(), String> {
     if files.object_store_url != ObjectStoreUrl::local_filesystem() {
         return Err(format!(
-            "{} is not a local file system, and workers read only local files",
+            "{} is not a local file system, and workers read only local files, so the session reads them",
             files.object_store_url
         ));
     }
     if !files.file_source().table_schema().virtual_columns().is_empty() {
-        return Err("the scan returns row numbers, which workers do not support".into());
+        return Err(
+            "the scan returns row numbers, which workers do not support, so the session runs it"
+                .into(),
+        );
     }
     if files.expr_adapter_factory.is_some() {
-        return Err("workers cannot adapt the expressions of a scan to each file".into());
+        return Err(
+            "workers cannot adapt the expressions of a scan to each file, so the session runs it"
+                .into(),
+        );
     }
     if files.limit.is_some_and(|limit| u32::try_from(limit).is_err()) {
-        return Err("the LIMIT of the scan exceeds 2^32 - 1, the maximum for workers".into());
+        return Err("the LIMIT of the scan exceeds 2^32 - 1, the maximum for workers, so the session runs it".into());
     }
     if files.file_groups.iter().flat_map(FileGroup::iter).any(|file| !file.extensions.is_empty()) {
         return Err(
@@ -430,7 +444,7 @@ pub(crate) fn division_of(
         return Ok(None);
     }
     if !matches!(leaf.output_partitioning(), Partitioning::UnknownPartitioning(_)) {
-        return Err("the files are in folders named after the values of a column, which workers do not support".into());
+        return Err("the files are in folders named after the values of a column, which workers do not support, so the session reads them".into());
     }
     let bytes = match to_portable(leaf)? {
         Portable::Meds(scan) if !scan.shared_subjects && scan.has_checks => {
@@ -467,7 +481,7 @@ pub(crate) fn take_partitions(
     if let Some(meds) = source.and_then(|s| s.downcast_ref::<MedsSource>()) {
         return Ok(DataSourceExec::from_data_source(meds.take_partitions(range, count)));
     }
-    exec_err!("internal error: {} cannot be divided among processes", leaf.name())
+    exec_err!("internal error: {} cannot be divided among processes; please report it", leaf.name())
 }
 
 /// Returns the local files and folders that a scan reads, or `None` if it reads none.

@@ -52,8 +52,8 @@ fn masks_and_sizes_are_checked() {
     refused(new(None, Some(&sizes(&[1, 1])), Some(0)), "one of the data axes 1..2");
     refused(new(None, Some(&sizes(&[1, 1])), Some(2)), "one of the data axes 1..2");
     let floats = DenseTensor::from_vec([2], vec![1.0f32, 2.0]).unwrap();
-    refused(new(None, Some(&floats), None), "sample sizes must be integers, not float32");
-    refused(new(Some(&ints(&[2, 3], &[1; 6])), None, None), "a mask must be bool");
+    refused(new(None, Some(&floats), None), "sample sizes have the type float32");
+    refused(new(Some(&ints(&[2, 3], &[1; 6])), None, None), "cast it to bool");
     refused(
         new(Some(&bools(&[2, 2], &[1; 4])), None, None),
         "the last axis of the mask has the size 2",
@@ -62,7 +62,7 @@ fn masks_and_sizes_are_checked() {
         new(Some(&bools(&[2, 3], &[1; 6])), Some(&sizes(&[1])), None),
         "does not match sample sizes",
     );
-    refused(new(Some(&bools(&[], &[1])), None, None), "a mask needs batch axes");
+    refused(new(Some(&bools(&[], &[1])), None, None), "the mask has no axes");
     refused(
         RaggedBatch::try_new(&ints(&[1, 1, 1], &[1]), None, Some(&ints(&[1, 1], &[2])), None),
         "sample [0, 0] has 2 entries",
@@ -136,7 +136,7 @@ fn padding_has_its_limits() {
     let late = DenseTensor::from_vec([2], vec![1i32, 2]).unwrap();
     refused(RaggedBatch::from_packed(ints(&[1], &[5]), &late), "begin with 0");
     let down = DenseTensor::from_vec([3], vec![0i32, 2, 1]).unwrap();
-    refused(RaggedBatch::from_packed(ints(&[1], &[5]), &down), "must not decrease");
+    refused(RaggedBatch::from_packed(ints(&[1], &[5]), &down), "do not decrease");
     let none = DenseTensor::from_vec([0], Vec::<i64>::new()).unwrap();
     refused(RaggedBatch::from_packed(ints(&[0], &[]), &none), "at least one offset");
     refused(
@@ -184,7 +184,7 @@ fn masks_of_data_are_checked() {
     let (data, mask) = (ints(&[2, 3], &[0; 6]), bools(&[2, 3], &[1; 6]));
     refused(batched_bool_indexing(&data, bools(&[2, 2], &[1; 4])), "the mask has the size 2");
     refused(batched_bool_indexing(&data, bools(&[3, 3], &[1; 9])), "batch axes");
-    refused(batched_bool_indexing(&data, ints(&[2, 3], &[1; 6])), "a mask must be bool");
+    refused(batched_bool_indexing(&data, ints(&[2, 3], &[1; 6])), "cast it to bool");
     refused(batched_bool_indexing(&data, bools(&[2], &[1; 2])), "a mask must have 1 batch axes");
     refused(batched_bool_indexing(full(&[1, 2, 3], 2), &mask), "used with a dense tensor");
     let sizes = ints(&[2], &[3, 1]);

@@ -248,7 +248,10 @@ fn names_of_other_formats_are_no_folders() {
         vec!["-c", "FROM meds('nowhere')"],
     ] {
         let err = place.fails(1, &args);
-        assert!(err.contains("nowhere: the folder does not exist"), "{err}");
+        assert!(
+            err.contains("nowhere: the folder does not exist; give the folder of a MEDS data set"),
+            "{err}"
+        );
     }
     let err = place.fails(1, &[&meds]);
     assert!(err.contains("inspect") && err.contains("FROM meds("), "{err}");

@@ -308,8 +308,12 @@ SELECT 'after the end';
         assert!(said.out.contains(expected), "{expected}: {}", said.out);
     }
     assert!(!said.out.contains("after the end"));
-    for expected in ["nothing", "elapsed_ms=", ".timing requires on or off", "no command .nonsense"]
-    {
+    for expected in [
+        "nothing",
+        "elapsed_ms=",
+        ".timing requires on or off, as in .timing on",
+        "no command .nonsense",
+    ] {
         assert!(said.err.contains(expected), "{expected}: {}", said.err);
     }
     let history = fs::read_to_string(place.path("state/serrate/history")).unwrap();

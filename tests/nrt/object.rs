@@ -167,7 +167,7 @@ async fn what_a_store_does_wrong_is_said() {
         NrtObject::open(Arc::clone(&store) as Arc<dyn ObjectStore>, Path::from(path), &EXACT)
     };
     let gone = at("a/none.nrt").await.unwrap_err().to_string();
-    assert_eq!(gone, "a/none.nrt: the object does not exist in the store");
+    assert_eq!(gone, "a/none.nrt: the object does not exist in the store; check its URL");
     let other = at("a/x.nrt").await.unwrap_err().to_string();
     assert!(other.contains("a/x.nrt") && other.contains("header"), "{other}");
 
@@ -185,7 +185,7 @@ async fn what_a_store_does_wrong_is_said() {
     assert!(replaced.contains("replaced since it was opened"), "{replaced}");
     store.remove("a/t.nrt").await;
     let removed = file.read(5..9, None).await.unwrap_err().to_string();
-    assert!(removed.contains("the object does not exist in the store"), "{removed}");
+    assert!(removed.contains("the object does not exist in the store; check its URL"), "{removed}");
 
     assert!(file.read(5..2001, None).await.is_err());
     assert!(file.read(5..6, Some(&["nothing"])).await.unwrap_err().to_string().contains("code"));

@@ -162,7 +162,7 @@ fn chunks_that_do_not_fit_are_refused_by_name() {
     let deep = RaggedTable::builder().lengths([2]).unwrap().column("x", 1, bytes).build().unwrap();
     assert_eq!(
         refused(deep),
-        "t.nrt: the table has 2 axes, but the file has 1 axes; they must be equal"
+        "t.nrt: the table has 2 axes, but the file has 1 axes; append only tables with as many axes as the file"
     );
     assert_eq!(w.num_rows(), 0);
 }
@@ -299,19 +299,19 @@ fn tensors_that_are_wrong_are_refused() {
     };
     assert_eq!(
         refused(&[("a", Dtype::F32, &[2], &[0; 7])]),
-        "t: tensor \"a\" of type F32 and shape [2] needs another number of bytes than the 7 that are given"
+        "t: tensor \"a\" of type F32 and shape [2] needs another number of bytes than the 7 that are given; correct the shape or the data"
     );
     assert_eq!(
         refused(&[("a", Dtype::F32, &[usize::MAX, 4], &[])]),
         format!(
-            "t: tensor \"a\" of type F32 and shape [{}, 4] needs another number of bytes than the 0 that are given",
+            "t: tensor \"a\" of type F32 and shape [{}, 4] needs another number of bytes than the 0 that are given; correct the shape or the data",
             usize::MAX
         )
     );
     let (a, b) = (("a", Dtype::U8, &[1][..], &[0][..]), ("b", Dtype::F16, &[1][..], &[0, 0][..]));
     assert_eq!(
         refused(&[a, b, ("a", Dtype::F32, &[1], &[0; 4])]),
-        "t: two tensors are named \"a\"; tensor names must be unique"
+        "t: two tensors are named \"a\"; rename one of them"
     );
     assert!(refused(&[("__metadata__", Dtype::U8, &[], &[0])]).contains("__metadata__"));
 
@@ -321,9 +321,9 @@ fn tensors_that_are_wrong_are_refused() {
     assert!(w.add("z", Dtype::U8, &[0]).is_err());
     w.write(id, &[0; 8]).unwrap();
     let error = w.finish().unwrap_err().to_string();
-    assert!(
-        error.ends_with("tensor \"a\" has 8 bytes, which is not a whole number of rows of 6 bytes")
-    );
+    assert!(error.ends_with(
+        "tensor \"a\" has 8 bytes, which is not a whole number of rows of 6 bytes; write whole rows"
+    ));
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 

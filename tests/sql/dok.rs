@@ -420,7 +420,10 @@ async fn queries_are_saved_as_tensors() {
     let e = fails(&ctx, &twice("")).await;
     assert!(e.contains("row 2 (counted from 0): i 1, j 2 is already present"), "{e}");
     for (rest, said) in [
-        ("OPTIONS (shape '3, 3')", "row 1 (counted from 0): \"i\" is 3; the axis has size 3"),
+        (
+            "OPTIONS (shape '3, 3')",
+            "row 1 (counted from 0): \"i\" is 3; the axis has the size 3, so give a coordinate below it",
+        ),
         ("OPTIONS (shape '3')", "1 axes"),
         ("OPTIONS (shap '3, 3')", "no option 'shap'"),
         ("OPTIONS (duplicates 'first')", "'error', 'last' or 'sum'"),
@@ -444,7 +447,7 @@ async fn queries_are_saved_as_tensors() {
         ("SELECT 1 AS i, NULL::DOUBLE AS v", "\"v\" is NULL"),
         (
             "SELECT x - 2 AS i, 1 AS v FROM generate_series(1, 3) AS t(x)",
-            "row 0 (counted from 0): \"i\" is -1; an index must not be negative",
+            "row 0 (counted from 0): \"i\" is -1; give a coordinate of 0 or more",
         ),
     ] {
         let e =

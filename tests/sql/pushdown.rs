@@ -427,7 +427,8 @@ async fn what_a_store_does_wrong_reaches_the_user() {
     store.remove("data/a.nrt").await;
     let e = failure(&ctx, "SELECT code FROM t").await;
     assert!(
-        e.contains("data/a.nrt") && e.contains("the object does not exist in the store"),
+        e.contains("data/a.nrt")
+            && e.contains("the object does not exist in the store; check its URL"),
         "{e}"
     );
 }

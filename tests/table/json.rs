@@ -357,7 +357,7 @@ fn errors_name_the_path() {
     };
     assert!(
         text("{\"x\": [1,\n 2,, 3]}")
-            .starts_with("line 2, column 4: expected a JSON value, found ','"),
+            .starts_with("line 2, column 4: expected a JSON value (an object, a list, a string, a number, true, false or null), found ','"),
         "{}",
         text("{\"x\": [1,\n 2,, 3]}")
     );

@@ -143,7 +143,7 @@ fn flattening_fills_by_type_and_drops_what_has_no_place() {
     let again = patients().flatten_with(-1, FlattenFill::Repeat).unwrap();
     let name = again.column("name").unwrap().values().as_string::<i32>().clone();
     assert_eq!(name.iter().collect::<Vec<_>>(), [Some("a"), Some("a"), Some("c")]);
-    assert!(patients().flatten(0).unwrap_err().to_string().contains("no axis above"));
+    assert!(patients().flatten(0).unwrap_err().to_string().contains("no axis is above"));
 }
 
 #[test]

@@ -182,7 +182,7 @@ pub fn lists_as<'a>(
         let (kind, field) = list_kind(current).ok_or_else(|| {
             Error::type_of(
                 "the target type of a conversion to Arrow",
-                "a list type with one level per list axis of the array",
+                "a list type with one level per list axis of the array (choose such a type)",
                 target,
             )
         })?;

@@ -120,7 +120,9 @@ impl Offsets {
         if *first < O::zero() {
             return Err(wrong(
                 0,
-                format!("the first offset {first:?} is negative; offsets start at 0 or more"),
+                format!(
+                    "the first offset is {first:?}, which is negative; give offsets that start at 0 or more"
+                ),
             ));
         }
         if let Some(i) = offsets.windows(2).position(|w| w[1] < w[0]) {

@@ -27,14 +27,14 @@ impl ListAxis {
         if let Some(n) = &nulls {
             if n.len() != layout.lists() {
                 return Err(Error::invalid(format!(
-                    "the validity has {} bits, but there are {} lists; give one bit per list",
+                    "the validity bitmap has {} bits, but there are {} lists; give one bit per list",
                     n.len(),
                     layout.lists()
                 )));
             }
             if let Some(i) = (0..n.len()).find(|i| n.is_null(*i) && layout.length(*i) > 0) {
                 return Err(Error::invalid(format!(
-                    "list {i} is null but has {} children; a null list must be empty",
+                    "list {i} is null but has {} elements; make every null list empty",
                     layout.length(i)
                 )));
             }

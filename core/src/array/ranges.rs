@@ -175,7 +175,7 @@ pub(crate) fn gather_parts(
     parts: &[(usize, Range<usize>)],
 ) -> Result<ArrayRef> {
     let [first, rest @ ..] = arrays else {
-        return Err(Error::invalid("cannot gather values without arrays; give at least one"));
+        return Err(Error::invalid("there are no arrays to gather values from; give at least one"));
     };
     if rest.is_empty() {
         let ranges: Vec<Range<usize>> = merge_ranges(parts.iter().map(|(_, r)| r.clone()));

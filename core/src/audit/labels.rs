@@ -22,7 +22,7 @@ pub(super) fn check_labels(folder: &Path, log: &mut Log) -> Result<u64> {
     if !folder.exists() {
         return Err(crate::Error::file(
             folder,
-            "the file or folder of labels does not exist; give labels in the MEDS format",
+            "the file or folder of labels does not exist; give the path of labels in the MEDS format",
         ));
     }
     if !folder.is_dir() {

@@ -270,6 +270,6 @@ pub(super) fn check_dim(dim: usize, batch_dims: usize, ndim: usize) -> Result<()
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "the non-uniform axis is {dim}, but must be one of the data axes {batch_dims}..{ndim}"
+        "the non-uniform axis is {dim}, but must be one of the data axes {batch_dims}..{ndim}; choose one of these"
     )))
 }

@@ -35,7 +35,7 @@ impl SampleSizes {
             }
             (None, None) => {
                 return Err(Error::invalid(
-                    "neither mask nor sample sizes are given; a batch needs at least one of them",
+                    "neither mask nor sample sizes are given; give at least one of them to make a batch",
                 ));
             }
         };
@@ -72,7 +72,7 @@ impl SampleSizes {
         let batch = self.batch_shape.len();
         if batch == 0 {
             return Err(Error::invalid(
-                "there are no batch axes; a batch needs at least one batch axis",
+                "there are no batch axes; a batch needs at least one batch axis, so give one or more",
             ));
         }
         let dim = non_uniform_dim.unwrap_or(batch);
@@ -93,7 +93,7 @@ pub(super) fn check_batch_axes(shape: &[usize], batch_shape: &[usize]) -> Result
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "a tensor has the shape {shape:?}, but its first axes must be the batch axes {batch_shape:?}"
+        "a tensor has the shape {shape:?}, but its first axes must be the batch axes {batch_shape:?}; reshape the tensor"
     )))
 }
 
@@ -185,7 +185,7 @@ impl RaggedBatch {
     ) -> Result<Self> {
         if num_batch_dims == 0 {
             return Err(Error::invalid(
-                "there are no batch axes; a batch needs at least one batch axis",
+                "there are no batch axes; a batch needs at least one batch axis, so give one or more",
             ));
         }
         check_dim(non_uniform_dim, num_batch_dims, full_tensor.ndim())?;

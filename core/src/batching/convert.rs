@@ -33,7 +33,7 @@ impl RaggedBatch {
     pub fn from_packed(values: DenseTensor, cu_seqlens: &DenseTensor) -> Result<Self> {
         if cu_seqlens.ndim() != 1 || !cu_seqlens.dtype().is_integer() {
             return Err(Error::invalid(format!(
-                "cumulative sizes must be integers of shape [samples + 1], not {} of shape {:?}",
+                "the cumulative sizes are {} of shape {:?}; give integers of shape [samples + 1]",
                 cu_seqlens.dtype(),
                 cu_seqlens.shape()
             )));
@@ -46,7 +46,7 @@ impl RaggedBatch {
         };
         if offsets.base() != 0 {
             return Err(Error::invalid(format!(
-                "cumulative sizes must begin with 0, not {}",
+                "the cumulative sizes begin with {}; give sizes that begin with 0",
                 offsets.base()
             )));
         }

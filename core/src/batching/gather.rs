@@ -59,7 +59,7 @@ impl Indices {
         let values = batch.values();
         if values.ndim() != 1 || !values.dtype().is_integer() {
             return Err(Error::invalid(format!(
-                "indices must be integers of shape [batch axes.., positions], not {} of shape {:?}",
+                "the indices are {} of shape {:?}; give integers of shape [batch axes.., positions]",
                 values.dtype(),
                 batch.shape()
             )));
@@ -218,7 +218,7 @@ pub(super) fn scatter_entries(
     let lists = target.layout.lists();
     if let Some(i) = (0..lists).find(|i| from.layout.length(*i) < indices.offsets.length(*i)) {
         return Err(Error::invalid(format!(
-            "{sample} has {entries} entries to write but {indices} indices; every index needs an entry",
+            "{sample} has {entries} entries to write but {indices} indices; give one entry per index",
             sample = super::structure::name_sample(&indices.batch_shape, i),
             entries = from.layout.length(i),
             indices = indices.offsets.length(i)

@@ -241,7 +241,7 @@ pub(super) fn check_same_entries(from: &EntryView, into: &EntryView) -> Result<(
     }
     if from.entry_shape() != into.entry_shape() {
         return Err(Error::invalid(format!(
-            "entries of shape {:?} cannot be written into entries of shape {:?}; the shapes must be equal",
+            "entries of shape {:?} cannot be written into entries of shape {:?}; give entries of the same shape",
             from.entry_shape(),
             into.entry_shape()
         )));

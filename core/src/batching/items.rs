@@ -185,7 +185,7 @@ impl RaggedBatch {
             && broadcast_shapes(own, selection.shape()).as_deref() == Some(selection.shape());
         if !fits {
             return Err(Error::invalid(format!(
-                "the value has the shape {:?}, which does not broadcast to the indexed items of shape {:?}",
+                "the value has the shape {:?}, which does not broadcast to the indexed items of shape {:?}; give a value with sizes that are equal or 1",
                 value.shape(),
                 selection.shape()
             )));

@@ -214,7 +214,7 @@ pub fn batched_bool_indexing_write(
     }
     if let Some(i) = to_write.offsets().first_difference(&masked.kept) {
         return Err(Error::invalid(format!(
-            "{sample} has {entries} entries to write but {slots} slots where the mask is true; the numbers must be equal",
+            "{sample} has {entries} entries to write, but the mask is true at {slots} positions; give one entry per position",
             sample = to_write.structure().name_sample(i),
             entries = to_write.offsets().length(i),
             slots = masked.kept.length(i)
@@ -257,7 +257,10 @@ pub fn apply_mask_to_tensor(
 ) -> Result<DenseTensor> {
     let value = convert_fill(value_to_set.into(), data.dtype())?;
     if mask.dtype() != DType::Bool {
-        return Err(Error::invalid(format!("a mask must be bool, not {}", mask.dtype())));
+        return Err(Error::invalid(format!(
+            "the mask has the type {}; cast it to bool",
+            mask.dtype()
+        )));
     }
     if mask.num_elements() == 0 {
         return Ok(data.clone());
@@ -271,7 +274,7 @@ pub fn apply_mask_to_tensor(
     };
     if broadcast_shapes(mask.shape(), own).as_deref() != Some(own) {
         return Err(Error::invalid(format!(
-            "a mask of shape {:?} does not broadcast to the first axes of data of shape {:?}; each size of the mask must be 1 or the size of the data",
+            "a mask of shape {:?} does not broadcast to the first axes of data of shape {:?}; give a mask whose sizes are 1 or the sizes of the data",
             mask.shape(),
             data.shape()
         )));
@@ -449,7 +452,7 @@ pub fn get_compact_from_named_tuple<T: CompactFields>(
         [samples, _] => ([samples], AnyBatch::Dense(mask)),
         ref shape => {
             return Err(Error::invalid(format!(
-                "the mask has the shape {shape:?}, but must have two axes: samples and entries"
+                "the mask has the shape {shape:?}; give a mask with two axes, samples and entries"
             )));
         }
     };

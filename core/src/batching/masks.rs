@@ -21,7 +21,7 @@ impl Flags {
     pub(super) fn new(mask: &AnyBatch, batch_dims: usize) -> Result<Self> {
         let refuse = |why: String| Err(Error::invalid(format!("invalid mask: {why}")));
         if mask.dtype() != DType::Bool {
-            return refuse(format!("a mask must be bool, not {}", mask.dtype()));
+            return refuse(format!("the mask has the type {}; cast it to bool", mask.dtype()));
         }
         let shape = mask.shape();
         match mask {

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 pub(super) fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<DenseTensor> {
     if options.side == Side::Left {
         return Err(Error::invalid(
-            "a batch cannot be padded on the left, because its padding follows its entries; use the right side",
+            "a batch cannot be padded on the left, because its padding follows its entries; pad it on the right",
         ));
     }
     let dtype = batch.dtype();

@@ -237,7 +237,7 @@ impl RaggedBatch {
             |(old, new): (&usize, &usize)| new.checked_rem(*old).map_or(*new == 0, |r| r == 0);
         if !own.iter().zip(new_batch_shape).all(fits) {
             return Err(Error::invalid(format!(
-                "batch axes of shape {own:?} cannot be broadcast to {new_batch_shape:?}; each size must be a multiple of the current size"
+                "batch axes of shape {own:?} cannot be broadcast to {new_batch_shape:?}; each size must be a multiple of the current size, so choose other sizes"
             )));
         }
         self.tile_samples(new_batch_shape.to_vec())

@@ -196,7 +196,7 @@ pub(super) fn read_lengths(sizes: &DenseTensor) -> Result<Vec<usize>> {
         let one = |(i, n): (usize, &T)| {
             (*n).try_into().map_err(|_| {
                 Error::invalid(format!(
-                    "{sample} has the invalid size {n:?}; sizes must be 0 or more",
+                    "{sample} has the invalid size {n:?}; give sizes of 0 or more",
                     sample = name_sample(sizes.shape(), i)
                 ))
             })
@@ -212,7 +212,9 @@ pub(super) fn read_lengths(sizes: &DenseTensor) -> Result<Vec<usize>> {
         DType::I16 => read::<i16>(sizes),
         DType::I32 => read::<i32>(sizes),
         DType::I64 => read::<i64>(sizes),
-        other => Err(Error::invalid(format!("sample sizes must be integers, not {other}"))),
+        other => Err(Error::invalid(format!(
+            "the sample sizes have the type {other}; cast them to int64"
+        ))),
     }
 }
 
@@ -220,11 +222,14 @@ pub(super) fn read_lengths(sizes: &DenseTensor) -> Result<Vec<usize>> {
 /// Returns an error if the mask lacks axes, is not bool, or has a true entry after a false one.
 pub(super) fn count_mask_lengths(mask: &DenseTensor) -> Result<Vec<usize>> {
     if mask.dtype() != DType::Bool {
-        return Err(Error::invalid(format!("a mask must be bool, not {}", mask.dtype())));
+        return Err(Error::invalid(format!(
+            "the mask has the type {}; cast it to bool",
+            mask.dtype()
+        )));
     }
     let Some((width, batch)) = mask.shape().split_last() else {
         return Err(Error::invalid(
-            "a mask needs batch axes and the non-uniform axis, but has no axes",
+            "the mask has no axes; give a mask with the batch axes and the non-uniform axis",
         ));
     };
     let samples = count_samples(batch)?;

@@ -220,7 +220,7 @@ fn count_row_elements(shape: &[usize]) -> Result<i32> {
     let n = super::tensor::element_count(shape);
     n.and_then(|n| i32::try_from(n).ok()).ok_or_else(|| {
         Error::invalid(format!(
-            "a row of shape {shape:?} has more than 2^31 - 1 elements, the maximum of a FixedSizeList"
+            "a row of shape {shape:?} has more than 2^31 - 1 elements, the maximum of a FixedSizeList; use smaller rows"
         ))
     })
 }

@@ -116,7 +116,7 @@ pub(crate) fn check_out_len(plan: &Plan, dtype: DType, what: &str, out: &[u8]) -
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "{what}: the output buffer has {} bytes, but a {dtype} tensor of shape {:?} takes exactly {}",
+        "{what}: the output buffer has {} bytes, but a {dtype} tensor of shape {:?} takes exactly {}; give a buffer of this size",
         out.len(),
         plan.shape(),
         plan.bytes()
@@ -343,9 +343,9 @@ impl LeafWriter {
     fn new(array: &RaggedArray, options: &DenseOptions, dtype: DType, what: &str) -> Result<Self> {
         let named = |e: Error| match e {
             Error::Invalid(m) => Error::invalid(format!("{what}: {m}")),
-            Error::Arrow(e) => {
-                Error::invalid(format!("{what}: the values cannot be converted to {dtype}: {e}"))
-            }
+            Error::Arrow(e) => Error::invalid(format!(
+                "{what}: the values cannot be converted to {dtype}; choose another type: {e}"
+            )),
             e => e,
         };
         let fill = options.fill.unwrap_or(Fill::Bool(false));

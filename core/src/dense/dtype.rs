@@ -236,7 +236,7 @@ impl FromStr for DType {
         Self::ALL.into_iter().find(|d| is(d.name()) || is(d.safetensors_name())).ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|d| d.name()).collect();
             Error::invalid(format!(
-                "unknown element type {s:?}; expected one of {}",
+                "the element type {s:?} is unknown; use one of {}",
                 names.join(", ")
             ))
         })

@@ -217,7 +217,7 @@ fn combine_arrays(items: &[IndexItem]) -> Result<ResultAxis> {
         let IndexItem::Array { shape: own, .. } = item else { continue };
         shape = broadcast_shapes(&shape, own).ok_or_else(|| {
             Error::invalid(format!(
-                "an index array of shape {own:?} does not broadcast with the other index arrays, which have the shape {shape:?}"
+                "an index array of shape {own:?} does not broadcast with the other index arrays, which have the shape {shape:?}; use sizes that are equal or 1"
             ))
         })?;
     }

@@ -61,9 +61,7 @@ impl Patients {
     ) -> Result<()> {
         let folder = folder.as_ref();
         if options.shard_subjects == 0 {
-            return Err(Error::invalid(
-                "the number of subjects per shard is 0; it must be at least 1",
-            ));
+            return Err(Error::invalid("the number of subjects per shard is 0; give at least 1"));
         }
         let used = fs::read_dir(folder).is_ok_and(|mut entries| {
             entries.any(|e| !e.is_ok_and(|e| is_temporary(&e.file_name())))

@@ -84,9 +84,7 @@ impl Patients {
     /// When the number is 0.
     pub fn with_chunk_rows(mut self, rows: usize) -> Result<Self> {
         if rows == 0 {
-            return Err(Error::invalid(
-                "the number of patients per chunk is 0; it must be at least 1",
-            ));
+            return Err(Error::invalid("the number of patients per chunk is 0; give at least 1"));
         }
         self.chunk_rows = rows;
         Ok(self)

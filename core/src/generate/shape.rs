@@ -31,7 +31,7 @@ impl Shape {
     /// Returns the built-in shape of a MIMIC extract.
     pub fn mimic() -> Result<Self> {
         Self::parse(include_str!("mimic-shape.json"))
-            .map_err(|e| Error::invalid(format!("the built-in shape is invalid: {e}")))
+            .map_err(|e| Error::invalid(format!("internal error: the built-in distributions of the synthetic patients are invalid ({e}); please report it")))
     }
 
     /// Reads a shape from a JSON file with the members `vocab_size`, `frac_codes_with_value`,
@@ -50,7 +50,7 @@ impl Shape {
         let shape: Self = serde_json::from_str(text).map_err(|e| e.to_string())?;
         if shape.vocab_size == 0 || shape.vocab_size > u32::from(u16::MAX) - RESERVED {
             return Err(format!(
-                "vocab_size is {}; expected a number from 1 to {}",
+                "vocab_size is {}; give a number from 1 to {}",
                 shape.vocab_size,
                 u32::from(u16::MAX) - RESERVED
             ));
@@ -59,7 +59,9 @@ impl Shape {
         shape.measurements.check_frequencies("measurements")?;
         shape.frac_codes_with_value.check_frequencies("frac_codes_with_value")?;
         match shape.frac_codes_with_value.x.iter().find(|p| !(0.0..=1.0).contains(*p)) {
-            Some(p) => Err(format!("frac_codes_with_value has {p}; expected fractions in 0..=1")),
+            Some(p) => {
+                Err(format!("frac_codes_with_value has {p}; give only fractions from 0 to 1"))
+            }
             None => Ok(shape),
         }
     }
@@ -88,11 +90,15 @@ impl<T> Frequencies<T> {
             ));
         }
         if u32::try_from(self.x.len()).is_err() {
-            return Err(format!("{name} has more than 2^32 - 1 values, the maximum"));
+            return Err(format!(
+                "{name} has more than 2^32 - 1 values, the maximum; remove values"
+            ));
         }
         let total = self.freq.iter().try_fold(0u64, |sum, f| sum.checked_add(*f));
         match total {
-            Some(0) => Err(format!("{name}: at least one frequency must be above 0")),
+            Some(0) => Err(format!(
+                "{name}: all frequencies are 0; at least one frequency must be above 0"
+            )),
             Some(_) => Ok(()),
             None => Err(format!(
                 "{name}: the sum of the frequencies exceeds 64 bits; use smaller frequencies"

@@ -48,8 +48,9 @@ impl HetTensor {
     /// ```
     pub fn dim_types(&self) -> Vec<DimType> {
         let leaves = self.array.leaves();
-        // Each leaf gets an id: 1 for a value and 0 for a null. The ids of the lists on an axis follow from
-        // the ids of their elements.
+        // Start with one id per leaf: 1 for a value, 0 for a null. The loop then goes from the innermost axis
+        // outwards and gives two lists the same id if their elements have the same ids, apart from nulls at
+        // the end.
         let mut below = SliceStructure::Same;
         if leaves.null_count() > 0 {
             below = SliceStructure::Each(

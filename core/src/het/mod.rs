@@ -113,7 +113,7 @@ impl HetTensor {
         if DType::from_arrow(array.leaf_type()).is_none() {
             return Err(Error::type_of(
                 "an array to convert to a HetTensor",
-                "numbers or booleans as leaves",
+                "numbers or booleans as leaves (cast the leaves first)",
                 array.leaf_type(),
             ));
         }

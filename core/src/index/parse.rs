@@ -111,7 +111,7 @@ fn parse_list(
                 return Err(wrong(
                     at,
                     format!(
-                        "the list starts with booleans, so expected True or False, found {other:?}"
+                        "the list starts with a boolean, so every item must be True or False, but {other:?} follows; write only booleans or only integers"
                     ),
                 ));
             }

@@ -30,10 +30,14 @@ pub(crate) fn parse_type(text: &str) -> Result<DataType> {
     if text.bytes().filter(|b| *b == b'(').count() > MAX_NESTED {
         let start: String = text.chars().take(40).collect();
         return Err(Error::invalid(format!(
-            "the type {start:?}.. is nested too deeply, in more than 32 parentheses"
+            "the type {start:?}.. is nested too deeply, in more than 32 parentheses; use a flatter type"
         )));
     }
-    text.parse().map_err(|e| Error::invalid(format!("{text:?} is not an Arrow type: {e}")))
+    text.parse().map_err(|e| {
+        Error::invalid(format!(
+            "{text:?} is not an Arrow type; write one such as Int64 or Utf8: {e}"
+        ))
+    })
 }
 
 #[derive(Serialize, Deserialize)]
@@ -83,7 +87,7 @@ pub fn write(path: impl AsRef<Path>, dictionary: &Dictionary, options: &SaveOpti
             return Err(Error::file(
                 path,
                 format!(
-                    "a column has the type {data_type}, which a dictionary file does not support; cast the column"
+                    "a column has the type {data_type}, which a dictionary file does not support; cast the column to numbers or strings"
                 ),
             ));
         }
@@ -130,7 +134,7 @@ pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictiona
     let metadata = file.header().metadata();
     if metadata.get("format").is_none_or(|f| f != FORMAT) {
         return Err(wrong(format!(
-            "the metadata has the format {:?}; expected {FORMAT:?}",
+            "the metadata has the format {:?} instead of {FORMAT:?}, so the file is no dictionary; give another file",
             metadata.get("format").map_or("", String::as_str)
         )));
     }
@@ -148,7 +152,7 @@ pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictiona
         let values = dense::read_one(file, file.tensor(&name)?)?;
         if values.ndim() != 1 || rows.is_some_and(|rows| rows != values.num_elements()) {
             return Err(wrong(format!(
-                "tensor {name:?} has the shape {:?}, but the columns before it have {} entries; all columns need the same number of entries",
+                "tensor {name:?} has the shape {:?}, but the columns before it have {} entries; write the file again, with as many entries in all columns",
                 values.shape(),
                 rows.unwrap_or(0)
             )));
@@ -175,7 +179,7 @@ pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictiona
     }
     if let Some(other) = file.tensors().iter().find(|t| !known.iter().any(|k| k == t.name())) {
         return Err(wrong(format!(
-            "tensor {:?} belongs to no column in the metadata entry \"columns\"",
+            "tensor {:?} belongs to no column in the metadata entry \"columns\"; write the file again",
             other.name()
         )));
     }
@@ -187,13 +191,13 @@ fn build_strings(bytes: &DenseTensor, ends: &DenseTensor) -> Result<StringArray>
     for end in ends.as_slice::<i64>()? {
         let end = i32::try_from(*end).ok().filter(|end| offsets.last().is_some_and(|l| l <= end));
         offsets.push(
-            end.ok_or_else(|| Error::invalid("the end offsets of the strings do not ascend from 0 to at most 2^31 - 1; the file is damaged"))?,
+            end.ok_or_else(|| Error::invalid("the end offsets of the strings do not ascend from 0 to at most 2^31 - 1, so the file is damaged; write it again"))?,
         );
     }
     let last = offsets.last().copied().and_then(|l| usize::try_from(l).ok());
     if last != Some(bytes.as_slice::<u8>()?.len()) {
         return Err(Error::invalid(
-            "the last end offset of the strings differs from the total number of bytes of the strings; the file is damaged",
+            "the last end offset of the strings differs from the total number of bytes of the strings, so the file is damaged; write it again",
         ));
     }
     let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));

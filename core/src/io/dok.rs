@@ -144,19 +144,19 @@ impl DokFile {
             && format != FORMAT
         {
             return Err(wrong(format!(
-                "the metadata has the format {format:?}; expected {FORMAT:?}"
+                "the metadata has the format {format:?} instead of {FORMAT:?}, so the file is no sparse tensor; give another file"
             )));
         }
         let shape = metadata.get(SHAPE).ok_or_else(|| {
             wrong("the metadata has no \"shape\", the list of axis sizes of a sparse tensor".into())
         })?;
         let shape: Vec<usize> = serde_json::from_str(shape)
-            .map_err(|e| wrong(format!("the shape {shape:?} is not a list of sizes: {e}")))?;
+            .map_err(|e| wrong(format!("the shape {shape:?} in the metadata is not a list of sizes; write the file again: {e}")))?;
         crate::dok::check_size(&shape).map_err(|e| wrong(e.to_string()))?;
         if let Some(other) = file.tensors().iter().find(|t| ![INDICES, VALUES].contains(&t.name()))
         {
             return Err(wrong(format!(
-                "unexpected tensor {:?}; a sparse tensor has only {INDICES:?} and {VALUES:?}",
+                "the file has the tensor {:?}, but a sparse tensor has only {INDICES:?} and {VALUES:?}; write the file again",
                 other.name()
             )));
         }
@@ -169,20 +169,20 @@ impl DokFile {
         })?;
         let (&[ndim, nnz], &[count]) = (indices.shape(), values.shape()) else {
             return Err(wrong(format!(
-                "the indices have the shape {:?} and the values have the shape {:?}; expected [ndim, nnz] and [nnz]",
+                "the indices have the shape {:?} and the values have the shape {:?}; write the file again with the shapes [ndim, nnz] and [nnz]",
                 indices.shape(),
                 values.shape()
             )));
         };
         if ndim != shape.len() || nnz != count {
             return Err(wrong(format!(
-                "the indices have the shape {:?}, which does not match {count} values of a tensor of shape {shape:?}",
+                "the indices have the shape {:?}, which does not match {count} values of a tensor of shape {shape:?}; write the file again",
                 indices.shape()
             )));
         }
         if !dense::from_dtype(indices.dtype()).is_some_and(DType::is_integer) {
             return Err(wrong(format!(
-                "the indices have the type {}; expected integers",
+                "the indices have the type {}; write the file again with integers",
                 indices.dtype()
             )));
         }
@@ -227,7 +227,7 @@ impl DokFile {
                 return Err(Error::file(
                     self.file.path(),
                     format!(
-                        "entry {entry} has the coordinate {} on axis {axis}, which has the size {size}",
+                        "entry {entry} has the coordinate {} on axis {axis}, which has only the size {size}; write the file again",
                         row.get(entry).copied().unwrap_or_default()
                     ),
                 ));

@@ -223,8 +223,11 @@ pub(crate) struct FileLock {
 
 #[cfg(feature = "sql")]
 impl FileLock {
-    /// Waits for the lock of `target`, a path without links; returns `None` once `is_given_up` returns
-    /// true. Returns an error if the folder cannot be written to, or its file system has no locks.
+    /// Takes the lock that a writer of the file `target` must hold. The path must have no symbolic links.
+    ///
+    /// While another writer holds the lock, the thread sleeps and tries again, until `is_given_up` returns
+    /// true; the result is then `None`. Returns an error if the folder cannot be written to, or its file
+    /// system has no locks.
     pub(crate) fn wait_for(
         target: &Path,
         is_given_up: &dyn Fn() -> bool,
@@ -243,7 +246,7 @@ impl FileLock {
                 .truncate(false)
                 .open(&path)?;
             match lock.try_lock() {
-                // If the files differ, the previous holder removed the file that was locked here.
+                // If `path` is no longer the locked file, the previous holder of the lock removed that file.
                 Ok(()) if is_same_file(&path, &lock) => {
                     return Ok(Some(Self { path, _lock: lock }));
                 }

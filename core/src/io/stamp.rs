@@ -50,7 +50,8 @@ impl Stamp {
     /// Returns the stamp of a file once its last change is older than the clock's resolution, so
     /// that any later change gives another stamp.
     ///
-    /// The wait is bounded, because times may come from another machine's clock.
+    /// The sleep of this function is bounded, because the times of the file may come from another machine's
+    /// clock.
     pub fn settled(path: &Path) -> io::Result<Self> {
         let mut stamp = Self::of(path)?;
         for _ in 0..ROUNDS {
@@ -68,8 +69,8 @@ impl Stamp {
         let whole = |time: i128| time % 1_000_000_000 == 0;
         let step = if whole(self.modified) && whole(self.changed) { WHOLE_SECONDS } else { TICK };
         let last = u64::try_from(self.modified.max(self.changed)).ok()?;
-        // A time in the future comes from another machine's clock; return `None`, because waiting could take
-        // long.
+        // A time in the future comes from another machine's clock. Return `None`, so that `settled` does not
+        // sleep until that time.
         let age = now.duration_since(UNIX_EPOCH + Duration::from_nanos(last)).ok()?;
         step.checked_sub(age).filter(|left| !left.is_zero())
     }

@@ -108,7 +108,7 @@ pub(crate) fn bits_of(data_type: &DataType) -> usize {
 
 pub(crate) fn cast_arg_integers(what: &str, values: &ArrayRef) -> Result<Int64Array> {
     if !values.data_type().is_integer() && !values.data_type().is_null() {
-        return Err(Error::type_of(what, "integers", values.data_type()));
+        return Err(Error::type_of(what, "integers (cast the values first)", values.data_type()));
     }
     let options = CastOptions { safe: false, ..CastOptions::default() };
     let wide = cast_with_options(values, &DataType::Int64, &options)?;

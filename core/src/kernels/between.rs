@@ -110,7 +110,7 @@ pub fn between(
 ) -> Result<RaggedArray> {
     if array.axes().is_empty() || times.axes().is_empty() {
         return Err(Error::invalid(
-            "between expects an array with lists and a list of times per row, but the array or the times have no lists",
+            "between: the array or its times have no lists; give an array with lists, and one list of times per row",
         ));
     }
     let (array, times) = aligned(array, times, 1)?;

@@ -406,8 +406,8 @@ impl Avx2 {
         unsafe { pack_bytes_avx2(bytes) }
     }
 
-    /// Returns two bit masks: the words that equal `wanted` after a right shift by `SHIFT`, and the words
-    /// that are 0.
+    /// Returns two bit masks with one bit per word, the lowest for the first word. In the first, a bit is set
+    /// if the word equals `wanted` after a right shift by `SHIFT`; in the second, if the word is 0.
     #[inline(always)]
     pub(crate) fn find_words<const SHIFT: i32>(self, words: &[u64; 8], wanted: u64) -> (u32, u32) {
         // SAFETY: a token exists only on CPUs with AVX2.

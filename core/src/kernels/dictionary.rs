@@ -48,7 +48,7 @@ pub fn over_values(
         let answers = test(values)?;
         if answers.len() != values.len() {
             return Err(Error::invalid(format!(
-                "the predicate returned {} results for {} values; it must return one per value",
+                "the predicate returned {} results for {} values; write a predicate that returns one result per value",
                 answers.len(),
                 values.len()
             )));
@@ -88,7 +88,13 @@ pub(crate) fn look_up(keys: &dyn Array, table: &BooleanBuffer) -> Result<Boolean
         DataType::UInt16 => look_up_bits(&to_unsigned::<UInt16Type, u16>(keys), table),
         DataType::UInt32 => look_up_bits(&to_unsigned::<UInt32Type, u32>(keys), table),
         DataType::UInt64 => look_up_bits(&to_unsigned::<UInt64Type, u64>(keys), table),
-        _ => return Err(Error::type_of("the keys of a dictionary", "integers", t)),
+        _ => {
+            return Err(Error::type_of(
+                "the keys of a dictionary",
+                "integers (encode the dictionary again)",
+                t,
+            ));
+        }
     })
 }
 

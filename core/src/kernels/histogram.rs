@@ -62,7 +62,7 @@ impl Histogram {
         if values.is_nested() {
             return Err(Error::type_of(
                 "values to count in a histogram",
-                "scalars (not lists or structs)",
+                "scalars (not lists or structs; flatten lists first)",
                 values,
             ));
         }

@@ -139,7 +139,7 @@ impl SearchSet {
         let given = values.data_type().clone();
         let to = if is_text(leaf) { &DataType::Utf8 } else { leaf };
         if given.is_null() {
-            // An array of type `Null` has no value left to search for.
+            // All values of an array of type `Null` were nulls, so there is no value to search for.
             values = new_empty_array(to);
         } else if is_span(&given) && is_span(to) && given != *to {
             let converted = exactly_in(&values, to)?;

@@ -199,8 +199,8 @@ impl Lookup {
     }
 }
 
-/// Converts values to integers, dates and times in the unit of the key type `of`; null if a value does not
-/// fit.
+/// Returns each value as an `i64` that can be compared with the keys, whose type is `of`. Dates and times are
+/// first converted to the unit of the keys. A value that a conversion cannot represent becomes null.
 fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     let values = match of.is_integer() || values.data_type() == of {
@@ -346,14 +346,18 @@ pub fn cuts(values: &ArrayRef) -> Result<ListArray> {
         }
         DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => {
             cast(values, &DataType::List(item))
-                .map_err(|e| Error::invalid(format!("the cuts must be lists of numbers: {e}")))?
+                .map_err(|e| {
+                    Error::invalid(format!(
+                        "the cuts (bin edges) must be lists of numbers, so cast them first: {e}"
+                    ))
+                })?
                 .as_list::<i32>()
                 .clone()
         }
         t => {
             return Err(Error::type_of(
                 "cuts (bin edges)",
-                "a list of numbers or a struct of numbers for each key",
+                "a list of numbers or a struct of numbers for each key (cast them first)",
                 t,
             ));
         }

@@ -213,7 +213,7 @@ impl LeafGroups {
             on = next;
             slots = starts[slots];
         }
-        // Sort the leaves by slot, with a counting sort.
+        // Sort the leaves by slot, the group of leaves that share a norm, with a counting sort.
         let mut ends = vec![0usize; slots];
         for slot in &on {
             ends[*slot] += 1;

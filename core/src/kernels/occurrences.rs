@@ -93,7 +93,8 @@ fn any_value_of_rows(array: &RaggedArray, values: &ArrayRef) -> Result<RaggedArr
     reduce(&isin(array, values)?, Reduction::Any, None)
 }
 
-/// The only value to search for, as bits: those of the integer itself, or for a dictionary those of its key.
+/// The value to search for if there is only one: the bits of the integer or, if the leaves are a dictionary,
+/// the bits of the dictionary key of the value.
 struct Needle {
     bits: u64,
 }

@@ -96,7 +96,7 @@ pub fn squeeze(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     let valid = |i: usize| level.nulls().is_none_or(|n| n.is_valid(i));
     if let Some(list) = (0..layout.lists()).find(|i| layout.length(*i) != 1 && valid(*i)) {
         return Err(Error::invalid(format!(
-            "list {list} of axis {at} (row {}) has {} element(s); only an axis of size 1 can be squeezed",
+            "list {list} of axis {at} (row {}) has {} element(s); only an axis of size 1 can be squeezed, so select one element of each list instead",
             row_of_list(array, at, list),
             layout.length(list)
         )));
@@ -185,7 +185,7 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
         let n = layout.length(list);
         if share(n).is_none() {
             return refuse(&format!(
-                "list {list} of axis {at} (row {}) has {n} element(s), which do not fill these sizes exactly",
+                "list {list} of axis {at} (row {}) has {n} element(s), which do not fill the given sizes exactly; give sizes whose product is the length",
                 row_of_list(array, at, list)
             ));
         }

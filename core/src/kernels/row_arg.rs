@@ -40,7 +40,7 @@ impl RowArg {
         matches!(self, Self::All(_))
     }
 
-    /// Returns an error if the argument is given per row, but not for exactly `rows` rows.
+    /// Returns an error if the argument has one value per row, but their number is not `rows`.
     pub(crate) fn check_rows(&self, what: &str, rows: usize) -> Result<()> {
         match self {
             Self::Each(a) if a.len() != rows => Err(Error::invalid(format!(

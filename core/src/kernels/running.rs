@@ -64,7 +64,13 @@ impl Running {
             Self::Sum => Reduction::Sum,
             Self::Prod => Reduction::Prod,
             Self::Min | Self::Max if native_type(leaf).is_some() => Reduction::Max,
-            _ => return Err(Error::type_of(self.name(), "numbers, booleans or times", leaf)),
+            _ => {
+                return Err(Error::type_of(
+                    self.name(),
+                    "numbers, booleans or times (cast the values first)",
+                    leaf,
+                ));
+            }
         };
         how.output_type(leaf).map_err(|e| match e {
             Error::Type { expected, found, .. } => {
@@ -279,7 +285,9 @@ fn scan_extremes(max: bool, leaves: &ArrayRef, lists: &Layout) -> Result<ArrayRe
         let leaves = leaves.as_primitive::<T>();
         let finish = |acc: Option<T::Native>| acc.unwrap_or_default();
         scan_lists::<T, T, _>(leaves, lists, None, step, finish).map_err(|leaf| {
-            Error::invalid(format!("internal error: {name} has no result for leaf {leaf}"))
+            Error::invalid(format!(
+                "internal error: {name} has no result for leaf {leaf}; please report it"
+            ))
         })
     }
     let given = leaves.data_type();
@@ -295,7 +303,7 @@ fn scan_extremes(max: bool, leaves: &ArrayRef, lists: &Layout) -> Result<ArrayRe
         ($($t:ident => $arrow:ty),*) => {
             match &native {
                 $(DataType::$t => scan_typed_extremes::<$arrow>(max, &same, lists)?,)*
-                other => return Err(Error::type_of("cummin", "numbers, booleans or times", other)),
+                other => return Err(Error::type_of("cummin", "numbers, booleans or times (cast the values first)", other)),
             }
         };
     }
@@ -537,7 +545,10 @@ pub fn diff_type(leaf: &DataType) -> Result<DataType> {
         t if t.is_floating() || t.is_decimal() || t.is_temporal() => {
             let none = arrow::array::new_empty_array(t);
             let found = numeric::sub(&none, &none);
-            found.map_err(|_| Error::type_of("diff", "numbers or times", t))?.data_type().clone()
+            found
+                .map_err(|_| Error::type_of("diff", "numbers or times (cast the values first)", t))?
+                .data_type()
+                .clone()
         }
         t => return Err(Error::type_of("diff", "numbers or times", t)),
     })

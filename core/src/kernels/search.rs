@@ -156,7 +156,7 @@ fn find_positions(
     let no_match = || {
         Error::type_of(
             "the needle of searchsorted",
-            format!("a type comparable with {leaf}"),
+            format!("a type comparable with {leaf} (cast one of them first)"),
             &needle,
         )
     };
@@ -265,7 +265,11 @@ impl ListSearch<'_> {
     fn compare_numbers(&self, leaves: &ArrayRef, needles: &ArrayRef) -> Result<Int64Array> {
         let nulls = needles.logical_nulls();
         let unknown = |t: &DataType| {
-            Err(Error::type_of("searchsorted", "integers or floats of up to 64 bits", t))
+            Err(Error::type_of(
+                "searchsorted",
+                "integers or floats of up to 64 bits (cast the values first)",
+                t,
+            ))
         };
         let (a, b) = (NumberReader::new(leaves), NumberReader::new(needles));
         let leaf_nulls = leaves.nulls();

@@ -12,7 +12,7 @@ pub(crate) fn mix_bits(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Returns the exclusive or of both 64-bit halves of the 128-bit product of `a` and `b`.
+/// Returns the XOR of the two 64-bit halves of the 128-bit product of `a` and `b`.
 #[inline(always)]
 pub(crate) fn fold_product(a: u64, b: u64) -> u64 {
     let wide = u128::from(a) * u128::from(b);

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 /// # Errors
 /// When the types are incompatible.
 pub fn common_type(a: OperandType<'_>, b: OperandType<'_>) -> Result<DataType> {
-    // `minimum` also returns one of two operands, so its types apply here.
+    // Like `minimum`, these functions return one of two operands, so they accept the same types.
     Types::new(Op::Minimum, a, b).map(|types| types.output().clone()).map_err(|e| match e {
         Error::Type { expected, found, .. } => {
             Error::Type { what: "a choice of two values".into(), expected, found }
@@ -56,7 +56,8 @@ pub fn where_(mask: &RaggedArray, yes: Operand<'_>, no: Operand<'_>) -> Result<R
         return Err(Error::type_of("the mask", DataType::Boolean.to_string(), mask.leaf_type()));
     }
     let to = common_type(yes.operand_type(), no.operand_type())?;
-    // `shape` gets the lists to which all arguments broadcast; each operand is then broadcast to these.
+    // First find `shape`, the lists to which the mask and both operands broadcast. Then broadcast each
+    // operand to these lists.
     let mut shape = mask.clone();
     for side in [yes, no] {
         if let Operand::Array(a) = side {

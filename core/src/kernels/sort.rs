@@ -447,7 +447,7 @@ fn make_leaf_comparator(leaves: &ArrayRef) -> Result<Compare> {
     if !sortable(leaves.data_type()) {
         return Err(Error::type_of(
             "values to sort",
-            "scalars (not lists or structs)",
+            "scalars (not lists or structs; flatten lists first)",
             leaves.data_type(),
         ));
     }

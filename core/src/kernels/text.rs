@@ -64,10 +64,12 @@ fn match_pattern(values: &ArrayRef, pattern: &str, flags: Option<&str>) -> Resul
         let e = e.to_string();
         let why = extract_explanation(&e);
         match flags {
-            Some(flags) => {
-                Error::invalid(format!("regular expression {pattern:?} (flags {flags:?}): {why}"))
-            }
-            None => Error::invalid(format!("regular expression {pattern:?}: {why}")),
+            Some(flags) => Error::invalid(format!(
+                "the regular expression {pattern:?} (flags {flags:?}) is invalid; correct it: {why}"
+            )),
+            None => Error::invalid(format!(
+                "the regular expression {pattern:?} is invalid; correct it: {why}"
+            )),
         }
     })
 }
@@ -119,7 +121,7 @@ pub fn test(array: &RaggedArray, test: TextTest<'_>) -> Result<RaggedArray> {
     if !is_text(leaves.data_type()) {
         return Err(Error::type_of(
             "the operand of a string predicate",
-            "strings",
+            "strings (cast the values first)",
             leaves.data_type(),
         ));
     }

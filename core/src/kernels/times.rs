@@ -56,7 +56,7 @@ pub fn exactly_in(values: &dyn Array, to: &DataType) -> Result<ArrayRef> {
     let (DataType::Timestamp(unit, _) | DataType::Duration(unit)) = to else {
         return Err(Error::type_of(
             "the type of times to convert to",
-            "a timestamp or a duration",
+            "a timestamp or a duration (choose such a type)",
             to,
         ));
     };
@@ -153,7 +153,11 @@ fn to_nanoseconds(values: &dyn Array, days_per_month: Option<i128>) -> Result<De
             }));
         }
         other => {
-            return Err(Error::type_of("a time", "a date, timestamp, duration or interval", other));
+            return Err(Error::type_of(
+                "a time",
+                "a date, timestamp, duration or interval (cast the value first)",
+                other,
+            ));
         }
     };
     let counts = match values.data_type() {

@@ -252,7 +252,7 @@ fn apply_to_integers(function: Unary, leaves: &ArrayRef) -> Result<ArrayRef> {
                     let rounded = round_tens(v.into(), decimals.unsigned_abs());
                     T::Native::try_from(rounded).map_err(|_| {
                         ArrowError::ArithmeticOverflow(format!(
-                            "{v:?} rounds to {rounded}, which does not fit the type of the leaves"
+                            "{v:?} rounds to {rounded}, which does not fit the type of the values"
                         ))
                     })
                 });
@@ -269,7 +269,7 @@ fn apply_to_integers(function: Unary, leaves: &ArrayRef) -> Result<ArrayRef> {
         ($($name:ident => $t:ty),*) => {
             match leaves.data_type() {
                 $(DataType::$name => apply_typed::<$t>(function, leaves.as_primitive()),)*
-                other => Err(Error::type_of(function.name(), "numbers", other)),
+                other => Err(Error::type_of(function.name(), "numbers (cast the values first)", other)),
             }
         };
     }
@@ -312,7 +312,13 @@ fn apply_to_floats(function: Unary, leaves: &ArrayRef) -> Result<ArrayRef> {
                 Unary::Ln => map_values(values, $native::ln),
                 Unary::Log2 => map_values(values, $native::log2),
                 Unary::Log10 => map_values(values, $native::log10),
-                _ => return Err(Error::type_of(function.name(), "integers", leaves.data_type())),
+                _ => {
+                    return Err(Error::type_of(
+                        function.name(),
+                        "integers (cast the values first)",
+                        leaves.data_type(),
+                    ));
+                }
             };
             Ok(Arc::new(out))
         }};
@@ -324,7 +330,7 @@ fn apply_to_floats(function: Unary, leaves: &ArrayRef) -> Result<ArrayRef> {
         }
         DataType::Float32 => of!(Float32Type, f32),
         DataType::Float64 => of!(Float64Type, f64),
-        other => Err(Error::type_of(function.name(), "numbers", other)),
+        other => Err(Error::type_of(function.name(), "numbers (cast the values first)", other)),
     }
 }
 

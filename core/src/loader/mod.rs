@@ -322,9 +322,9 @@ impl Loader {
     /// If there are no items, an item does not exist, or the batch cannot be built.
     pub fn batch_of(&self, epoch: u64, items: &[usize]) -> Result<Batch> {
         let plan = EpochPlan::from_items(Arc::clone(&self.inner), epoch, items)?;
-        Epoch::new(plan, 0, None)
-            .next()
-            .unwrap_or_else(|| Err(Error::invalid("internal error: the given items make no batch")))
+        Epoch::new(plan, 0, None).next().unwrap_or_else(|| {
+            Err(Error::invalid("internal error: the given items make no batch; please report it"))
+        })
     }
 
     /// Returns the pool that builds batches, and whether the caller provided the pool. Returns `None` if the

@@ -318,14 +318,14 @@ impl LoaderOptions {
         let (rank, world) = self.part;
         if rank >= world {
             return Err(Error::invalid(format!(
-                "part {rank} of {world} does not exist; the index of a part must be less than the number of parts"
+                "part {rank} of {world} does not exist; give an index from 0 that is less than the number of parts"
             )));
         }
         if let Some(dtype) = self.position_ids
             && !matches!(dtype, DType::I32 | DType::I64)
         {
             return Err(Error::invalid(format!(
-                "position ids must be int32 or int64, not {dtype}"
+                "the position ids have the type {dtype}; choose int32 or int64"
             )));
         }
         Ok(())

@@ -213,7 +213,7 @@ fn select_columns<'a>(
     let selected = tables.iter().enumerate().map(|(i, table)| {
         table.select(&names).map(Cow::Owned).map_err(|e| match e {
             Error::NoSuchColumn { name, available } if tables.len() > 1 => Error::invalid(format!(
-                "shard {i} has no column {name:?}; its columns are {available}"
+                "shard {i} has no column {name:?}; choose one of its columns: {available}"
             )),
             e => e,
         })

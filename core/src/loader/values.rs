@@ -35,7 +35,12 @@ impl TensorOutput {
         let range = frame.in_shard(self.axis, item);
         let before = frame.facts_before(self.axis, item);
         let shard = &source.shards[source_item.shard];
-        let misfit = || Error::invalid(format!("a value does not fit the type {}", self.dtype));
+        let misfit = || {
+            Error::invalid(format!(
+                "a value does not fit the type {} of the tensor; choose a wider type",
+                self.dtype
+            ))
+        };
         match self.what {
             TensorContent::Valid(column) => {
                 Ok(shard.values[column].validity(range, &mut work.scratch))

@@ -419,7 +419,7 @@ impl RaggedTable {
             inner = Some((Arc::new(field), list));
         }
         // Unreachable, because the loop returns at axis 0.
-        Err(Error::invalid("internal error: the table has no axis 0"))
+        Err(Error::invalid("internal error: the table has no axis 0; please report it"))
     }
 
     /// Replaces every null list with an empty one.

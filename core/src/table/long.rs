@@ -106,7 +106,7 @@ impl RaggedTable {
                     let what = format!("key {k:?}");
                     return Err(Error::type_of(
                         what,
-                        "a column with one value per row, not lists or structs",
+                        "a column with one value per row, not lists or structs (choose another column)",
                         list.data_type(),
                     ));
                 }

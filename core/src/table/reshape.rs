@@ -174,7 +174,7 @@ impl RaggedTable {
         let axis = self.resolve_axis(axis)?;
         if axis == 0 {
             return Err(Error::invalid(
-                "axis 0 has no axis above to merge into; flatten axis 1 or a later one",
+                "axis 0 cannot be flattened, because no axis is above it; flatten axis 1 or a later one",
             ));
         }
         let inner = self.layout(axis)?.clone();

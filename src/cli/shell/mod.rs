@@ -155,7 +155,9 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
         ("schema" | "d", table) => runner.run_script("", &format!("DESCRIBE {table}")).await?,
         ("timing", "on") => *runner.timing() = true,
         ("timing", "off") => *runner.timing() = false,
-        ("timing", _) => return Err(Failure::message(".timing requires on or off")),
+        ("timing", _) => {
+            return Err(Failure::message(".timing requires on or off, as in .timing on"));
+        }
         ("mode" | "format", "") => writeln!(out, "{}", name_format(*runner.format()))?,
         ("mode" | "format", name) => {
             *runner.format() = Format::from_str(name, true).map_err(|_| {
@@ -200,7 +202,11 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
         ("read", path) => {
             runner.run_file(Path::new(strip_quotes(path))).await?;
         }
-        _ => return Err(Failure::message(format!("there is no command .{name}; see .help"))),
+        _ => {
+            return Err(Failure::message(format!(
+                "there is no command .{name}; .help lists the commands"
+            )));
+        }
     }
     Ok(false)
 }

@@ -81,12 +81,14 @@ struct Histogram {
 impl Histogram {
     fn new(begin: &AggBegin<'_>) -> Result<Self> {
         let DataType::List(item) = begin.returns else {
-            return Err(Error::invalid("internal error: the result of a histogram must be a list"));
+            return Err(Error::invalid(
+                "internal error: the result of a histogram must be a list; please report it",
+            ));
         };
         let DataType::Struct(fields) = item.data_type() else {
             return Err(Error::invalid(
                 "internal error: the result of a histogram must be a list of \
-             structs",
+             structs; please report it",
             ));
         };
         let top = match begin.types.len() {

@@ -170,7 +170,9 @@ pub(super) trait Fold: fmt::Debug + Send + Sync {
 
     /// Removes rows from group 0 that were added earlier.
     fn retract_one(&mut self, _values: &[ArrayRef]) -> Result<()> {
-        Err(Error::invalid("internal error: this aggregate cannot remove rows from its state"))
+        Err(Error::invalid(
+            "internal error: this aggregate cannot remove rows from its state; please report it",
+        ))
     }
 
     /// Merges partial states that another fold returned from [`state`](Self::state).

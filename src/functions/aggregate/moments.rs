@@ -160,7 +160,7 @@ impl Moments {
         found.map(|(_, sums)| sums).ok_or_else(|| {
             Error::invalid(
                 "internal error: a statistic needs a \
-         sum that was not collected",
+         sum that was not collected; please report it",
             )
         })
     }

@@ -106,7 +106,7 @@ impl ScalarUDFImpl for DateDiff {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [ColumnarValue::Scalar(part), start, end] = args.args.as_slice() else {
-            return exec_err!("{NAME}: the part must be a literal such as 'day'");
+            return exec_err!("{NAME}: the part is a column; give a literal such as 'day'");
         };
         let Some(part) = part.try_as_str().flatten() else {
             return Ok(ColumnarValue::Scalar(ScalarValue::Int64(None)));

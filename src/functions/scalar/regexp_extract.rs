@@ -66,12 +66,16 @@ impl ScalarUDFImpl for RegexpExtract {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let (rows, mut args) = (args.number_rows, args.args.into_iter());
         let (Some(text), Some(pattern)) = (args.next(), args.next()) else {
-            return exec_err!("{NAME} takes a string and a pattern, as in {NAME}(code, '[0-9]+')");
+            return exec_err!(
+                "{NAME} takes a string and a pattern, as in {NAME}(code, '[0-9]+'); an argument is missing"
+            );
         };
         let group = match args.next().unwrap_or_else(|| ColumnarValue::Scalar(0i64.into())) {
             ColumnarValue::Scalar(group) => group,
             ColumnarValue::Array(_) => {
-                return exec_err!("{NAME}: the group must be a literal such as 1");
+                return exec_err!(
+                    "{NAME}: argument 3 (the group) is a column; give a literal such as 1"
+                );
             }
         };
         let group = match i64::try_from(group) {
@@ -79,7 +83,9 @@ impl ScalarUDFImpl for RegexpExtract {
             Err(_) => Some(0),
         };
         let Some(group) = group else {
-            return exec_err!("{NAME}: the group must be 0 (the whole match) or more");
+            return exec_err!(
+                "{NAME}: argument 3 (the group) is negative; the group must be 0 (the whole match) or more"
+            );
         };
         let (texts, patterns) = (text.to_array(rows)?, pattern.to_array(rows)?);
         let (texts, patterns) = (texts.as_string::<i32>(), patterns.as_string::<i32>());

@@ -39,7 +39,7 @@ macro_rules! one_input {
                 (Some(input), true) => Ok(Arc::new(self.with_input(input))),
                 _ => {
                     datafusion::common::internal_err!(
-                        "internal error: the plan node {} must have exactly one input",
+                        "internal error: the plan node {} must have exactly one input; please report it",
                         self.name()
                     )
                 }
@@ -102,7 +102,7 @@ macro_rules! same_statistics {
                 [input] => Ok(Arc::clone(input)),
                 _ => {
                     datafusion::common::internal_err!(
-                        "internal error: the plan node {} must have exactly one input",
+                        "internal error: the plan node {} must have exactly one input; please report it",
                         self.name()
                     )
                 }

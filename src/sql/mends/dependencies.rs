@@ -54,7 +54,7 @@ impl ScalarUDFImpl for ComputedColumn {
         match types {
             [data_type] => Ok(data_type.clone()),
             _ => internal_err!(
-                "internal error: {} takes 1 argument; {} given",
+                "internal error: {} takes 1 argument; {} given; please report it",
                 self.name(),
                 types.len()
             ),
@@ -65,7 +65,7 @@ impl ScalarUDFImpl for ComputedColumn {
         match args.arg_fields {
             [field] => Ok(Arc::clone(field)),
             fields => internal_err!(
-                "internal error: {} takes 1 argument; {} given",
+                "internal error: {} takes 1 argument; {} given; please report it",
                 self.name(),
                 fields.len()
             ),
@@ -76,7 +76,7 @@ impl ScalarUDFImpl for ComputedColumn {
         match (args.args.pop(), args.args.is_empty()) {
             (Some(column), true) => Ok(column),
             _ => internal_err!(
-                "internal error: {} takes 1 argument; 0 or more than 1 given",
+                "internal error: {} takes 1 argument; 0 or more than 1 given; please report it",
                 self.name()
             ),
         }

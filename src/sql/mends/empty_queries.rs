@@ -95,14 +95,18 @@ impl ScalarUDFImpl for Nullable {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let field = args.arg_fields.first().ok_or_else(|| {
-            internal_datafusion_err!("internal error: nullable takes 1 argument; 0 given")
+            internal_datafusion_err!(
+                "internal error: nullable takes 1 argument; 0 given; please report it"
+            )
         })?;
         Ok(Arc::new(field.as_ref().clone().with_nullable(true)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         args.args.into_iter().next().ok_or_else(|| {
-            internal_datafusion_err!("internal error: nullable takes 1 argument; 0 given")
+            internal_datafusion_err!(
+                "internal error: nullable takes 1 argument; 0 given; please report it"
+            )
         })
     }
 }

@@ -330,7 +330,10 @@ impl ScalarUDFImpl for FloatKey {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
             [t] => Ok(t.clone()),
-            _ => plan_err!("internal error: float_key takes 1 argument; {} given", types.len()),
+            _ => plan_err!(
+                "internal error: float_key takes 1 argument; {} given; please report it",
+                types.len()
+            ),
         }
     }
 
@@ -338,7 +341,10 @@ impl ScalarUDFImpl for FloatKey {
         match args.arg_fields {
             [field] => Ok(Arc::clone(field)),
             fields => {
-                plan_err!("internal error: float_key takes 1 argument; {} given", fields.len())
+                plan_err!(
+                    "internal error: float_key takes 1 argument; {} given; please report it",
+                    fields.len()
+                )
             }
         }
     }
@@ -350,7 +356,10 @@ impl ScalarUDFImpl for FloatKey {
                 let key = canonical_floats(&value.to_array()?)?;
                 Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&key, 0)?))
             }
-            args => exec_err!("internal error: float_key takes 1 argument; {} given", args.len()),
+            args => exec_err!(
+                "internal error: float_key takes 1 argument; {} given; please report it",
+                args.len()
+            ),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! [`InLists`]: simplifications of DataFusion that forget NULL.
+//! [`InLists`] prevents simplifications of DataFusion that give a wrong result for NULL: merged IN lists and
+//! replaced regular expressions.
 
 use std::collections::{HashMap, HashSet};
 

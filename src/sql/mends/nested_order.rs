@@ -165,7 +165,7 @@ impl ScalarUDFImpl for NestedCall {
             (Nested::Order, [_, _]) => Ok(DataType::Int8),
             (Nested::Greatest | Nested::Least, [first, ..]) => Ok(first.clone()),
             _ => plan_err!(
-                "internal error: {} has {} arguments; nested_order takes 2, nested_greatest and nested_least at least 1",
+                "internal error: {} has {} arguments; nested_order takes 2, nested_greatest and nested_least at least 1; please report it",
                 self.name(),
                 types.len()
             ),
@@ -188,7 +188,7 @@ impl ScalarUDFImpl for NestedCall {
             (Nested::Least, values) => extreme_of_rows(values, rows, Ordering::Less)?,
             _ => {
                 return exec_err!(
-                    "internal error: {} has {} arguments; nested_order takes 2, nested_greatest and nested_least at least 1",
+                    "internal error: {} has {} arguments; nested_order takes 2, nested_greatest and nested_least at least 1; please report it",
                     self.name(),
                     values.len()
                 );

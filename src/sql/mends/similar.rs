@@ -44,7 +44,11 @@ fn as_regex(like: Like) -> Result<Expr> {
         Expr::Literal(text, _) if text.is_null() => lit(ScalarValue::Utf8(None)),
         Expr::Literal(text, _) => match text.cast_to(&DataType::Utf8)? {
             ScalarValue::Utf8(Some(text)) => lit(translate_pattern(&text, like.escape_char)?),
-            other => return plan_err!("the pattern {other} of SIMILAR TO must be a string"),
+            other => {
+                return plan_err!(
+                    "the pattern {other} of SIMILAR TO is not a string; write a string literal such as 'a%'"
+                );
+            }
         },
         other => {
             return plan_err!(

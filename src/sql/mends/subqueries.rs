@@ -332,7 +332,7 @@ impl Tested {
             [only] => only,
             ref columns => {
                 return Err(plan_datafusion_err!(
-                    "the subquery after IN must return 1 column, but returns {}",
+                    "the subquery after IN must return 1 column, but returns {}; select one column",
                     columns.len()
                 ));
             }

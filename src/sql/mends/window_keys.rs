@@ -93,7 +93,10 @@ impl ScalarUDFImpl for TextKey {
                 let text = to_texts(&value.to_array()?)?;
                 Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&text, 0)?))
             }
-            args => exec_err!("internal error: text_key takes 1 argument; {} given", args.len()),
+            args => exec_err!(
+                "internal error: text_key takes 1 argument; {} given; please report it",
+                args.len()
+            ),
         }
     }
 }

@@ -88,7 +88,7 @@ impl ExecutionPlan for SourceOrderExec {
     ) -> Result<SendableRecordBatchStream> {
         if partition != 0 {
             return internal_err!(
-                "internal error: SourceOrderExec has 1 partition, but partition {partition} was requested"
+                "internal error: SourceOrderExec has 1 partition, but partition {partition} was requested; please report it"
             );
         }
         let partitions = self.input.output_partitioning().partition_count();

@@ -196,7 +196,7 @@ impl ExecutionPlan for OrderedSinkExec {
     ) -> Result<SendableRecordBatchStream> {
         if partition != 0 {
             return internal_err!(
-                "internal error: OrderedSinkExec has 1 partition, but partition {partition} was requested"
+                "internal error: OrderedSinkExec has 1 partition, but partition {partition} was requested; please report it"
             );
         }
         if let Some(ordered) = self.to_ordered()? {

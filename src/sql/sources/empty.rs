@@ -34,7 +34,7 @@ pub(in crate::sql) async fn refuse_empty(
     match empty.first() {
         None => Ok(()),
         Some(file) => plan_err!(
-            "{} has 0 bytes, but every .{format} file has a header; the file is probably incomplete",
+            "{} has 0 bytes, but every .{format} file has a header, so the file is probably incomplete; write it again",
             shown_location(&file.location)
         ),
     }

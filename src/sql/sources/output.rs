@@ -194,7 +194,9 @@ pub(in crate::sql) async fn write_unless_cancelled<T: Send + 'static>(
             }
             let next = match receiver.blocking_recv() {
                 Some(next) => next,
-                None => Some(exec_err!("the query was cancelled; no file was written")),
+                None => {
+                    Some(exec_err!("the query was cancelled, so no file was written; run it again"))
+                }
             };
             ended = !matches!(next, Some(Ok(_)));
             next

@@ -122,7 +122,7 @@ fn to_tensors(
 fn fixed_tensor(field: &Field, column: &ArrayRef) -> Result<DenseTensor> {
     let tensor = DenseTensor::try_from_arrow(column).map_err(|e| {
         crate::Error::invalid(format!(
-            "column {:?} cannot be written as a tensor: {e}",
+            "column {:?} cannot be written as a tensor; cast it to numbers or leave it out: {e}",
             field.name()
         ))
     })?;

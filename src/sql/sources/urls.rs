@@ -37,7 +37,9 @@ impl PathTables {
             .upgrade()
             .and_then(|s| s.read().as_any().downcast_ref::<SessionState>().cloned())
             .ok_or_else(|| {
-                DataFusionError::Internal("internal error: the session no longer exists".into())
+                DataFusionError::Internal(
+                    "internal error: the session no longer exists; please report it".into(),
+                )
             })
     }
 }

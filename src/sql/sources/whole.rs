@@ -237,7 +237,7 @@ impl FileFormat for WholeFileFormat {
         let plan = writer.create_writer_physical_plan(nothing, state, conf, None).await?;
         if !plan.is::<DataSinkExec>() {
             return internal_err!(
-                "internal error: {} is not a format that can be written",
+                "internal error: {} is not a format that can be written; please report it",
                 self.extension
             );
         }
@@ -325,14 +325,18 @@ impl WholeFileFormat {
 fn temporary_target(conf: &FileSinkConfig, target: &Path) -> Result<(String, ListingTableUrl)> {
     let stem = Lease::draw_stem();
     let ([url], Some(file)) = (conf.table_paths.as_slice(), target.file_name()) else {
-        return internal_err!("internal error: COPY must have exactly one target file");
+        return internal_err!(
+            "internal error: COPY must have exactly one target file; please report it"
+        );
     };
     let mut url = url.get_url().clone();
     let folder = Lease::data_name(&stem);
     match url.path_segments_mut() {
         Ok(mut path) => path.pop().push(&folder).push(&file.to_string_lossy()),
         Err(()) => {
-            return internal_err!("internal error: the URL of the target file of COPY has no path");
+            return internal_err!(
+                "internal error: the URL of the target file of COPY has no path; please report it"
+            );
         }
     };
     Ok((stem, ListingTableUrl::try_new(url, None)?))
@@ -367,7 +371,7 @@ impl FormatSink {
         match self.plan.downcast_ref::<DataSinkExec>() {
             Some(plan) => Ok(plan.sink()),
             None => internal_err!(
-                "internal error: {} has no sink, so it cannot be written",
+                "internal error: {} has no sink, so it cannot be written; please report it",
                 self.plan.name()
             ),
         }

@@ -38,7 +38,8 @@ pub(crate) fn of_statement(e: DataFusionError) -> DataFusionError {
     }
 }
 
-/// Returns a clearer message if DataFusion cannot plan EXISTS or IN with a subquery as a value.
+/// Returns a clearer message for DataFusion's error that it cannot plan EXISTS or IN with a subquery as a
+/// value, or `None` if `message` is another error.
 fn as_value(message: &str) -> Option<&'static str> {
     let of = message.strip_prefix("Physical plan does not support logical expression ")?;
     if of.starts_with("Exists(") {

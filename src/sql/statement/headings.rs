@@ -210,7 +210,7 @@ fn of_column(column: &Column, schema: &DFSchema, input: &LogicalPlan, tables: Ta
     }
 }
 
-/// Rewrites an expression so that DataFusion displays columns and literals as in SQL.
+/// Rewrites an expression so that its `Display` shows columns and literals as in SQL.
 fn displayed_expr(expr: Expr, input: &LogicalPlan, tables: Tables) -> Option<Expr> {
     let schema = input.schema();
     let plain = expr.transform_down(|e| {
@@ -335,8 +335,8 @@ fn is_ours(call: &ScalarFunction) -> bool {
     definition(&call.func).is_some()
 }
 
-/// Returns the name of a call that uses an alias of its function, such as `mean(x)` for `avg(x)`.
-/// DataFusion includes the table in the column name: `mean(t.x)`.
+/// Returns the column name of a call by an alias of its function, such as `mean(x)` for `avg(x)`. DataFusion
+/// names this column `mean(t.x)`, with the table. Returns `None` if `alias` is not such a name.
 fn called_otherwise(
     alias: &str,
     expr: &Expr,

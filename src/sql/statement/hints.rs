@@ -338,7 +338,8 @@ fn about_coercion(message: &str) -> Option<String> {
     about_element(name, types)
 }
 
-/// Explains a call of a function on list elements that passes a list of lists and a scalar.
+/// Returns an explanation for a call such as `array_has(x, 1)` that fails because `x` is a list of lists and
+/// its elements are no scalars. Returns `None` for other calls.
 fn about_element(name: &str, types: &str) -> Option<String> {
     let types = top_level(types);
     let depth = |t: &&str| t.matches("List(").count();

@@ -116,7 +116,8 @@ struct Natural {
 }
 
 impl Natural {
-    /// Returns a query that selects `*` from `from` and includes the visible CTEs.
+    /// Returns the query `SELECT * FROM from`, with the visible CTEs in its WITH clause. `None` if the query
+    /// cannot be built.
     fn query(&self, from: TableWithJoins) -> Option<Query> {
         let mut query = crate::sql::sources::from::parse_query("SELECT * FROM t").ok()?;
         let SetExpr::Select(select) = query.body.as_mut() else { return None };

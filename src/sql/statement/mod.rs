@@ -196,7 +196,7 @@ pub async fn execute(ctx: &SessionContext, statement: Statement) -> Result<DataF
     let (plan, state) = plan_with_state(ctx, statement).await?;
     match plan {
         LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) => ctx.execute_logical_plan(plan).await,
-        // `execute_logical_plan` would return the same, with another copy of the state.
+        // `execute_logical_plan` would also return this DataFrame, but copy the session state once more.
         plan => Ok(DataFrame::new(state, plan)),
     }
 }

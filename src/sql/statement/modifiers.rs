@@ -47,7 +47,7 @@ pub(in crate::sql) fn check_window(call: &WindowFunction) -> Result<()> {
             }
             if params.null_treatment.is_some() && !aggregate.supports_null_handling_clause() {
                 return plan_err!(
-                    "{name}(..) IGNORE NULLS or RESPECT NULLS is not supported, because {name} has only one treatment of NULL; remove the clause, which first_value, last_value, nth_value, lag and lead support"
+                    "{name}(..) IGNORE NULLS or RESPECT NULLS is not supported, because {name} has only one treatment of NULL; remove the clause, or use a function that supports it: first_value, last_value, nth_value, lag or lead"
                 );
             }
         }
@@ -61,7 +61,7 @@ pub(in crate::sql) fn check_window(call: &WindowFunction) -> Result<()> {
             let two_ways = ["first_value", "last_value", "nth_value", "lag", "lead"];
             if params.null_treatment.is_some() && !two_ways.contains(&name) {
                 return plan_err!(
-                    "{name}(..) IGNORE NULLS or RESPECT NULLS is not supported, because {name} does not read values; remove the clause, which {} support",
+                    "{name}(..) IGNORE NULLS or RESPECT NULLS is not supported, because {name} does not read values; remove the clause, or use one of the functions that support it: {}",
                     two_ways.join(", ")
                 );
             }

@@ -278,7 +278,7 @@ impl Visitor for Found {
     }
 
     fn post_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        // All CTEs of the query have been visited, so all of them are visible.
+        // The visitor has visited all CTEs of the query, so `add` can look up all of them.
         if let Some(select) = query.body.as_select() {
             self.add(select, query.order_by.as_ref());
         }
@@ -292,7 +292,8 @@ impl Visitor for Found {
     }
 }
 
-/// Second pass: marks the tables that the first pass collected, and excludes the new columns from `*`.
+/// Second pass over a statement: marks each table whose `_file` or `_row` a SELECT uses, so that planning
+/// adds these columns to the table, and excludes them from the `*` of the SELECT.
 struct Marker<'a> {
     offered: &'a HashMap<ObjectName, Vec<&'static str>>,
     scopes: Scopes<String>,

@@ -42,7 +42,7 @@ fn takes_too_much(expr: &Expr) -> bool {
     false
 }
 
-/// A sequence of operands with AND or OR between them.
+/// Operands in the order of the statement, with the operator (AND or OR) between each two of them.
 #[derive(Default)]
 struct Chain {
     operands: Vec<Expr>,
@@ -103,6 +103,7 @@ impl Chain {
     }
 
     /// Combines the operands to one expression, from left to right, in which AND binds tighter than OR.
+    /// `None` if there is no operand.
     fn build(self) -> Option<Expr> {
         let join = |left: Option<Expr>, op: BinaryOperator, right: Expr| match left {
             Some(left) => Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) },

@@ -157,8 +157,8 @@ pub(in crate::sql) fn name_shorthands(query: &mut Query) {
     }
 }
 
-/// Returns the name of a call that may be a shorthand. A call with OVER or FILTER is a shorthand only if
-/// its expansion accepts that clause.
+/// Returns the name of the shorthand in [`SHORTHANDS`] that a call uses, or `None` if it uses none. A call
+/// with OVER or FILTER is a shorthand only if its expansion accepts that clause.
 fn shorthand_name(call: &Function) -> Option<&'static str> {
     let name = one_name(&call.name)?;
     let (name, expansion) = SHORTHANDS.iter().find(|(shorthand, _)| *shorthand == name)?;
@@ -173,7 +173,8 @@ fn is_aggregate(expansion: &str) -> bool {
     expansion.starts_with("sum(") || expansion.starts_with("first_value(")
 }
 
-/// Returns the arguments of a call if all are unnamed expressions, without DISTINCT or other clauses.
+/// Returns the arguments of a call, or `None` if an argument is not an unnamed expression or the call has
+/// DISTINCT or other clauses in its parentheses.
 fn plain_arguments(call: &Function) -> Option<Vec<Expr>> {
     let FunctionArguments::List(list) = &call.args else { return None };
     if list.duplicate_treatment.is_some() || !list.clauses.is_empty() {

@@ -57,7 +57,8 @@ async fn repeated_names(state: &SessionState, query: Query) -> Option<Vec<String
     (apart != names).then_some(apart)
 }
 
-/// A part of a statement whose columns may need new names. Its queries must be planned to decide this.
+/// A query or SELECT of a statement in which columns may have the same name and need new ones. Only planning
+/// its queries shows the names.
 enum Place {
     Input(Box<Query>),
     /// A SELECT with a star and other columns, as two queries: one unchanged, and one with new names for the
@@ -126,7 +127,8 @@ impl Stars {
         }
     }
 
-    /// Returns a SELECT or set operation as a query that includes the visible CTEs.
+    /// Returns a query of a SELECT or set operation, with the visible CTEs in its WITH clause. `None` if the
+    /// query cannot be built.
     fn build_query(&self, body: SetExpr) -> Option<Query> {
         let mut query = parse_query("SELECT 1").ok()?;
         *query.body = body;

@@ -163,7 +163,8 @@ fn equate(left: Expr, mut right: Expr) -> Expr {
     right
 }
 
-/// Returns the left operand of an operator that binds no tighter than `=` in the parser.
+/// Returns the left operand if the expression is an operator that binds no tighter than `=` in the parser,
+/// else `None`.
 fn weak_operand(expr: &mut Expr) -> Option<&mut Expr> {
     match expr {
         Expr::BinaryOp { left, op, .. } => (!binds_stronger(op)).then_some(left.as_mut()),
@@ -261,7 +262,7 @@ fn with_table(call: &mut Function) -> Result<()> {
         Ok(query) => query,
         Err(e) => {
             return plan_err!(
-                "{function}: {from:?} is not a table, a file or a query: {}",
+                "{function}: {from:?} is not a table, a file or a query; give one of these: {}",
                 e.strip_backtrace()
             );
         }

@@ -28,7 +28,7 @@ impl StringVocabulary {
         }
         let number = u32::try_from(self.texts.len()).map_err(|_| {
             Error::invalid(
-                "the dictionary column has more than 2^32 distinct strings, the maximum per column",
+                "the dictionary column has more than 2^32 distinct strings, the maximum per column; divide the rows among several dictionaries",
             )
         })?;
         let text: Arc<str> = text.into();
@@ -209,7 +209,7 @@ impl DictionaryColumn {
                     let number = vocabulary.insert_string(text)?;
                     if usize::try_from(number).ok() != Some(i) {
                         return Err(wrong(format!(
-                            "string {i} of the vocabulary repeats an earlier string; strings must be distinct"
+                            "string {i} of the vocabulary repeats an earlier string; save the dictionary with distinct strings"
                         )));
                     }
                 }
@@ -217,7 +217,7 @@ impl DictionaryColumn {
                 let outside = |n: &u32| usize::try_from(*n).map_or(true, |n| n >= texts.len());
                 if let Some(row) = numbers.iter().position(outside) {
                     return Err(wrong(format!(
-                        "row {row} refers to string {}, but the vocabulary has only {} strings, numbered from 0",
+                        "row {row} refers to string {}, but the vocabulary has only {} strings, numbered from 0; save the dictionary again",
                         numbers[row],
                         texts.len()
                     )));
@@ -225,7 +225,7 @@ impl DictionaryColumn {
             }
             _ => {
                 return Err(wrong(
-                    "a string column must have a vocabulary, and other columns must not have one"
+                    "a string column has no vocabulary, or another column has one; save the dictionary again, with a vocabulary for string columns only"
                         .into(),
                 ));
             }

@@ -60,7 +60,7 @@ impl HashMap {
 fn view_elements<'a, T: Element + 'a>(bytes: &'a [u8], of: &RowType) -> Result<&'a [T]> {
     if !T::reads(of.dtype()) {
         return Err(Error::invalid(format!(
-            "the rows have the type {of} and cannot be read as {}; read them as their element type",
+            "the rows of the map have the type {of} and cannot be read as {}; read them as {of}",
             T::DTYPE
         )));
     }

@@ -101,7 +101,7 @@ impl RowBuffer {
             Some(block) => Ok(&mut block.as_mut_slice()[..self.len]),
             // This cannot happen: `move_to` has just allocated a block that is not shared.
             None => Err(Error::invalid(
-                "internal error: the rows of a map are shared right after they were copied",
+                "internal error: the rows of a map are shared right after they were copied; please report it",
             )),
         }
     }

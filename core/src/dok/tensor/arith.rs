@@ -110,7 +110,7 @@ impl DokTensor {
             (self.collect_entries()?.into_sorted()?, other.collect_entries()?.into_sorted()?);
         if a.shape != b.shape {
             return Err(Error::invalid(format!(
-                "{operation} of sparse tensors needs equal shapes; the shapes are {left:?} and {right:?}",
+                "{operation} of sparse tensors needs equal shapes, but the shapes are {left:?} and {right:?}; reshape one of them",
                 operation = op.name(),
                 left = a.shape,
                 right = b.shape
@@ -253,7 +253,7 @@ fn check_broadcast(dense: &DenseTensor, shape: &[usize], op: BinaryOp) -> Result
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "{operation} of a sparse tensor of shape {shape:?} needs a dense tensor that broadcasts to this shape; the dense tensor has the shape {dense_shape:?}",
+        "{operation} of a sparse tensor of shape {shape:?} needs a dense tensor that broadcasts to this shape, but the dense tensor has the shape {dense_shape:?}; reshape it",
         operation = op.name(),
         dense_shape = dense.shape()
     )))

@@ -50,7 +50,7 @@ fn flatten_indices(shape: &[usize], indices: &DenseTensor) -> Result<Vec<i64>> {
     count_elements(shape)?;
     let &[ndim, count] = indices.shape() else {
         return Err(Error::invalid(format!(
-            "the indices have the shape {:?}; expected one row per axis and one column per value",
+            "the indices have the shape {:?}; give one row per axis and one column per value",
             indices.shape()
         )));
     };
@@ -158,7 +158,7 @@ impl DokTensor {
                 &mut at,
             );
             return Err(Error::invalid(format!(
-                "entry {entry} repeats the coordinates {at:?} of an earlier entry; coordinates must be distinct"
+                "entry {entry} repeats the coordinates {at:?} of an earlier entry; give each coordinate once"
             )));
         }
         Ok(Self::with_storage(storage))
@@ -245,7 +245,7 @@ impl DokTensor {
             return Err(wrong(
                 i,
                 format!(
-                    "the row start {} is less than the previous row start {}; row starts must not decrease",
+                    "the row start {} is less than the previous row start {}; give row starts that do not decrease",
                     crow[i],
                     crow[i - 1]
                 ),
@@ -255,7 +255,7 @@ impl DokTensor {
             return Err(wrong(
                 0,
                 format!(
-                    "the row starts range from {:?} to {:?}; expected 0 to {count}, the number of values",
+                    "the row starts range from {:?} to {:?}; give starts from 0 to {count}, the number of values",
                     crow.first(),
                     crow.last()
                 ),

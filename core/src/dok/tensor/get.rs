@@ -134,13 +134,13 @@ impl DokTensor {
     pub fn lookup(&self, coordinates: &DenseTensor, fallback: &Fallback) -> Result<Fetched> {
         let &[_, ndim] = coordinates.shape() else {
             return Err(Error::invalid(format!(
-                "the coordinates have the shape {:?}; expected one row per element and one column per axis",
+                "the coordinates have the shape {:?}; give one row per element and one column per axis",
                 coordinates.shape()
             )));
         };
         if ndim != self.ndim() || coordinates.dtype() != DType::I64 {
             return Err(Error::invalid(format!(
-                "the coordinates have the type {} and {ndim} column(s); expected int64 and {} column(s), one per axis",
+                "the coordinates have the type {} and {ndim} column(s); give int64 and {} column(s), one per axis",
                 coordinates.dtype(),
                 self.ndim()
             )));

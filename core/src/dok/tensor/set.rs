@@ -137,7 +137,7 @@ impl DokTensor {
         if let Some((shape, entries)) = sparse {
             if shape != selection.shape() {
                 return Err(Error::invalid(format!(
-                    "the sparse value has the shape {shape:?}, but the indexed part of the tensor has the shape {:?}; sparse values do not broadcast",
+                    "the sparse value has the shape {shape:?}, but the indexed part of the tensor has the shape {:?}; sparse values do not broadcast, so give a value of this shape",
                     selection.shape()
                 )));
             }
@@ -177,7 +177,7 @@ impl DokTensor {
                     .is_some_and(|s| s == selection.shape());
                 if !fits || leading.iter().any(|n| *n != 1) {
                     return Err(Error::invalid(format!(
-                        "the value has the shape {:?}, which does not broadcast to the shape {:?} of the selected part",
+                        "the value has the shape {:?}, which does not broadcast to the shape {:?} of the selected part; give a value with sizes that are equal or 1",
                         dense.shape(),
                         selection.shape()
                     )));

@@ -45,7 +45,7 @@ impl<R: Read + Seek> Checker<R> {
     fn read(&mut self, start: u64, length: u64) -> Checked<Vec<u8>> {
         if start.checked_add(length).is_none_or(|end| end > self.length) {
             return Err(format!(
-                "{length} bytes at offset {start} are outside the file of {} bytes, which is damaged or truncated",
+                "{length} bytes at offset {start} are outside the file of {} bytes, which is damaged or truncated; write it again",
                 self.length
             ));
         }
@@ -71,19 +71,24 @@ impl<R: Read + Seek> Checker<R> {
         let tail = TAIL as u64;
         // The magic at the start of the file is padded to 8 bytes.
         if self.length < 8 + tail {
-            return Err("the file is too short to be an Arrow file; it may be truncated".into());
+            return Err(
+                "the file is too short to be an Arrow file; it may be truncated, so write it again"
+                    .into(),
+            );
         }
         let bytes = self.read(self.length - tail, tail)?;
-        let bytes: [u8; TAIL] = bytes
-            .try_into()
-            .map_err(|_| "the file has no footer, so it is truncated or not an Arrow file")?;
+        let bytes: [u8; TAIL] = bytes.try_into().map_err(
+            |_| "the file has no footer, so it is truncated or not an Arrow file; write it again",
+        )?;
         let length = read_footer_length(bytes).map_err(|e| e.to_string())?;
         let start = (self.length - tail)
             .checked_sub(length as u64)
             .filter(|start| *start >= MAGIC.len() as u64)
             .ok_or("the footer is longer than the file, which is damaged or truncated")?;
         let footer = self.read(start, length as u64)?;
-        let footer = root_as_footer(&footer).map_err(|e| format!("the footer is damaged: {e}"))?;
+        let footer = root_as_footer(&footer).map_err(|e| {
+            format!("the footer of the Arrow file is damaged; write the file again: {e}")
+        })?;
         footer.schema().ok_or("the footer has no schema")?;
         let dictionaries = footer.dictionaries().into_iter().flatten();
         for block in dictionaries.chain(footer.recordBatches().into_iter().flatten()) {
@@ -99,20 +104,23 @@ impl<R: Read + Seek> Checker<R> {
     pub(super) fn check_block(&mut self, block: &Block) -> Checked {
         let number = |n: i64| {
             u64::try_from(n)
-                .map_err(|_| "a batch has a negative position or size; the file is damaged")
+                .map_err(|_| "a batch has a negative position or size, so the file is damaged; write it again")
         };
         let (start, head) = (number(block.offset())?, number(block.metaDataLength().into())?);
         let body = number(block.bodyLength())?;
         let end = start.checked_add(head).and_then(|n| n.checked_add(body));
         if end.is_none_or(|end| end > self.length) {
-            return Err("a batch lies outside the file, which is damaged or truncated".into());
+            return Err(
+                "a batch lies outside the file, which is damaged or truncated; write it again"
+                    .into(),
+            );
         }
         let metadata = self.read(start, head)?;
         // The message follows its length (four bytes, or eight with the marker of newer files).
         let skip = if metadata.starts_with(&MARKER) { 8 } else { 4 };
         let message = metadata.get(skip..).ok_or("a message is shorter than its length field")?;
         let message = root_as_message(message)
-            .map_err(|e| format!("an Arrow IPC message is damaged: {e}"))?;
+            .map_err(|e| format!("an Arrow IPC message is damaged; write the file again: {e}"))?;
         let batch =
             find_batch(&message).ok_or("expected a record batch, found a message without one")?;
         self.check_batch(&batch, start + head, body)
@@ -129,15 +137,17 @@ impl<R: Read + Seek> Checker<R> {
                 length = four(self.read(at, 4)?);
                 at += 4;
             }
-            let length = u64::try_from(i32::from_le_bytes(length))
-                .map_err(|_| "a message has a negative length; the file is damaged")?;
+            let length = u64::try_from(i32::from_le_bytes(length)).map_err(
+                |_| "a message has a negative length, so the file is damaged; write it again",
+            )?;
             if length == 0 {
                 return Ok(());
             }
             let message = self.read(at, length)?;
             at += length;
-            let message = root_as_message(&message)
-                .map_err(|e| format!("an Arrow IPC message is damaged: {e}"))?;
+            let message = root_as_message(&message).map_err(|e| {
+                format!("an Arrow IPC message is damaged; write the file again: {e}")
+            })?;
             let body = u64::try_from(message.bodyLength())
                 .ok()
                 .filter(|body| at.checked_add(*body).is_some_and(|end| end <= self.length))
@@ -166,7 +176,7 @@ impl<R: Read + Seek> Checker<R> {
             let end = offset.checked_add(size).ok_or_else(outside)?;
             if end > length {
                 return Err(format!(
-                    "buffer {i} ends at byte {end}, but the body of its batch has only {length} bytes; the file is damaged"
+                    "buffer {i} ends at byte {end}, but the body of its batch has only {length} bytes, so the file is damaged; write it again"
                 ));
             }
             let Some(codec) = codec.filter(|_| size > 0) else { continue };
@@ -182,7 +192,7 @@ impl<R: Read + Seek> Checker<R> {
             }
             if !u64::try_from(claimed).is_ok_and(|n| is_possible_size(codec, size - 8, frame, n)) {
                 return Err(format!(
-                    "buffer {i} declares an uncompressed size of {claimed} bytes for its {} compressed bytes, which is impossible; the file is damaged",
+                    "buffer {i} declares an uncompressed size of {claimed} bytes for its {} compressed bytes, which is impossible, so the file is damaged; write it again",
                     size - 8
                 ));
             }
@@ -214,7 +224,9 @@ impl<R: Read> CheckedStream<R> {
         match self.reader.by_ref().take(length).read_to_end(&mut self.message)? as u64 == length {
             true => Ok(()),
             // Arrow's reader takes `UnexpectedEof` for the regular end of a stream.
-            false => Err(invalid_data("the stream ends within a message, so it is truncated")),
+            false => Err(invalid_data(
+                "the stream ends within a message, so it is truncated; write it again",
+            )),
         }
     }
 
@@ -233,7 +245,9 @@ impl<R: Read> CheckedStream<R> {
         let start = self.message.len();
         self.take(length)?;
         let body = root_as_message(&self.message[start..])
-            .map_err(|e| invalid_data(&format!("an Arrow IPC message is damaged: {e}")))?
+            .map_err(|e| {
+                invalid_data(&format!("an Arrow IPC message is damaged; write the file again: {e}"))
+            })?
             .bodyLength();
         self.take(u64::try_from(body).map_err(|e| invalid_data(&e.to_string()))?)?;
         Checker::of_bytes(&self.message).check_stream().map_err(|e| invalid_data(&e))

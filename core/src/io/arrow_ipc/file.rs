@@ -49,8 +49,9 @@ impl MappedFile {
         let start = end.checked_sub(length).filter(|s| *s >= MAGIC.len()).ok_or_else(|| {
             fail("the footer is longer than the file, which is damaged or truncated")
         })?;
-        let footer = root_as_footer(&bytes[start..end])
-            .map_err(|e| fail(&format!("the footer is damaged: {e}")))?;
+        let footer = root_as_footer(&bytes[start..end]).map_err(|e| {
+            fail(&format!("the footer of the Arrow file is damaged; write the file again: {e}"))
+        })?;
         let schema = footer.schema().ok_or_else(|| fail("the footer has no schema"))?;
         let schema: SchemaRef = Arc::new(contain_panics(path, || Ok(fb_to_schema(schema)))?);
 

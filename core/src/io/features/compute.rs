@@ -59,7 +59,7 @@ impl Measurements {
         let Some(codes) = codes.as_dictionary_opt::<UInt32Type>() else {
             return Err(Error::type_of(
                 "column code",
-                "a dictionary of strings",
+                "a dictionary of strings (read the data set again)",
                 codes.data_type(),
             ));
         };
@@ -68,7 +68,11 @@ impl Measurements {
             return Err(Error::type_of("column numeric_value", "Float32", values.data_type()));
         };
         let Some(texts) = codes.values().as_string_opt::<i32>() else {
-            return Err(Error::type_of("column code", "strings", codes.values().data_type()));
+            return Err(Error::type_of(
+                "column code",
+                "strings (cast the column first)",
+                codes.values().data_type(),
+            ));
         };
         let prefixes: Vec<usize> = (0..spec.keys().len())
             .filter(|k| matches!(spec.keys()[*k], FeatureKey::Prefix(_)))

@@ -233,7 +233,7 @@ impl FeatureSpec {
             .filter(|n| u32::try_from(*n).is_ok());
         if count.is_none() {
             return Err(Error::invalid(format!(
-                "{} codes and prefixes with {} windows and {} aggregates are more than 2^32 - 1 features, the maximum",
+                "{} codes and prefixes with {} windows and {} aggregates are more than 2^32 - 1 features, the maximum; choose fewer",
                 keys.len(),
                 windows.len(),
                 aggregates.len()
@@ -278,7 +278,8 @@ impl FeatureSpec {
         self.closure
     }
 
-    /// Returns the key, the window and the aggregate of a feature, which must exist.
+    /// Returns the key, the window and the aggregate of the feature with an index. Panics if the index is out
+    /// of range.
     pub fn parts(&self, feature: usize) -> (&FeatureKey, &FeatureWindow, FeatureAggregate) {
         let (aggregates, windows) = (self.aggregates.len(), self.windows.len());
         let (rest, aggregate) = (feature / aggregates, feature % aggregates);

@@ -35,7 +35,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Returns the next byte that is not white space, without consuming it.
+    /// Skips white space and returns the next byte without consuming it; `None` at the end of the input.
     pub(super) fn peek(&mut self) -> Option<u8> {
         while let Some(b) = self.bytes.get(self.pos) {
             if !matches!(b, b' ' | b'\t' | b'\n' | b'\r') {
@@ -59,9 +59,9 @@ impl<'a> Parser<'a> {
     pub(super) fn expect_end(&mut self) -> Result<()> {
         match self.peek() {
             None => Ok(()),
-            Some(_) => {
-                Err(self.describe_unexpected("expected the end of the input after the JSON value"))
-            }
+            Some(_) => Err(self.describe_unexpected(
+                "remove the text after the JSON value: expected the end of the input",
+            )),
         }
     }
 
@@ -118,7 +118,7 @@ impl<'a> Parser<'a> {
                 sink.end_list();
                 Ok(())
             }
-            Some(b'{') => Err(sink.wrong_value("a value or a list of values", "an object".into())),
+            Some(b'{') => Err(sink.wrong_value("a value or a list of values (write the members of the object as columns)", "an object".into())),
             Some(b'"') => {
                 let text = self.parse_string()?;
                 sink.push_scalar(JsonScalar::Text(&text))
@@ -140,7 +140,7 @@ impl<'a> Parser<'a> {
                 let number = self.parse_number()?;
                 sink.push_scalar(number)
             }
-            _ => Err(self.describe_unexpected("expected a JSON value")),
+            _ => Err(self.describe_unexpected("expected a JSON value (an object, a list, a string, a number, true, false or null)")),
         }
     }
 
@@ -149,7 +149,7 @@ impl<'a> Parser<'a> {
             self.pos += word.len();
             Ok(())
         } else {
-            Err(self.describe_unexpected(&format!("expected the JSON word {word}")))
+            Err(self.describe_unexpected(&format!("a word of JSON is misspelled: expected {word}")))
         }
     }
 
@@ -169,7 +169,7 @@ impl<'a> Parser<'a> {
         if whole == 0 || (leading_zero && whole > 1) {
             self.pos = start;
             return Err(
-                self.error_here("the number has no digits or a leading zero, which JSON forbids")
+                self.error_here("the number has no digits or a leading zero, which JSON forbids; write it like 5 or -0.5")
             );
         }
         let mut float = false;
@@ -177,8 +177,9 @@ impl<'a> Parser<'a> {
             self.pos += 1;
             float = true;
             if self.skip_digits() == 0 {
-                return Err(self
-                    .describe_unexpected("expected a digit after the decimal point of a number"));
+                return Err(self.describe_unexpected(
+                    "the number is incomplete: expected a digit after its decimal point",
+                ));
             }
         }
         if matches!(next(self), Some(b'e' | b'E')) {
@@ -186,9 +187,9 @@ impl<'a> Parser<'a> {
             float = true;
             self.pos += usize::from(matches!(next(self), Some(b'+' | b'-')));
             if self.skip_digits() == 0 {
-                return Err(
-                    self.describe_unexpected("expected a digit in the exponent of a number")
-                );
+                return Err(self.describe_unexpected(
+                    "the number is incomplete: expected a digit in its exponent",
+                ));
             }
         }
         let text = std::str::from_utf8(&self.bytes[start..self.pos]).unwrap_or_default();
@@ -199,12 +200,14 @@ impl<'a> Parser<'a> {
         }
         text.parse()
             .map(JsonScalar::Float)
-            .map_err(|_| self.error_here("the text is not a JSON number"))
+            .map_err(|_| self.error_here("the text is not a JSON number; write it like 5 or -0.5"))
     }
 
     fn parse_string(&mut self) -> Result<Cow<'a, str>> {
         if self.bytes.get(self.pos) != Some(&b'"') {
-            return Err(self.describe_unexpected("expected a JSON string in double quotes"));
+            return Err(self.describe_unexpected(
+                "write a JSON string in double quotes: expected its opening quote",
+            ));
         }
         let start = self.pos + 1;
         let mut end = start;
@@ -218,10 +221,14 @@ impl<'a> Parser<'a> {
                 }
                 Some(0..0x20) => {
                     self.pos = end;
-                    return Err(self.error_here("the string has a control character; escape it"));
+                    return Err(self.error_here(
+                        "the string has a control character; escape it, for example as \\n",
+                    ));
                 }
                 Some(_) => end += 1,
-                None => return Err(self.error_here("the string has no closing quote")),
+                None => {
+                    return Err(self.error_here("the string has no closing quote; end it with \""));
+                }
             }
         }
         let text = if escaped {

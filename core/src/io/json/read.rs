@@ -45,7 +45,7 @@ impl ColumnSinks {
         let row = self.first_row + self.rows;
         if std::mem::replace(&mut self.seen[i], true) {
             return Err(Error::invalid(format!(
-                "record {row} has the key {name:?} twice; keys must be unique"
+                "record {row} has the key {name:?} twice; write each key once"
             )));
         }
         let sink = &mut self.columns[i];
@@ -100,7 +100,7 @@ impl ColumnSinks {
 fn refuse_reserved(name: &str) -> Result<()> {
     if RESERVED.contains(&name) {
         return Err(Error::invalid(format!(
-            "{name:?} is reserved and cannot be a column name in the columns form; reserved names are {RESERVED:?}"
+            "{name:?} is reserved and cannot be a column name in the columns form; reserved names are {RESERVED:?}; rename the column"
         )));
     }
     Ok(())
@@ -181,7 +181,7 @@ impl RaggedTable {
                     refuse_reserved(name)?;
                     if sinks.positions.contains_key(name) {
                         return Err(p.error_here(format!(
-                            "the column {name:?} occurs twice; column names must be unique"
+                            "the column {name:?} occurs twice; rename one of the two"
                         )));
                     }
                     let i = sinks.add(name, options);
@@ -226,7 +226,7 @@ fn not_rows_error(name: &str, found: &str) -> Error {
 
 fn unknown_form_error(found: &str) -> Error {
     Error::invalid(format!(
-        "expected an object of columns or a list of records as the whole JSON value, found {found}"
+        "expected an object of columns or a list of records as the whole JSON value, found {found}; write the input in one of these forms"
     ))
 }
 
@@ -264,9 +264,10 @@ fn push_element(value: &Value, sink: &mut ColumnSink) -> Result<()> {
             sink.end_list();
             Ok(())
         }
-        Value::Object(_) => {
-            Err(sink.wrong_value("a value or a list of values", "an object".into()))
-        }
+        Value::Object(_) => Err(sink.wrong_value(
+            "a value or a list of values (write the members of the object as columns)",
+            "an object".into(),
+        )),
     }
 }
 
@@ -316,9 +317,9 @@ impl<R: BufRead> NdjsonReader<R> {
             line.clear();
             let read = self.input.read_until(b'\n', &mut line);
             self.line += 1;
-            if read
-                .map_err(|e| Error::invalid(format!("line {} cannot be read: {e}", self.line)))?
-                == 0
+            if read.map_err(|e| {
+                Error::invalid(format!("line {} cannot be read; check the input: {e}", self.line))
+            })? == 0
             {
                 self.done = true;
                 break;
@@ -350,7 +351,9 @@ impl<R: BufRead> NdjsonReader<R> {
     pub fn read_all(mut self) -> Result<RaggedTable> {
         let table = self.next_table(usize::MAX)?;
         table.ok_or_else(|| {
-            Error::invalid("the reader has already returned all rows; open the input again")
+            Error::invalid(
+                "the reader has already returned all rows; open the input again to read more",
+            )
         })
     }
 }

@@ -544,6 +544,7 @@ fn is_text(t: &DataType) -> bool {
 }
 
 /// Converts a value to an integer of the declared type; floats are truncated towards zero, as in NumPy.
+/// Returns `None` for a string, and for a value outside the range of the type.
 fn to_integer(value: JsonScalar<'_>, declared: &DataType) -> Option<i128> {
     let i = match value {
         JsonScalar::Bool(b) => b.into(),

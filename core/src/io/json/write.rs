@@ -142,7 +142,7 @@ fn to_writable(column: &Column) -> Result<ArrayRef> {
             let what = format!("column {:?}", column.name());
             return Err(Error::type_of(
                 what,
-                "a type that JSON output supports (no structs, maps, unions or run-end encoding)",
+                "a type that JSON output supports (no structs, maps, unions or run-end encoding; cast the column first)",
                 t,
             ));
         }
@@ -191,7 +191,7 @@ fn make_getter<'a>(name: &str, values: &'a ArrayRef) -> Result<Getter<'a>> {
             // Format each value once in advance, because the closure below cannot report a date out of range.
             for i in (0..values.len()).filter(|i| values.is_valid(*i)) {
                 formatter.value(i).try_to_string().map_err(|e| {
-                    Error::invalid(format!("value {i} of column {name:?} cannot be formatted: {e}"))
+                    Error::invalid(format!("value {i} of column {name:?} cannot be written as text; cast the column first: {e}"))
                 })?;
             }
             Box::new(move |i| formatter.value(i).try_to_string().map_or(Leaf::Null, Leaf::Text))
@@ -257,7 +257,7 @@ impl RaggedTable {
 const CHUNK: usize = 1 << 16;
 
 fn write_error(e: io::Error) -> Error {
-    Error::invalid(format!("the JSON output cannot be written: {e}"))
+    Error::invalid(format!("the JSON output cannot be written; check the target: {e}"))
 }
 
 pub(super) fn write_text(table: &RaggedTable, form: JsonForm, out: &mut impl Write) -> Result<()> {

@@ -131,7 +131,7 @@ impl Contents {
                 .ok_or_else(|| {
                     Error::file(
                         path,
-                        format!("the metadata entry \"names\" is {names:?}; expected a list of {} distinct names", ndim + 1),
+                        format!("the metadata entry \"names\" is {names:?}; write the file again with a list of {} distinct names", ndim + 1),
                     )
                 })?,
         };
@@ -154,8 +154,11 @@ impl Contents {
                 dictionary::write(path, &keys.dictionary, &options)
             }
             Self::Tensor(tensor) => {
-                let names = serde_json::to_string(&tensor.names)
-                    .map_err(|e| Error::invalid(format!("cannot encode the column names: {e}")))?;
+                let names = serde_json::to_string(&tensor.names).map_err(|e| {
+                    Error::invalid(format!(
+                        "the column names cannot be encoded as JSON; rename the columns: {e}"
+                    ))
+                })?;
                 let metadata = [(NAMES.into(), names)].into();
                 let options = SaveOptions { overwrite, metadata };
                 let shape = &tensor.shape;
@@ -272,7 +275,7 @@ impl Contents {
         let mut made = empty_dictionary(&fields)?;
         let Some((value, keys)) = stored.split_last() else {
             return Err(Error::invalid(
-                "the dictionary needs at least one key column and a value column",
+                "the dictionary has too few columns; give at least one key column and a value column",
             ));
         };
         made.reserve(value.len())?;
@@ -307,12 +310,12 @@ impl Contents {
             (columns.split_last(), names.split_last())
         else {
             return Err(Error::invalid(
-                "there are no columns; a sparse tensor needs a column per axis and a value column",
+                "there are no columns; give a sparse tensor one column per axis and a value column",
             ));
         };
         if axes.is_empty() {
             return Err(Error::invalid(
-                "there is only one column; a sparse tensor needs a column per axis and then a value column",
+                "there is only one column; give a sparse tensor one column per axis and then a value column",
             ));
         }
         let rows = value.len();
@@ -346,7 +349,9 @@ fn empty_dictionary(fields: &[FieldRef]) -> Result<Dictionary> {
         Some((value, keys)) if !keys.is_empty() => {
             Dictionary::new(keys.to_vec(), Arc::clone(value), MapOptions::default())
         }
-        _ => Err(Error::invalid("the dictionary needs at least one key column and a value column")),
+        _ => Err(Error::invalid(
+            "the dictionary has too few columns; give at least one key column and a value column",
+        )),
     }
 }
 
@@ -355,7 +360,11 @@ fn sum_duplicates(fields: &[FieldRef], columns: Vec<ArrayRef>) -> Result<Vec<Arr
     let Some((value, keys)) = columns.split_last() else { return Ok(columns) };
     let numbers = DType::from_arrow(value.data_type()).filter(|d| *d != DType::Bool);
     if numbers.is_none() {
-        return Err(Error::type_of("the column of values to sum", "numbers", value.data_type()));
+        return Err(Error::type_of(
+            "the column of values to sum",
+            "numbers (cast the column first)",
+            value.data_type(),
+        ));
     }
     let rows: ArrayRef = Arc::new((0i64..).take(value.len()).map(Some).collect::<Int64Array>());
     let mut fields = fields.to_vec();
@@ -425,7 +434,7 @@ fn append_coordinates(
     refuse_nulls(column, name, before)?;
     let options = CastOptions { safe: false, ..CastOptions::default() };
     let wide = cast_with_options(column, &DataType::Int64, &options).map_err(|e| {
-        Error::invalid(format!("a coordinate of axis {name:?} does not fit int64: {e}"))
+        Error::invalid(format!("a coordinate of axis {name:?} does not fit int64; correct it: {e}"))
     })?;
     let wide = wide.as_primitive::<Int64Type>().values();
     let largest = wide.iter().copied().max();
@@ -433,8 +442,10 @@ fn append_coordinates(
     if let Some(row) = wide.iter().position(outside) {
         let at = wide.get(row).copied().unwrap_or_default();
         let why = match size {
-            Some(size) if at >= 0 => format!("the axis has size {size}"),
-            _ => "an index must not be negative".into(),
+            Some(size) if at >= 0 => {
+                format!("the axis has the size {size}, so give a coordinate below it")
+            }
+            _ => "give a coordinate of 0 or more".into(),
         };
         let row = row - before.min(row);
         return Err(Error::invalid(format!("row {row} (counted from 0): {name:?} is {at}; {why}")));
@@ -446,7 +457,7 @@ fn append_coordinates(
         (None, Some(largest)) => {
             usize::try_from(largest).ok().and_then(|n| n.checked_add(1)).ok_or_else(|| {
                 Error::invalid(format!(
-                    "the coordinate {largest} of axis {name:?} exceeds the maximum size of an axis"
+                    "the coordinate {largest} of axis {name:?} exceeds the maximum size of an axis; use smaller coordinates"
                 ))
             })
         }
@@ -466,7 +477,7 @@ fn find_duplicate(indices: &DenseTensor, names: &[String], before: usize) -> Err
             return duplicate_error(row - before.min(row), &shown.collect::<Vec<_>>().join(", "));
         }
     }
-    Error::invalid("two entries have the same coordinates; group the rows")
+    Error::invalid("two entries have the same coordinates; group the rows by the coordinates first")
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub struct Version {
 pub struct Latest(Arc<Mutex<Option<Arc<Version>>>>);
 
 impl Latest {
-    /// Replaces the version that is kept.
+    /// Replaces the current version with `version`.
     pub fn set(&self, version: Arc<Version>) {
         *lock_mutex(&self.0) = Some(version);
     }
@@ -69,7 +69,8 @@ impl Slots {
 
     fn slot_of(&mut self, path: &Path) -> Arc<Slot> {
         if self.slots.len() >= self.full.max(Self::FULL) && !self.slots.contains_key(path) {
-            // The slots are borrowed mutably, so no thread can obtain a slot that is removed here.
+            // `&mut self` excludes other calls of this function, so no thread obtains a `Slot` while it is
+            // removed here.
             self.slots.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.has_versions());
             self.full = self.slots.len().saturating_mul(2);
         }
@@ -202,7 +203,7 @@ pub fn change<T>(
     if read_stamp(&known)? != before.stamp {
         return Err(Error::file(
             path,
-            "another program wrote the file during the statement, which has changed nothing; run the statement again",
+            "another program wrote the file while the statement ran, so the statement has changed nothing; run it again",
         ));
     }
     if is_given_up() {
@@ -226,7 +227,10 @@ fn lock_file(path: &Path, is_given_up: &dyn Fn() -> bool) -> Result<FileLock> {
 }
 
 fn cancelled_error(path: &Path) -> Error {
-    Error::file(path, "the statement was cancelled and has changed nothing")
+    Error::file(
+        path,
+        "the statement was cancelled and has changed nothing; run it again to change the file",
+    )
 }
 
 /// Writes a new file, or replaces an existing file if `overwrite` is set.

@@ -170,7 +170,8 @@ impl AsOf {
         &self.shards
     }
 
-    /// Returns shard, row and number of events of a label, which must exist.
+    /// Returns, for the label with an index: the index of the shard of its subject, the row of the subject in
+    /// the shard, and the number of events of the subject up to the label's time. The index must be in range.
     pub(super) fn at(&self, label: usize) -> (usize, usize, usize) {
         let place = self.places[label];
         (place.shard as usize, place.row as usize, place.events as usize)
@@ -217,7 +218,7 @@ fn event_history(shard: &MedsShard) -> Result<History> {
 
 fn checked_u32(number: usize, what: &str) -> Result<u32> {
     u32::try_from(number)
-        .map_err(|_| Error::invalid(format!("there are more than 2^32 - 1 {what}, the maximum")))
+        .map_err(|_| Error::invalid(format!("there are more than 2^32 - 1 {what}, the maximum; read fewer shards or labels at a time")))
 }
 
 /// Gives the code columns of all shards the same dictionary, so that rows of several shards can be combined

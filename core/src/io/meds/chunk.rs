@@ -184,7 +184,11 @@ impl MedsChunk {
             Some(nulls) if nulls.null_count() > 0 => {
                 let row = nulls.iter().position(|valid| !valid).unwrap_or(0);
                 let row = first_row.saturating_add(row);
-                Err(source.wrong_value(name, row, "the value is NULL, but a value is required"))
+                Err(source.wrong_value(
+                    name,
+                    row,
+                    "the value is NULL, but MEDS requires a value; correct the row or remove it",
+                ))
             }
             _ => Ok(()),
         };
@@ -201,13 +205,21 @@ impl MedsChunk {
             false => new_null_array(&time_type(), batch.num_rows()),
         };
         if !matches!(times.data_type(), Timestamp(_, _) | Date32 | Date64 | Null) {
-            return Err(source.wrong_type("time", "timestamp", times.data_type()));
+            return Err(source.wrong_type(
+                "time",
+                "timestamp (cast the column in the file)",
+                times.data_type(),
+            ));
         }
         let times = source.cast_time("time", &times)?;
 
         let code = required("code")?;
         if !string_like(code.data_type()) {
-            return Err(source.wrong_type("code", "strings", code.data_type()));
+            return Err(source.wrong_type(
+                "code",
+                "strings (cast the column in the file)",
+                code.data_type(),
+            ));
         }
         not_null("code", code)?;
         let code = source.cast("code", code, &dictionary_type())?;
@@ -224,7 +236,13 @@ impl MedsChunk {
                 let v = source.cast("numeric_value", v, &DataType::Float64)?;
                 Values::Double(v.as_primitive::<Float64Type>().clone())
             }
-            Some(v) => return Err(source.wrong_type("numeric_value", "numbers", v.data_type())),
+            Some(v) => {
+                return Err(source.wrong_type(
+                    "numeric_value",
+                    "numbers (cast the column in the file)",
+                    v.data_type(),
+                ));
+            }
         };
         Ok(Self {
             first_row,

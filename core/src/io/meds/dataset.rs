@@ -81,13 +81,16 @@ impl MedsDataset {
         if !root.exists() {
             return Err(Error::io(
                 root,
-                io::Error::new(io::ErrorKind::NotFound, "the folder does not exist"),
+                io::Error::new(
+                    io::ErrorKind::NotFound,
+                    "the folder does not exist; give the folder of a MEDS data set",
+                ),
             ));
         }
         if !data.is_dir() {
             return Err(Error::file(
                 root,
-                "the folder is not a MEDS data set; expected shards in data/**/*.parquet",
+                "the folder is not a MEDS data set; give a folder that has shards in data/**/*.parquet",
             ));
         }
         let mut found = Vec::new();
@@ -116,7 +119,7 @@ impl MedsDataset {
         if found.is_empty() {
             return Err(Error::file(
                 root,
-                "the sub-folder data has no *.parquet file; a MEDS data set has its shards in data/**/*.parquet",
+                "the sub-folder data has no *.parquet file; give a MEDS data set, which has its shards in data/**/*.parquet",
             ));
         }
         found.sort_by_cached_key(|(name, _)| natural(name));
@@ -183,7 +186,7 @@ impl MedsDataset {
             let more = if self.inner.shards.len() > 10 { ", .." } else { "" };
             Error::file(
                 &self.inner.root,
-                format!("there is no shard {name:?}; the shards are {}{more}", names.join(", ")),
+                format!("there is no shard {name:?}; choose one of {}{more}", names.join(", ")),
             )
         })
     }
@@ -324,11 +327,13 @@ pub(super) fn read_splits(root: &Path) -> Result<Option<Vec<(i64, String)>>> {
             (None, _) => Err(source.wrong_value(
                 "subject_id",
                 row,
-                "the value is NULL, but a value is required",
+                "the value is NULL, but MEDS requires a value; correct the row or remove it",
             )),
-            (_, None) => {
-                Err(source.wrong_value("split", row, "the value is NULL, but a value is required"))
-            }
+            (_, None) => Err(source.wrong_value(
+                "split",
+                row,
+                "the value is NULL, but MEDS requires a value; correct the row or remove it",
+            )),
         })
         .collect::<Result<_>>()
         .map(Some)

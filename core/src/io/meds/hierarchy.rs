@@ -61,7 +61,7 @@ impl CodeHierarchy {
         let field = |name: &str| source.schema().field_with_name(name);
         let code = field("code").map_err(|_| source.no_column("code"))?.data_type();
         if !string_like(code) {
-            return Err(source.wrong_type("code", "strings", code));
+            return Err(source.wrong_type("code", "strings (cast the column in the file)", code));
         }
         let Ok(parents) = field(PARENT_CODES) else {
             return Err(Error::file(
@@ -75,7 +75,11 @@ impl CodeHierarchy {
         let depth = list_depth(&found);
         let leaf = leaf_type(&found);
         if depth > 1 || !(string_like(leaf) || leaf.is_null()) {
-            return Err(source.wrong_type(PARENT_CODES, "strings or lists of strings", &found));
+            return Err(source.wrong_type(
+                PARENT_CODES,
+                "strings or lists of strings (cast the column in the file)",
+                &found,
+            ));
         }
         let batch = source.read(&["code", PARENT_CODES], None)?;
         let named = |name| batch.column_by_name(name).ok_or_else(|| source.no_column(name));

@@ -129,7 +129,7 @@ impl Labels {
         let no_null = |column: &str, values: &dyn Array| match first_null(values) {
             None => Ok(()),
             Some(row) => Err(Error::invalid(format!(
-                "column {column:?}, row {row}: the value is NULL, but a value is required"
+                "column {column:?}, row {row}: the value is NULL, but MEDS requires a value; correct the row or remove it"
             ))),
         };
         if prediction_times.timezone().is_some() {
@@ -151,7 +151,7 @@ impl Labels {
             }
             if i > 0 && values[i - 1].0 == *kind {
                 return Err(Error::invalid(format!(
-                    "column {:?} is given twice; give each column once",
+                    "the labels have column {:?} twice; give each column once",
                     kind.column()
                 )));
             }
@@ -214,7 +214,7 @@ impl Labels {
         if parts.is_empty() {
             return Err(Error::file(
                 path,
-                "the folder has no *.parquet file; labels are Parquet files",
+                "the folder of labels has no *.parquet file; give a folder of Parquet files",
             ));
         }
         check_kinds(path, names, &parts)?;
@@ -239,7 +239,7 @@ impl Labels {
                 return Err(source.wrong_value(
                     name,
                     row,
-                    "the value is NULL, but a value is required",
+                    "the value is NULL, but MEDS requires a value; correct the row or remove it",
                 ));
             }
         }

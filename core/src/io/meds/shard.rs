@@ -188,7 +188,11 @@ impl<'a> MeasurementColumns<'a> {
         let not_null = |name: &str, values: &ArrayRef| match values.logical_nulls() {
             Some(nulls) if nulls.null_count() > 0 => {
                 let row = nulls.iter().position(|valid| !valid).unwrap_or(0);
-                Err(source.wrong_value(name, row, "the value is NULL, but a value is required"))
+                Err(source.wrong_value(
+                    name,
+                    row,
+                    "the value is NULL, but MEDS requires a value; correct the row or remove it",
+                ))
             }
             _ => Ok(()),
         };
@@ -206,7 +210,11 @@ impl<'a> MeasurementColumns<'a> {
         if needed.needs_column("code") || needed.needs_column("code_id") {
             let code = required("code")?;
             if !string_like(code.data_type()) {
-                return Err(source.wrong_type("code", "strings", code.data_type()));
+                return Err(source.wrong_type(
+                    "code",
+                    "strings (cast the column in the file)",
+                    code.data_type(),
+                ));
             }
             not_null("code", code)?;
             let code = source.cast("code", code, &dictionary_type())?;
@@ -229,7 +237,11 @@ impl<'a> MeasurementColumns<'a> {
                     source.cast("numeric_value", v, &DataType::Float32)?
                 }
                 Some(v) => {
-                    return Err(source.wrong_type("numeric_value", "numbers", v.data_type()));
+                    return Err(source.wrong_type(
+                        "numeric_value",
+                        "numbers (cast the column in the file)",
+                        v.data_type(),
+                    ));
                 }
             };
             let field = Field::new("numeric_value", DataType::Float32, true);

@@ -16,7 +16,7 @@ use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
-/// A list column of the labels in an [`AsOf`], and the part of each label's list to return.
+/// A list column of the tables in an [`AsOf`], and the part of the list to return for each label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
     /// Whether the column belongs to the static facts.
@@ -74,7 +74,7 @@ impl<'a> ShardColumn<'a> {
             2 => Some(table.layout(2)?),
             axis => {
                 return Err(Error::invalid(format!(
-                    "column {name:?} is on axis {axis}; expected a list column on axis 1 or 2"
+                    "column {name:?} is on axis {axis}; choose a list column, which is on axis 1 or 2"
                 )));
             }
         };
@@ -138,7 +138,9 @@ impl<'a> Ranges<'a> {
     /// Copies the lists of some labels, after all steps, to one array.
     pub fn gather(&self, labels: &[usize]) -> Result<RaggedArray> {
         let Some(first) = self.shards.first() else {
-            return Err(Error::invalid("the data has no shard, so there are no rows to return"));
+            return Err(Error::invalid(
+                "the MEDS data set has no shard (a .parquet file in data/), so no row can be returned; add a shard",
+            ));
         };
         let deep = first.inner.is_some() && !self.view.steps.contains(&Step::Flatten);
         let mut lengths = Vec::with_capacity(labels.len());
@@ -207,7 +209,7 @@ pub fn stretches(
     out
 }
 
-/// Resolves `start:stop` for a list of `len` elements by Python's rules.
+/// Returns the first index and the end of `start:stop` in a list of `len` elements, by Python's rules.
 fn clip_slice(len: usize, start: Option<i64>, stop: Option<i64>) -> (usize, usize) {
     let place = |at: Option<i64>, default: usize| match at {
         None => default,

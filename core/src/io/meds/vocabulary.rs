@@ -92,7 +92,7 @@ impl Vocabulary {
         for (token, code) in &entries {
             if *token == 0 || *token == u32::MAX {
                 return Err(Error::invalid(format!(
-                    "code {code:?} has the token {token}; tokens must be from 1 to 4294967294 (0 is padding)"
+                    "code {code:?} has the token {token}; give it a token from 1 to 4294967294 (0 is padding)"
                 )));
             }
             if let Some(other) = by_code.insert(Arc::clone(code), *token) {
@@ -120,11 +120,19 @@ impl Vocabulary {
         let schema = source.schema();
         let code = schema.field_with_name("code").map_err(|_| source.no_column("code"))?;
         if !string_like(code.data_type()) {
-            return Err(source.wrong_type("code", "strings", code.data_type()));
+            return Err(source.wrong_type(
+                "code",
+                "strings (cast the column in the file)",
+                code.data_type(),
+            ));
         }
         let index = schema.field_with_name("code/vocab_index").ok().map(|f| f.data_type().clone());
         if let Some(t) = index.as_ref().filter(|t| !t.is_integer()) {
-            return Err(source.wrong_type("code/vocab_index", "integers", t));
+            return Err(source.wrong_type(
+                "code/vocab_index",
+                "integers (cast the column in the file)",
+                t,
+            ));
         }
         let batch = source.read(&["code", "code/vocab_index"], None)?;
         let named = |name| batch.column_by_name(name).ok_or_else(|| source.no_column(name));
@@ -134,7 +142,7 @@ impl Vocabulary {
             return Err(source.wrong_value(
                 "code",
                 row,
-                "the value is NULL, but a code is required",
+                "the value is NULL, but a code is required; correct the row or remove it",
             ));
         }
         if index.is_none() {
@@ -216,7 +224,7 @@ impl Vocabulary {
             found => {
                 return Err(Error::type_of(
                     "the codes that a vocabulary encodes",
-                    "strings",
+                    "strings (cast the codes first)",
                     found,
                 ));
             }
@@ -270,7 +278,7 @@ impl PartialEq for Vocabulary {
 fn u32_token(token: u64) -> Result<u32> {
     u32::try_from(token).map_err(|_| {
         Error::invalid(
-            "the vocabulary has too many codes; tokens are 32-bit integers up to 4294967294",
+            "the vocabulary has more codes than 32-bit tokens (up to 4294967294); remove codes",
         )
     })
 }

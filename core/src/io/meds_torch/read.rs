@@ -51,7 +51,7 @@ impl TensorizedCohort {
         if schemas.is_empty() {
             return Err(Error::file(
                 root.join(SCHEMAS),
-                "the folder has no *.parquet file; a tensorized cohort has its schema files here",
+                "the folder has no *.parquet file; a tensorized cohort has its schema files here, so write the cohort again",
             ));
         }
         if let Some(name) = tensors.iter().find(|n| !schemas.contains(n)) {
@@ -108,7 +108,7 @@ impl TensorizedCohort {
             let more = if self.shards.len() > 10 { ", .." } else { "" };
             Error::file(
                 &self.root,
-                format!("there is no shard {name:?}; the shards are {}{more}", names.join(", ")),
+                format!("there is no shard {name:?}; choose one of {}{more}", names.join(", ")),
             )
         })
     }
@@ -216,7 +216,7 @@ impl CohortShard {
         &self.name
     }
 
-    /// Returns the first part of the name: `train`.
+    /// Returns the split of the shard, which is the part of its name before the first `/`, such as `train`.
     pub fn split(&self) -> &str {
         split_of(&self.name)
     }
@@ -279,7 +279,7 @@ impl CohortShard {
             let found = tensors.column(name).map_err(|e| wrong(e.to_string()))?.axis();
             if found != axis {
                 return Err(wrong(format!(
-                    "column {name:?} is on axis {found}; expected axis {axis}"
+                    "column {name:?} is on axis {found} instead of axis {axis}; write the cohort again"
                 )));
             }
         }
@@ -372,7 +372,7 @@ impl SchemaFile {
             if array.ndim() != 2 {
                 return Err(source.wrong_type(
                     name,
-                    &format!("one list of {leaf} per row"),
+                    &format!("one list of {leaf} per row (write the cohort again)"),
                     values.data_type(),
                 ));
             }
@@ -388,7 +388,7 @@ impl SchemaFile {
             return Err(source.wrong_value(
                 "subject_id",
                 row,
-                "the value is NULL, but a value is required",
+                "the value is NULL, but a value is required; write the cohort again",
             ));
         }
         let start_time = batch.column_by_name("start_time");
@@ -445,7 +445,7 @@ impl SchemaFile {
             return Err(Error::file(
                 path,
                 format!(
-                    "row {row} has {} values in static_code and {} values in static_numeric_value; both numbers must be equal",
+                    "row {row} has {} values in static_code and {} values in static_numeric_value, but must have as many in both; write the cohort again",
                     layout.length(row),
                     values.axis(1)?.layout().length(row)
                 ),
@@ -591,15 +591,21 @@ fn require_values(column: &Column) -> Column {
 /// Casts tokens to 32 bits; NULL becomes 0.
 fn cast_tokens(values: &ArrayRef) -> Result<UInt32Array> {
     let wide = cast_integers(values).map_err(|e| match e {
-        Inexact::Cast(e) => {
-            Error::invalid(format!("codes must be tokens from 0 to 4294967295: {e}"))
-        }
-        _ => Error::type_of("the column of codes", "integers", values.data_type()),
+        Inexact::Cast(e) => Error::invalid(format!(
+            "the codes are no tokens from 0 to 4294967295; write the cohort again: {e}"
+        )),
+        _ => Error::type_of(
+            "the column of codes",
+            "integers (write the cohort again)",
+            values.data_type(),
+        ),
     })?;
     let token = |token: Option<i64>| {
         let token = token.unwrap_or(0);
         u32::try_from(token).map_err(|_| {
-            Error::invalid(format!("code {token} is not a token from 0 to 4294967295"))
+            Error::invalid(format!(
+                "code {token} is not a token from 0 to 4294967295; write the cohort again"
+            ))
         })
     };
     wide.iter().map(|t| token(t).map(Some)).collect()

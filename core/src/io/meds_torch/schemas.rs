@@ -37,7 +37,7 @@ pub(super) fn write(path: &Path, shard: &Builder, token_type: &DataType) -> Resu
                 Error::file(
                     path,
                     format!(
-                        "an event has {length} measurements, but at most 2^32 - 1 are supported"
+                        "an event has {length} measurements, but at most 2^32 - 1 are supported; divide the event"
                     ),
                 )
             })

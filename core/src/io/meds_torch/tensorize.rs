@@ -156,7 +156,7 @@ pub fn tensorize(
             .collect::<Result<Vec<_>>>()?;
         if progress(&written).is_break() {
             return Err(Error::invalid(
-                "the conversion was stopped before all shards were written",
+                "the conversion was stopped before all shards were written; run it again",
             ));
         }
         Ok((written, shard.unknown, shard.sorted.then(|| name.clone())))

@@ -176,7 +176,7 @@ impl FileAxis {
                 &self.tensor,
                 lists.end.saturating_sub(1),
                 format!(
-                    "the last bound is {}, but its axis has {} values; the file is damaged",
+                    "the last bound is {}, but its axis has {} values, so the file is damaged; write it again",
                     elements.end, self.elements
                 ),
             ));
@@ -185,7 +185,8 @@ impl FileAxis {
     }
 }
 
-/// Bounds in their stored form; the first may be the bound before the requested lists.
+/// The bounds of the requested lists as they are stored in the file. The first may be the bound before these
+/// lists, which is where the first list starts.
 struct BoundsRange<'a> {
     file: &'a SafetensorsFile,
     axis: &'a FileAxis,

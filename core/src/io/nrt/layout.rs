@@ -82,14 +82,14 @@ impl FileLayout {
                 |message: &str| Error::file(path, format!("tensor {:?}: {message}", tensor.name()));
             if tensor.shape().len() != 1 {
                 return Err(wrong(&format!(
-                    "the shape is {:?}, but tensors of an .nrt file must have one dimension",
+                    "the shape is {:?}, but tensors of an .nrt file must have one dimension; write the file again",
                     tensor.shape()
                 )));
             }
             if key == BOUNDS && axis > 0 {
                 if !is_integer(tensor.dtype()) {
                     return Err(wrong(&format!(
-                        "the bounds have the type {}, but bounds must be integers",
+                        "the bounds have the type {}, but bounds must be integers; write the file again",
                         tensor.dtype()
                     )));
                 }
@@ -132,7 +132,7 @@ impl FileLayout {
                     return Err(Error::file(
                         path,
                         format!(
-                            "the tensor {} is empty, but the axis of these bounds has {elements} values; the file is damaged",
+                            "the tensor {} is empty, but the axis of these bounds has {elements} values, so the file is damaged; write it again",
                             tensor.name()
                         ),
                     ));
@@ -229,7 +229,7 @@ fn axis_len(
         Some(other) => Err(Error::file(
             file.path(),
             format!(
-                "tensor {first} has {elements} elements and tensor {other} has {other_elements}; both must have the length of axis {axis}",
+                "tensor {first} has {elements} elements and tensor {other} has {other_elements}; both must have the length of axis {axis}, so write the file again",
                 first = first.name(),
                 elements = first.elements(),
                 other = other.name(),

@@ -35,14 +35,16 @@ pub(super) fn split_name(path: &Path, name: &str) -> Result<(usize, String)> {
         Error::file(
             path,
             format!(
-                "tensor {name:?} is not named dim{{axis}}/{{key}}; the file is a safetensors file but not an .nrt file"
+                "tensor {name:?} is not named dim{{axis}}/{{key}}; the file is a safetensors file but not an .nrt file; give an .nrt file"
             ),
         )
     })?;
     if axis > MAX_AXIS {
         return Err(Error::file(
             path,
-            format!("tensor {name:?} is on axis {axis}, but axis {MAX_AXIS} is the maximum"),
+            format!(
+                "tensor {name:?} is on axis {axis}, but axis {MAX_AXIS} is the maximum; write the file with fewer axes"
+            ),
         ));
     }
     Ok((axis, key))

@@ -71,7 +71,7 @@ impl NrtWriter {
             return Err(Error::file(
                 path,
                 format!(
-                    "the table has axis {}, but axis {MAX_AXIS} is the maximum of an .nrt file",
+                    "the table has axis {}, but axis {MAX_AXIS} is the maximum of an .nrt file; flatten axes first",
                     schema.depth
                 ),
             ));
@@ -124,7 +124,7 @@ impl NrtWriter {
             return Err(Error::file(
                 self.out.target(),
                 format!(
-                    "the table has {} axes, but the file has {} axes; they must be equal",
+                    "the table has {} axes, but the file has {} axes; append only tables with as many axes as the file",
                     table.ndim(),
                     self.bounds.len().saturating_add(1)
                 ),
@@ -238,7 +238,7 @@ impl TargetColumn {
             return Err(Error::file(
                 path,
                 format!(
-                    "column {:?} is on axis {}, but was on axis {} when the file was started",
+                    "column {:?} is on axis {}, but was on axis {} when the file was started; write all chunks with the column on one axis",
                     self.name,
                     column.axis(),
                     self.axis

@@ -115,7 +115,7 @@ impl ParquetTableReader {
             usize::try_from(n).map_err(|_| {
                 Error::file(
                     &path,
-                    format!("the footer declares {n} rows; the number of rows must be 0 or more"),
+                    format!("the footer declares {n} rows, which is negative, so the file is damaged; write it again"),
                 )
             })
         };
@@ -126,7 +126,7 @@ impl ParquetTableReader {
             return Err(Error::file(
                 &path,
                 format!(
-                    "rows {}..{} were requested, but the file has {file_rows} rows",
+                    "rows {}..{} were requested, but the file has {file_rows} rows; request rows within this range",
                     rows.start, rows.end
                 ),
             ));
@@ -202,7 +202,8 @@ impl ParquetTableReader {
         SchemaRef::clone(&self.schema)
     }
 
-    /// Reads the next chunk as a record batch. Its list columns may differ in their list lengths.
+    /// Reads the next chunk as a record batch; `None` after the last chunk. In one row, the lists of
+    /// different columns may differ in length.
     ///
     /// # Errors
     /// If the file is damaged.
@@ -225,7 +226,10 @@ impl ParquetTableReader {
                 None => {
                     return Err(Error::file(
                         &self.path,
-                        format!("the footer counts {} row(s) more than the pages have", self.left),
+                        format!(
+                            "the footer counts {} row(s) more than the pages have, so the file is damaged; write it again",
+                            self.left
+                        ),
                     ));
                 }
                 Some(batch) => Some(batch.map_err(|e| Error::file(&self.path, e.to_string()))?),

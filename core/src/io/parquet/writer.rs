@@ -66,7 +66,7 @@ impl ParquetTableWriter {
         options: &ParquetWriteOptions,
     ) -> Result<Self> {
         if options.row_group_leaves == 0 {
-            return Err(Error::invalid("row_group_leaves is 0; it must be at least 1"));
+            return Err(Error::invalid("row_group_leaves is 0; give at least 1"));
         }
         let mut properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(options.zstd_level)?))

@@ -89,7 +89,7 @@ impl TensorEntry {
             Error::file(
                 path,
                 format!(
-                    "tensor {:?} has {} elements; elements {}..{} are out of range or no whole bytes",
+                    "tensor {:?} has {} elements; elements {}..{} are out of range or no whole bytes; request elements within this number",
                     self.name, self.elements, range.start, range.end
                 ),
             )
@@ -133,11 +133,13 @@ impl Header {
         let prefix = prefix
             .first_chunk::<8>()
             .filter(|_| file_len >= PREFIX_BYTES)
-            .ok_or_else(|| Error::file(path, format!("the file has {file_len} bytes, too few for a safetensors file, which starts with the 8-byte length of its header")))?;
+            .ok_or_else(|| Error::file(path, format!("the file has {file_len} bytes, too few for a safetensors file, which starts with the 8-byte length of its header; give another file")))?;
         if file_len > MAX_FILE_BYTES {
             return Err(Error::file(
                 path,
-                format!("the file has {file_len} bytes, but at most {MAX_FILE_BYTES} are accepted"),
+                format!(
+                    "the file has {file_len} bytes, but at most {MAX_FILE_BYTES} are accepted; divide it into several files"
+                ),
             ));
         }
         let len = u64::from_le_bytes(*prefix);
@@ -154,7 +156,7 @@ impl Header {
             _ => Err(Error::file(
                 path,
                 format!(
-                    "the first 8 bytes declare a header of {len} bytes, but the file has only {file_len}; it is truncated or not a safetensors file"
+                    "the first 8 bytes declare a header of {len} bytes, but the file has only {file_len}; it is truncated or not a safetensors file, so write it again"
                 ),
             )),
         }
@@ -172,14 +174,20 @@ impl Header {
             .ok_or_else(|| {
                 Error::file(
                     path,
-                    "the header is longer than the file, which is damaged or truncated",
+                    "the header is longer than the file, which is damaged or truncated; write it again",
                 )
             })?;
         let text = std::str::from_utf8(json).map_err(|e| {
-            Error::file(path, format!("the header is not UTF-8 at its byte {}", e.valid_up_to()))
+            Error::file(path, format!("the header is not UTF-8 at its byte {}, so the file is damaged; write it again", e.valid_up_to()))
         })?;
-        let mut raw: RawHeader = serde_json::from_str(text)
-            .map_err(|e| Error::file(path, format!("the header cannot be read: {e}")))?;
+        let mut raw: RawHeader = serde_json::from_str(text).map_err(|e| {
+            Error::file(
+                path,
+                format!(
+                    "the header of the safetensors file cannot be read; write the file again: {e}"
+                ),
+            )
+        })?;
         // Sort by the order of the data, which may differ from the order in the header.
         raw.tensors.sort_by_key(|(_, info)| info.data_offsets);
 
@@ -190,12 +198,12 @@ impl Header {
             let [from, to] = info.data_offsets;
             if from > to {
                 return Err(wrong(format!(
-                    "the data_offsets are [{from}, {to}]; the second must not be smaller than the first"
+                    "the data_offsets are [{from}, {to}], but the second must not be smaller than the first; write the file again"
                 )));
             }
             if to > data_len {
                 return Err(wrong(format!(
-                    "the tensor ends at byte {to} of the data, but the file has only {data_len} bytes of data; the file is truncated"
+                    "the tensor ends at byte {to} of the data, but the file has only {data_len} bytes of data, so the file is truncated; write it again"
                 )));
             }
             if from != end {
@@ -204,7 +212,7 @@ impl Header {
                     |t| format!("the previous tensor {:?} ends at byte {end}", t.name),
                 );
                 return Err(wrong(format!(
-                    "the tensor starts at byte {from} of the data, but {before}; tensors must neither overlap nor leave gaps"
+                    "the tensor starts at byte {from} of the data, but {before}; write the file again with tensors that neither overlap nor leave gaps"
                 )));
             }
             let (elements, needed) = tensor_size(info.dtype, &info.shape.0).ok_or_else(|| {
@@ -216,7 +224,7 @@ impl Header {
             let held = to.saturating_sub(from);
             if needed != held {
                 return Err(wrong(format!(
-                    "the type {} and the shape {:?} take {needed} bytes, but the data_offsets [{from}, {to}] hold {held} bytes",
+                    "the type {} and the shape {:?} take {needed} bytes, but the data_offsets [{from}, {to}] hold {held} bytes; write the file again",
                     info.dtype, info.shape.0
                 )));
             }
@@ -227,7 +235,7 @@ impl Header {
                 .ok_or_else(|| wrong("the tensor ends past the maximum file size".to_owned()))?;
             if header.by_name.insert(name.clone(), header.tensors.len()).is_some() {
                 return Err(wrong(
-                    "the name occurs twice in the header; tensor names must be unique".to_owned(),
+                    "the name occurs twice in the header; write the file again with unique tensor names".to_owned(),
                 ));
             }
             end = to;
@@ -238,7 +246,7 @@ impl Header {
             return Err(Error::file(
                 path,
                 format!(
-                    "the tensors end at byte {end} of the data, but the file has {data_len} bytes of data; the bytes after it belong to no tensor"
+                    "the tensors end at byte {end} of the data, but the file has {data_len} bytes of data; the bytes after it belong to no tensor, so write the file again"
                 ),
             ));
         }
@@ -250,7 +258,7 @@ impl Header {
         &self.tensors
     }
 
-    /// Returns a tensor by name.
+    /// Returns the entry of the tensor `name`, or `None` if the file has no such tensor.
     pub fn get(&self, name: &str) -> Option<&TensorEntry> {
         self.tensors.get(*self.by_name.get(name)?)
     }
@@ -309,7 +317,7 @@ impl<'de> Deserialize<'de> for RawHeader {
                     if name == "__metadata__" {
                         if std::mem::replace(&mut metadata, true) {
                             return Err(A::Error::custom(
-                                "the key __metadata__ occurs twice in the header; it must occur once",
+                                "the key __metadata__ occurs twice in the header; write the file again with this key once",
                             ));
                         }
                         header.metadata = map
@@ -343,7 +351,7 @@ impl<'de> Deserialize<'de> for BoundedShape {
                 while let Some(size) = seq.next_element::<usize>()? {
                     if sizes.len() == MAX_RANK {
                         return Err(A::Error::custom(format!(
-                            "the shape has more than {MAX_RANK} dimensions"
+                            "the shape has more than the maximum of {MAX_RANK} dimensions"
                         )));
                     }
                     sizes.push(size);

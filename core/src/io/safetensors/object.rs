@@ -245,7 +245,7 @@ impl Object {
             return Err(Error::file(
                 &self.name,
                 format!(
-                    "bytes {}..{} were requested, but the store returned {size} bytes of {}..{}",
+                    "bytes {}..{} were requested, but the store returned {size} bytes of {}..{}; read the object again",
                     range.start, range.end, given.start, given.end
                 ),
             ));
@@ -267,9 +267,10 @@ pub fn first_request(options: &ObjectOptions) -> GetOptions {
 /// Converts an error of a store to an error that names the object and a remedy.
 pub fn explain(name: &Path, error: object_store::Error) -> Error {
     match error {
-        object_store::Error::NotFound { .. } => {
-            Error::io(name, std::io::Error::new(NotFound, "the object does not exist in the store"))
-        }
+        object_store::Error::NotFound { .. } => Error::io(
+            name,
+            std::io::Error::new(NotFound, "the object does not exist in the store; check its URL"),
+        ),
         object_store::Error::Precondition { .. } => Error::file(
             name,
             "the object was replaced since it was opened; open it again (in SQL, create its table again)",

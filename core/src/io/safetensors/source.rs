@@ -53,7 +53,10 @@ impl Source {
         let path = path.as_ref().to_path_buf();
         let metadata = file.metadata().map_err(|e| Error::io(&path, e))?;
         if !metadata.is_file() {
-            return Err(Error::file(path, "the path is not a regular file"));
+            return Err(Error::file(
+                path,
+                "the path is not a regular file; give the path of a file",
+            ));
         }
         let len = metadata.len();
         let bytes = if mmap && len > 0 {
@@ -135,7 +138,7 @@ impl Source {
             Error::file(
                 &self.path,
                 format!(
-                    "bytes {}..{} are outside the file of {} bytes",
+                    "bytes {}..{} are outside the file of {} bytes, so the file is damaged; write it again",
                     range.start, range.end, self.len
                 ),
             )
@@ -158,7 +161,7 @@ impl Source {
                         Error::file(
                             &self.path,
                             format!(
-                                "the file ended while bytes {}..{} were read, so it was truncated; it had {} bytes when it was opened",
+                                "the file ended while bytes {}..{} were read, so it was truncated; it had {} bytes when it was opened; write it again",
                                 range.start, range.end, self.len
                             ),
                         )

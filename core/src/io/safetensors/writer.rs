@@ -91,7 +91,7 @@ impl SafetensorsWriter {
         if self.spools.iter().any(|s| s.name == name) {
             return Err(Error::file(
                 path,
-                format!("two tensors are named {name:?}; tensor names must be unique"),
+                format!("two tensors are named {name:?}; rename one of them"),
             ));
         }
         check_name(path, &name)?;
@@ -104,7 +104,7 @@ impl SafetensorsWriter {
                 Error::file(
                     path,
                     format!(
-                        "tensor {name:?}: the size of rows of type {dtype} and shape {row_shape:?} is not a positive number of whole bytes"
+                        "tensor {name:?}: the size of rows of type {dtype} and shape {row_shape:?} is not a positive number of whole bytes; choose another type or shape"
                     ),
                 )
             })?;
@@ -199,7 +199,7 @@ impl Spool {
             Error::file(
                 target,
                 format!(
-                    "tensor {:?} exceeds {MAX_FILE_BYTES} bytes, the maximum file size",
+                    "tensor {:?} exceeds {MAX_FILE_BYTES} bytes, the maximum file size; divide the data among several files",
                     self.name
                 ),
             )
@@ -232,7 +232,7 @@ impl Spool {
                 Error::file(
                     target,
                     format!(
-                        "tensor {:?} has {} bytes, which is not a whole number of rows of {} bytes",
+                        "tensor {:?} has {} bytes, which is not a whole number of rows of {} bytes; write whole rows",
                         self.name, self.len, self.row_bytes
                     ),
                 )
@@ -306,7 +306,7 @@ pub(crate) fn write_streamed(
             Error::file(
                 path,
                 format!(
-                    "tensor {name:?} of shape {shape:?} has more than {MAX_RANK} dimensions or too many bytes for a file"
+                    "tensor {name:?} of shape {shape:?} has more than {MAX_RANK} dimensions or too many bytes for a file; reshape or divide it"
                 ),
             )
         })?;
@@ -322,7 +322,7 @@ pub(crate) fn write_streamed(
             return Err(Error::file(
                 path,
                 format!(
-                    "tensor {:?} of type {} and shape {:?} needs another number of bytes than the {} that were written",
+                    "tensor {:?} of type {} and shape {:?} needs another number of bytes than the {} that were written; write all of its rows",
                     item.name, item.dtype, item.shape, counted.bytes
                 ),
             ));
@@ -397,7 +397,7 @@ pub fn encode_tensors<'a>(
             return Err(Error::file(
                 path,
                 format!(
-                    "tensor {name:?} of type {dtype} and shape {shape:?} needs another number of bytes than the {nbytes} that are given"
+                    "tensor {name:?} of type {dtype} and shape {shape:?} needs another number of bytes than the {nbytes} that are given; correct the shape or the data"
                 ),
             ));
         }
@@ -410,7 +410,7 @@ pub fn encode_tensors<'a>(
         let name = name.copied().unwrap_or_default();
         return Err(Error::file(
             path,
-            format!("two tensors are named {name:?}; tensor names must be unique"),
+            format!("two tensors are named {name:?}; rename one of them"),
         ));
     }
     let header = encode_header(path, metadata, &items)?;
@@ -477,7 +477,7 @@ fn encode_header(
                 Error::file(
                     path,
                     format!(
-                        "the tensors take more than {MAX_FILE_BYTES} bytes, the maximum file size"
+                        "the tensors take more than {MAX_FILE_BYTES} bytes, the maximum file size; divide the data among several files"
                     ),
                 )
             },
@@ -485,8 +485,9 @@ fn encode_header(
         let info = TensorInfo { dtype: item.dtype, shape: &item.shape, data_offsets: [start, end] };
         tensors.push((item.name, info));
     }
-    let mut json = serde_json::to_vec(&HeaderJson { metadata, tensors })
-        .map_err(|e| Error::file(path, format!("the header cannot be written: {e}")))?;
+    let mut json = serde_json::to_vec(&HeaderJson { metadata, tensors }).map_err(|e| {
+        Error::file(path, format!("the header of the safetensors file cannot be written: {e}"))
+    })?;
     json.resize(json.len().next_multiple_of(8), b' ');
     let len = u64::try_from(json.len()).unwrap_or(u64::MAX);
     if len > MAX_HEADER_BYTES || len.checked_add(PREFIX_BYTES).is_none() {

@@ -155,7 +155,7 @@ fn compute_in_place<T: ArrowPrimitiveType<Native: ArithmeticFloat>>(
     let found = with_function!(op, compute_owned(own, one));
     let leaves = found.ok_or_else(|| {
         crate::Error::invalid(format!(
-            "internal error: operator {} cannot be computed in place",
+            "internal error: operator {} cannot be computed in place; please report it",
             op.symbol()
         ))
     })?;

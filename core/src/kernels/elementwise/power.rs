@@ -34,7 +34,7 @@ pub(super) fn raise_to_power(
                 }
                 DataType::Float32 => apply_to_floats::<Float32Type>(left, right, len, f32::powf),
                 DataType::Float64 => apply_to_floats::<Float64Type>(left, right, len, f64::powf),
-                other => Err(Error::type_of("**", "numbers", other)),
+                other => Err(Error::type_of("**", "numbers (cast the operands first)", other)),
             }
         };
     }
@@ -60,7 +60,7 @@ fn raise_to_huge<T: ArrowNativeTypeOp>(base: T, power: T) -> std::result::Result
         return Ok(if odd { base } else { T::ONE });
     }
     Err(ArrowError::ArithmeticOverflow(format!(
-        "{base:?} ** {power:?} does not fit the type of the operands"
+        "{base:?} ** {power:?} does not fit the integer type of the operands, but may fit float64"
     )))
 }
 

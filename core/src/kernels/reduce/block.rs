@@ -16,7 +16,8 @@ pub(super) const BLOCK: usize = 64;
 
 /// Accumulators of a block of 64 values in SIMD registers, one value per lane.
 pub(super) trait Block<F: Fold>: Copy {
-    /// Whether the functions of this type are implemented; if not, they are never called.
+    /// Whether the functions of this trait are implemented for the accumulators of `F`. Without them, the
+    /// fold uses other code and never calls these functions.
     const AVAILABLE: bool;
     /// Accumulators of a block, folded down to one register.
     type Part: Copy;
@@ -27,7 +28,7 @@ pub(super) trait Block<F: Fold>: Copy {
     fn load_tail(token: Avx512, values: &[F::In], bits: u64) -> Self;
     fn combine(self, other: Self) -> Self;
     fn to_register(self) -> Self::Part;
-    /// Combines `part` with `before` if `more` is set, without a branch.
+    /// Returns `part` combined with `before` if `more` is set, else `part`. Contains no branch.
     fn combine_if(part: Self::Part, before: Self::Part, more: bool) -> Self::Part;
     /// Folds each of eight registers down to one accumulator.
     fn reduce_lists(parts: [Self::Part; LANES]) -> [F::Acc; LANES];

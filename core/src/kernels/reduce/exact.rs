@@ -89,7 +89,7 @@ impl Exact {
     pub fn lay_over(self, sums: &RaggedArray) -> Result<RaggedArray> {
         let Some((words, outer)) = sums.axes().split_last() else {
             return Err(Error::invalid(
-                "exact sums are expected as one list of 64-bit words (Int64) per sum, but the values have no lists",
+                "the values of exact sums have no lists; give one list of 64-bit words (Int64) per sum",
             ));
         };
         let layout = words.layout();
@@ -154,7 +154,7 @@ impl Exact {
     ) -> Result<RaggedArray> {
         let Some((words, outer)) = sums.axes().split_last() else {
             return Err(Error::invalid(
-                "exact sums are expected as one list of 64-bit words (Int64) per sum, but the values have no lists",
+                "the values of exact sums have no lists; give one list of 64-bit words (Int64) per sum",
             ));
         };
         let flat = sums.leaves().as_primitive::<Int64Type>().values();

@@ -84,7 +84,8 @@ impl LeafGroups {
         }
     }
 
-    /// Returns the validity of the results: results of null lists are null.
+    /// Returns the validity of the results, one per group: the result of a null list is null. `None` if no
+    /// result is null.
     pub(super) fn nulls(&self) -> Option<&NullBuffer> {
         match self {
             Self::Lists(level) => level.nulls(),
@@ -92,7 +93,8 @@ impl LeafGroups {
         }
     }
 
-    /// Returns the validity of the results; groups for which `found` is false are null, too.
+    /// Returns the validity of the results like [`nulls`](Self::nulls), but the results of groups for which
+    /// `found` returns false are also null.
     pub(super) fn nulls_where(&self, found: impl Fn(usize) -> bool) -> Option<NullBuffer> {
         let found = NullBuffer::new(BooleanBuffer::collect_bool(self.len(), found));
         let found = if found.null_count() > 0 { Some(found) } else { None };

@@ -15,13 +15,13 @@ use crate::kernels::align::aligned;
 use crate::kernels::elementwise::repeat_values;
 use crate::kernels::levels::leaf_lists;
 
-/// Reduces the leaves for which `mask` is true. For whole rows and along the innermost axis, this
-/// equals [`reduce`] of [`filter`](super::super::filter::filter)`(array, mask)`.
+/// Reduces the leaves for which `mask` is true, as if all other leaves were null.
 ///
-/// Copies nothing: leaves that the mask excludes count as null. The mask has the lists of the array
-/// or only its outer levels; a null in the mask is false. Two results differ from filtering first:
-/// along an outer axis leaves keep their index, and [`ArgMin`](Reduction::ArgMin) and
-/// [`ArgMax`](Reduction::ArgMax) also count excluded leaves.
+/// The mask has the same lists as the array, or only its outer levels; a null in the mask excludes the
+/// leaf. The result mostly equals [`reduce`] of [`filter`](super::super::filter::filter)`(array, mask)`,
+/// but no leaf is moved. It can differ in two cases: along an outer axis, because filtering changes the
+/// index of a leaf in its list; and for [`ArgMin`](Reduction::ArgMin) and [`ArgMax`](Reduction::ArgMax),
+/// whose index counts the excluded leaves too.
 ///
 /// ```
 /// # use serrate_core as serrate;

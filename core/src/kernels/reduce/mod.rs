@@ -426,7 +426,8 @@ impl<'a> ReduceTarget<'a> {
 pub(in crate::kernels) enum AxisGroups {
     /// Each list is a group.
     Lists(Layout),
-    /// The leaves at the same index of stacked lists are a group.
+    /// The axis is not the innermost. In each list of the axis, the leaves at the same position within its
+    /// elements are a group.
     Stacked(outer::StackedLists),
 }
 

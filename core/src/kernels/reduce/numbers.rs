@@ -32,7 +32,9 @@ macro_rules! by_type {
             DataType::UInt64 => $integer::<UInt64Type>($leaves, $task),
             DataType::Float32 => $float::<Float32Type>($leaves, $task),
             DataType::Float64 => $float::<Float64Type>($leaves, $task),
-            other => Err(Error::type_of($task.how.name(), "numbers", other)),
+            other => {
+                Err(Error::type_of($task.how.name(), "numbers (cast the values first)", other))
+            }
         }
     };
 }
@@ -72,7 +74,7 @@ pub(super) fn compute_product(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
         DataType::UInt64 => integers!(UInt64Type, UInt64Type),
         DataType::Float32 => floats!(Float32Type, f32::round_to),
         DataType::Float64 => floats!(Float64Type, f64::round_to),
-        other => Err(Error::type_of(task.how.name(), "numbers", other)),
+        other => Err(Error::type_of(task.how.name(), "numbers (cast the values first)", other)),
     }
 }
 

@@ -25,7 +25,8 @@ use crate::array::Offsets;
 use crate::kernels::bits::{AllValid, BitWords, Rank, Validity, for_avx2, return_avx512};
 use crate::with_offsets;
 
-/// Lists in runs; all lists of a run start at the same slot of the result.
+/// Adjacent lists of leaves, divided into runs. All lists of a run are folded, leaf by leaf, into the same
+/// slots, which are elements of the result.
 pub(super) struct Runs {
     pub(super) offsets: Offsets,
     pub(super) ends: Vec<ListRun>,
@@ -126,7 +127,8 @@ trait StackFold<const COUNTED: bool> {
     const WIDTH: usize;
 
     fn empty(&self) -> Self::Slots;
-    /// Folds the leaves `at..end`, at most `WIDTH` of them, into the slots.
+    /// Folds the leaf `at` into the accumulator of the first slot, the next leaf into the second slot, and so
+    /// on up to leaf `end`. There are at most `WIDTH` leaves.
     fn fold_slots(&self, slots: Self::Slots, at: usize, end: usize) -> Self::Slots;
     fn states(slots: Self::Slots) -> Self::States;
     /// Returns the number of leaves counted in every slot and resets the counts. The numbers are unspecified

@@ -28,7 +28,7 @@ use crate::with_offsets;
 
 pub(super) struct Folded<R> {
     pub(super) values: Vec<R>,
-    /// 1 for each group with a valid leaf, otherwise 0; may be empty if leaves are not counted.
+    /// One byte per group: 1 if the group has a valid leaf, else 0. May be empty if leaves are not counted.
     pub(super) present: Vec<u8>,
 }
 

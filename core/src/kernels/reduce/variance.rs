@@ -21,7 +21,7 @@ pub(super) fn reduce_variance(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
         Reduction::Std { ddof } => (ddof, true),
         _ => {
             return Err(Error::invalid(format!(
-                "internal error: {} is not a variance or standard deviation",
+                "internal error: {} is not a variance or standard deviation; please report it",
                 task.how.name()
             )));
         }

@@ -52,7 +52,11 @@ impl Instants {
                 let days = reinterpret_values(values, &DataType::Int32)?;
                 Ok(Self::Scaled(integers(&days)?, NANOSECONDS_PER_DAY))
             }
-            other => Err(Error::type_of("the times of windows", "times or numbers", other)),
+            other => Err(Error::type_of(
+                "the times of windows",
+                "times or numbers (cast the values first)",
+                other,
+            )),
         }
     }
 
@@ -113,7 +117,9 @@ impl Bounds {
         if !numbers && !null && !compare_exactly(of_times, of_at) {
             return Err(Error::type_of(
                 "the times of windows",
-                format!("values that compare with the times of the elements, which are {of_times}"),
+                format!(
+                    "values that compare with the times of the elements, which are {of_times} (cast one of them first)"
+                ),
                 of_at,
             ));
         }

@@ -38,7 +38,7 @@ pub enum Span {
     Unbounded,
     /// A number of nanoseconds between two times, or a difference of two integers.
     Exact(i128),
-    /// The difference of floats; integers compare with it as floats.
+    /// A difference of two floats. If the times are integers, they are compared as floats.
     Float(f64),
     /// Months, days and nanoseconds by the calendar, in the zone of the times.
     Calendar(IntervalMonthDayNano),
@@ -353,8 +353,8 @@ impl Target {
         Ok(ranges::find_ranges(&bounds, lists, times.as_ref(), &needles, nulls.as_ref()))
     }
 
-    /// Returns the validity of the windows: a window is null if its time is null or if the list from which
-    /// it selects is null.
+    /// Returns the validity of the windows: a window is null if its time is null, or if the list from which
+    /// the window selects elements is null. `None` if no window is null.
     fn nulls(&self) -> Option<NullBuffer> {
         let own = self.at.leaves().logical_nulls().filter(|n| n.null_count() > 0);
         let lists = self.times.axes().last().and_then(ListAxis::nulls).map(|nulls| {

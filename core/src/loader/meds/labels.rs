@@ -70,7 +70,7 @@ impl LabelCuts {
                 && let Some(row) = first_null(&values)
             {
                 return Err(Error::invalid(format!(
-                    "label {row} (counting only labels of known subjects) has no {name}; every label needs one"
+                    "label {row} (counting only labels of known subjects) has no {name}; add it, or remove the label"
                 )));
             }
             if let Some(row) = find_non_finite(&values) {
@@ -135,7 +135,7 @@ fn read_keys(labels: &RecordBatch) -> Result<(Int64Array, TimestampMicrosecondAr
     {
         if let Some(row) = first_null(values) {
             return Err(Error::invalid(format!(
-                "label {row} has no {name}; every label needs one"
+                "label {row} has no {name}; add it, or remove the label"
             )));
         }
     }

@@ -99,7 +99,7 @@ impl PreparedShard {
         let (events, options) = (&subjects.events, wanted.options);
         if events.ndim() < 3 {
             return Err(Error::invalid(format!(
-                "the table has {} axes, but health records need three axes: subjects, events and measurements",
+                "the table has {} axes, but health records need three axes: subjects, events and measurements; give a table of MEDS data or of a tensorized cohort",
                 events.ndim()
             )));
         }
@@ -144,7 +144,7 @@ impl SubjectTimes {
         let times = cast_microseconds(times).map_err(|e| describe_inexact("time", times, &e))?;
         if let Some(at) = first_null(&times) {
             return Err(Error::invalid(format!(
-                "column \"time\" is NULL at event {at}; every event needs a time"
+                "column \"time\" is NULL at event {at}; give every event a time"
             )));
         }
         let subjects = read_subject_ids(events)?;
@@ -165,7 +165,7 @@ fn column_at<'a>(table: &'a RaggedTable, name: &str, axis: usize) -> Result<&'a 
     match column.axis() == axis {
         true => Ok(column),
         false => Err(Error::invalid(format!(
-            "column {name:?} is on axis {}; expected on axis {axis}",
+            "column {name:?} is on axis {}, but must be on axis {axis}; write the shard again",
             column.axis()
         ))),
     }
@@ -199,7 +199,11 @@ fn read_floats(table: &RaggedTable, name: &str, axis: usize) -> Result<ArrayRef>
     let column = column_at(table, name, axis)?;
     let found = column.data_type();
     if !found.is_numeric() && *found != DataType::Null {
-        return Err(Error::type_of(format!("column {name:?}"), "numbers", found));
+        return Err(Error::type_of(
+            format!("column {name:?}"),
+            "numbers (write the shard again)",
+            found,
+        ));
     }
     Ok(cast(column.values(), &DataType::Float32)?)
 }
@@ -217,7 +221,7 @@ fn read_subject_ids(events: &RaggedTable) -> Result<Int64Array> {
     let ids = cast_integers(column).map_err(|e| describe_inexact("subject_id", column, &e))?;
     match first_null(&ids) {
         Some(row) => Err(Error::invalid(format!(
-            "column \"subject_id\" is NULL in row {row}; every row needs a subject"
+            "column \"subject_id\" is NULL in row {row}; give every row a subject"
         ))),
         None => Ok(ids),
     }
@@ -325,7 +329,7 @@ fn read_facts(subjects: &Subjects, options: &MedsOptions) -> Result<RaggedTable>
     let rows = subjects.events.num_rows();
     if statics.num_rows() != rows || statics.ndim() < 2 {
         return Err(Error::invalid(format!(
-            "the static facts have {} rows and {} axes; expected {rows} rows, as in the events, and 2 axes",
+            "the static facts have {} rows and {} axes; write them with {rows} rows, as the events have, and 2 axes",
             statics.num_rows(),
             statics.ndim()
         )));

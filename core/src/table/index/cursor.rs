@@ -233,7 +233,7 @@ impl IndexCursor {
                     _ => format!(" in row {}", self.original_row(row())),
                 };
                 Err(Error::invalid(format!(
-                    "a mask of {length} values cannot select from axis {axis}, which has the size {size}{place}; the lengths must be equal"
+                    "a mask of {length} values cannot select from axis {axis}, which has the size {size}{place}; give a mask of this length"
                 )))
             }
             _ => Ok(()),

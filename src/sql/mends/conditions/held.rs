@@ -56,7 +56,7 @@ impl ScalarUDFImpl for EvaluatedHere {
         let value = args.args.into_iter().next();
         value.ok_or_else(|| {
             internal_datafusion_err!(
-                "internal error: evaluated_here takes 1 condition or more; 0 given"
+                "internal error: evaluated_here takes 1 condition or more; 0 given; please report it"
             )
         })
     }
@@ -89,14 +89,18 @@ impl ScalarUDFImpl for EvaluatedLater {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         types.first().cloned().ok_or_else(|| {
-            internal_datafusion_err!("internal error: evaluated_later takes 1 argument; 0 given")
+            internal_datafusion_err!(
+                "internal error: evaluated_later takes 1 argument; 0 given; please report it"
+            )
         })
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let value = args.args.into_iter().next();
         value.ok_or_else(|| {
-            internal_datafusion_err!("internal error: evaluated_later takes 1 argument; 0 given")
+            internal_datafusion_err!(
+                "internal error: evaluated_later takes 1 argument; 0 given; please report it"
+            )
         })
     }
 }

@@ -282,7 +282,7 @@ fn with_join(plan: LogicalPlan, change: impl FnOnce(&mut Join)) -> Result<Logica
             Ok(LogicalPlan::Filter(found))
         }
         plan => internal_err!(
-            "internal error: expected a join below the pushed filter, found {}",
+            "internal error: expected a join below the pushed filter, found {}; please report it",
             plan.display()
         ),
     }

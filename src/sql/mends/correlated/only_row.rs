@@ -56,7 +56,9 @@ impl ScalarUDFImpl for OnlyRow {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = args.number_rows;
         let [value, number] = args.args.as_slice() else {
-            return exec_err!("internal error: only_row takes 2 arguments, a value and a count");
+            return exec_err!(
+                "internal error: only_row takes 2 arguments, a value and a count; please report it"
+            );
         };
         let numbers = number.to_array(rows)?;
         let numbers = numbers.as_primitive::<Int64Type>();

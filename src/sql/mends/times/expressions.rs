@@ -60,7 +60,9 @@ pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<
             let done = unify_compared(&parts, schema)?;
             let (changed, parts) = (done.is_some(), done.unwrap_or(parts.to_vec()));
             let Ok([expr, low, high]) = <[Expr; 3]>::try_from(parts) else {
-                return plan_err!("internal error: BETWEEN takes a value and 2 bounds");
+                return plan_err!(
+                    "internal error: BETWEEN takes a value and 2 bounds; please report it"
+                );
             };
             let between = Between::new(Box::new(expr), negated, Box::new(low), Box::new(high));
             Ok(Transformed::new_transformed(Expr::Between(between), changed))

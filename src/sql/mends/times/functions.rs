@@ -68,7 +68,10 @@ impl ScalarUDFImpl for InForm {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let Some(value) = args.args.first() else {
-            return exec_err!("internal error: {} takes 1 argument; none given", self.name());
+            return exec_err!(
+                "internal error: {} takes 1 argument; none given; please report it",
+                self.name()
+            );
         };
         let one = matches!(value, ColumnarValue::Scalar(_));
         let values = value.to_array(if one { 1 } else { args.number_rows })?;

@@ -71,7 +71,7 @@ impl ScalarUDFImpl for SeriesList {
         let rows = if one { 1 } else { args.number_rows };
         let [start, stop, step] = args.args.as_slice() else {
             return exec_err!(
-                "{} of timestamps takes 3 arguments: a start, a stop and a step",
+                "{} of timestamps takes exactly 3 arguments: a start, a stop and a step such as INTERVAL '1 day'",
                 self.name()
             );
         };
@@ -175,7 +175,7 @@ fn element_type(start: &DataType, stop: &DataType) -> DataType {
 fn unit_and_zone(element: &DataType) -> Result<(TimeUnit, Tz)> {
     let DataType::Timestamp(unit, zone) = element else {
         return exec_err!(
-            "internal error: a series has elements of type {element} instead of timestamps"
+            "internal error: a series has elements of type {element} instead of timestamps; please report it"
         );
     };
     Ok((*unit, Tz::from_str(zone.as_deref().unwrap_or("+00:00"))?))

@@ -185,7 +185,7 @@ impl ScalarUDFImpl for Wide {
             ExprSimplifyResult::Simplified(Expr::Literal(now, metadata)) => {
                 let DataType::Timestamp(_, zone) = now.data_type() else {
                     return exec_err!(
-                        "internal error: now() has the type {} instead of a timestamp",
+                        "internal error: now() has the type {} instead of a timestamp; please report it",
                         now.data_type()
                     );
                 };
@@ -299,7 +299,9 @@ fn call_shifted(
     let near = |t: i64| (i128::from(t) - start).rem_euclid(cycle) + start;
     let moved: Int64Array = counts.unary_opt::<_, Int64Type>(|t| i64::try_from(near(t)).ok());
     let Some(given) = args.args.get_mut(1) else {
-        return exec_err!("internal error: the time, the second argument, is missing");
+        return exec_err!(
+            "internal error: the time, the second argument, is missing; please report it"
+        );
     };
     let (one, to) = (matches!(given, ColumnarValue::Scalar(_)), given.data_type());
     let moved = cast(&moved, &to)?;
@@ -335,7 +337,11 @@ fn bin_dates(
     let interval = DataType::Interval(IntervalUnit::MonthDayNano);
     let strides = match args.args.first() {
         Some(ColumnarValue::Scalar(stride)) => stride.to_array()?,
-        _ => return exec_err!("date_bin: the stride must be an interval literal"),
+        _ => {
+            return exec_err!(
+                "date_bin: the stride is a column or a computed value; write an interval literal such as INTERVAL '15 minutes'"
+            );
+        }
     };
     let strides = cast_with_options(&strides, &interval, &CastOptions::default())?;
     let strides = strides.as_primitive::<IntervalMonthDayNanoType>();
@@ -348,7 +354,7 @@ fn bin_dates(
             return call_shifted(function, args, unit, counts);
         }
         return exec_err!(
-            "date_bin: for times before 1800 or after 2199, the stride must be a number of months that divides 4800, not {} months",
+            "date_bin: for times before 1800 or after 2199, the stride must be a number of months that divides 4800, not {} months; use a stride such as INTERVAL '1 month' or '1 year'",
             stride.months
         );
     }
@@ -361,28 +367,40 @@ fn bin_dates(
         Some(ColumnarValue::Scalar(origin)) => {
             let origin = match origin {
                 ScalarValue::TimestampNanosecond(origin, _) => *origin,
-                _ => return exec_err!("date_bin: the origin must be a timestamp literal"),
+                _ => {
+                    return exec_err!(
+                        "date_bin: the origin must be a timestamp literal, such as TIMESTAMP '2020-01-01'"
+                    );
+                }
             };
             match origin {
                 Some(origin) => i128::from(origin),
                 None => return function.invoke_with_args(args),
             }
         }
-        Some(_) => return exec_err!("date_bin: the origin must be a timestamp literal"),
+        Some(_) => {
+            return exec_err!(
+                "date_bin: the origin must be a timestamp literal, such as TIMESTAMP '2020-01-01'"
+            );
+        }
     };
     let per = per_unit(unit);
     let bins = counts.as_primitive::<Int64Type>().iter().map(|t| {
         t.map(|t| {
             let bin = (i128::from(t) * per - origin).div_euclid(length) * length + origin;
             i64::try_from(bin.div_euclid(per))
-                .map_err(|_| exec_datafusion_err!("date_bin: the result is outside the range of timestamps in 64 bits; use times closer to 1970"))
+                .map_err(|_| exec_datafusion_err!("date_bin: the bin of the timestamp {t} (in {unit:?}s since 1970) starts outside the range of timestamps in 64 bits; use times closer to 1970"))
         })
         .transpose()
     });
     let bins: Int64Array = bins.collect::<Result<_>>()?;
     let (one, to) = match args.args.get(1) {
         Some(times) => (matches!(times, ColumnarValue::Scalar(_)), times.data_type()),
-        None => return exec_err!("internal error: the time, the second argument, is missing"),
+        None => {
+            return exec_err!(
+                "internal error: the time, the second argument, is missing; please report it"
+            );
+        }
     };
     given_as(cast(&bins, &to)?, one)
 }

@@ -167,7 +167,7 @@ impl Rule {
             let keep = condition.evaluate(&batch)?.into_array(batch.num_rows())?;
             let Some(keep) = keep.as_boolean_opt() else {
                 return exec_err!(
-                    "internal error: a condition on meds_asof has the type {} instead of boolean",
+                    "internal error: a condition on meds_asof has the type {} instead of boolean; please report it",
                     keep.data_type()
                 );
             };
@@ -214,7 +214,7 @@ impl DataSource for AsOfSource {
         if partition != 0 {
             return exec_err!(
                 "internal error: partition {partition} was requested, but the scan of labels has only \
-                 partition 0"
+                 partition 0; please report it"
             );
         }
         let leaves = SerrateOptions::of(context.session_config().options()).leaf_batch_size;

@@ -185,7 +185,7 @@ fn select_rows(entries: &RecordBatch, filters: &[Arc<dyn PhysicalExpr>]) -> Resu
         let mask = condition.evaluate(entries)?.into_array(entries.num_rows())?;
         let mask = mask.as_boolean_opt().ok_or_else(|| {
             DataFusionError::Internal(format!(
-                "internal error: the condition {condition} is not boolean"
+                "internal error: the condition {condition} is not boolean; please report it"
             ))
         })?;
         let mask = if mask.null_count() > 0 { prep_null_mask_filter(mask) } else { mask.clone() };

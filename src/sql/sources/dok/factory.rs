@@ -46,7 +46,9 @@ impl TableProviderFactory for DokTableFactory {
             return plan_err!("{what} is not supported for tables STORED AS DOK; remove it");
         }
         let [location] = command.locations.as_slice() else {
-            return plan_err!("a table STORED AS DOK requires exactly one LOCATION, a file");
+            return plan_err!(
+                "a table STORED AS DOK has no LOCATION or several; give exactly one, a file"
+            );
         };
         let path = local_file(location)?;
         let declared: SchemaRef = Arc::new(command.schema.as_arrow().clone());

@@ -95,7 +95,9 @@ impl WrittenFormat for DokFormat {
     }
 }
 
-/// Returns the indices of the columns in the order keys, value, after checking their types.
+/// Returns the indices of the columns to write, the keys first and the value last, and the shape of the
+/// tensor that OPTIONS gives. The shape is `None` for a dictionary (OPTIONS with `keys`), and for a tensor
+/// without the option `shape`. Checks the number of columns and, for a tensor, their types.
 fn columns(schema: &SchemaRef, options: &DokOptions) -> Result<(Vec<usize>, Option<Vec<usize>>)> {
     let count = schema.fields().len();
     if let Some(keys) = &options.keys {

@@ -62,7 +62,7 @@ impl DokOptions {
         }
         if out.shape.is_some() && out.keys.is_some() {
             return plan_err!(
-                "the options shape and keys exclude each other: a tensor has a shape, a dictionary has keys"
+                "the options shape and keys exclude each other: keep shape for a tensor, or keys for a dictionary"
             );
         }
         Ok(out)

@@ -173,8 +173,8 @@ fn alternatives_of(filter: &Expr, schema: &SchemaRef) -> Vec<Values> {
     }
 }
 
-/// Returns the key column to which an alternative limits the values, if there is exactly one, and these
-/// values.
+/// Returns the index of the only key column whose values one alternative of a condition limits, and these
+/// values. Returns `None` if the alternative limits no key column or several.
 fn single_column(values: &Values) -> Option<(usize, &HashSet<ScalarValue>)> {
     let mut named = values.iter().enumerate().filter_map(|(at, v)| Some((at, v.as_ref()?)));
     named.next().filter(|_| named.next().is_none())

@@ -73,7 +73,7 @@ impl DokSource {
             let mask = filter.evaluate(&batch)?.into_array(batch.num_rows())?;
             let mask = mask.as_boolean_opt().ok_or_else(|| {
                 DataFusionError::Internal(format!(
-                    "internal error: the condition {filter} is not boolean"
+                    "internal error: the condition {filter} is not boolean; please report it"
                 ))
             })?;
             let mask =

@@ -98,7 +98,7 @@ fn of_axis(list: &Expr, axis: usize) -> Result<[Expr; 5]> {
 pub(super) fn call(name: &str, args: Vec<Expr>) -> Result<Expr> {
     match functions::scalar(name) {
         Some(function) => Ok(function.call(args)),
-        None => plan_err!("internal error: there is no function {name}"),
+        None => plan_err!("internal error: there is no function {name}; please report it"),
     }
 }
 

@@ -58,7 +58,7 @@ pub(super) fn explode_batch(
             let lists = (0..layout.lists()).map(|list| layout.length(list) as u64);
             let positions = lists.flat_map(|n| (0..n).map(i64::try_from)).collect::<Result<_, _>>();
             let positions: Vec<i64> = positions.map_err(|e| {
-                Error::invalid(format!("a list is too long for positions in 64 bits: {e}"))
+                Error::invalid(format!("ragged_explode: a list is too long for positions in 64 bits; leave the option positions out: {e}"))
             })?;
             columns.push(Column::new(name, axis, Arc::new(Int64Array::from(positions))));
         }

@@ -133,7 +133,7 @@ impl ExecutionPlan for NestExec {
         if partition != 0 || partitions != 1 {
             return internal_err!(
                 "internal error: NestExec has 1 partition over 1, but partition {partition} over \
-                 {partitions} was requested"
+                 {partitions} was requested; please report it"
             );
         }
         let settings = SerrateOptions::of(context.session_config().options());

@@ -191,7 +191,9 @@ pub(crate) async fn files(
     let Some(call) = Call::parse(name) else { return Ok(None) };
     let ending = format_of(&call.function).unwrap_or_default();
     let Some(factory) = state.get_file_format_factory(ending) else {
-        return plan_err!("{name}: this session does not have the format {ending}; register it");
+        return plan_err!(
+            "{name}: this session has no format named {ending}; register the format with the session"
+        );
     };
     let options: HashMap<String, String> = call.options.iter().cloned().collect();
     let format = factory.create(state, &options)?;

@@ -63,7 +63,7 @@ fn query_of(function: &str, argument: &Expr) -> Result<Option<Query>> {
             Some(text) if is_query(text) => {
                 return parse_query(text).map(Some).map_err(|e| {
                     DataFusionError::Plan(format!(
-                        "{function}: the string is not a valid query: {}",
+                        "{function}: the string is not a valid query; correct it: {}",
                         e.strip_backtrace()
                     ))
                 });
@@ -74,7 +74,7 @@ fn query_of(function: &str, argument: &Expr) -> Result<Option<Query>> {
     };
     parse_query(&format!("SELECT * FROM {from}")).map(Some).map_err(|e| {
         DataFusionError::Plan(format!(
-            "{function}: {from} is not a query, table or file: {}",
+            "{function}: {from} is not a query, table or file; give one as a string or name: {}",
             e.strip_backtrace()
         ))
     })

@@ -138,7 +138,7 @@ pub(super) fn evaluate(conditions: &[Condition], batch: &RecordBatch) -> Result<
         Some(bits) => Ok(bits.clone()),
         None => {
             internal_err!(
-                "internal error: the condition {all} has the type {} instead of boolean",
+                "internal error: the condition {all} has the type {} instead of boolean; please report it",
                 answer.data_type()
             )
         }
@@ -167,7 +167,8 @@ pub(super) fn window(conditions: &[Condition], rows: Range<usize>) -> Range<usiz
     out
 }
 
-/// Returns the operator and literal of a comparison of `_row` with an integer, with `_row` on the left.
+/// Returns the operator and the integer if a condition compares `_row` with an integer literal, else `None`.
+/// The operator is the one with `_row` on the left: `>` for `5 < _row`.
 fn comparison(condition: &Condition) -> Option<(Operator, i64)> {
     let binary = condition.downcast_ref::<BinaryExpr>()?;
     let row = |e: &Condition| e.downcast_ref::<Column>().is_some_and(|c| c.name() == ROW);

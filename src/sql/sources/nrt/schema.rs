@@ -51,7 +51,8 @@ fn widen_lists(a: &DataType, b: &DataType) -> Option<DataType> {
         .map(|leaf| list_of(depth, leaf))
 }
 
-/// Returns the narrowest type that holds all values of both types, by numpy's promotion.
+/// Returns the narrowest type that holds all values of both types, by numpy's promotion; `None` if there is
+/// none.
 fn widen(a: &DataType, b: &DataType) -> Option<DataType> {
     use DataType::{Boolean, Float16, Float32, Float64, Int16, Int32, Int64};
     if a == b {

@@ -262,7 +262,7 @@ async fn with_leaves(
     let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
     let reader =
         DFParquetMetadata::new(store.as_ref(), object).with_file_metadata_cache(Some(cache));
-    // Keeps the estimate if the footer cannot be read here because it is encrypted.
+    // If the footer cannot be read here, for example because it is encrypted, return the estimate unchanged.
     let Ok(metadata) = reader.fetch_metadata().await else { return statistics };
     for (field, column) in schema.fields().iter().zip(&mut statistics.column_statistics) {
         if list_depth(field.data_type()) == 0 {

@@ -177,7 +177,7 @@ impl<R: ChunkReader> PageCursor<R> {
                 .map_err(|fault| self.place.page(&fault))?;
             if self.rows > self.all {
                 return Err(self.place.page(&Fault::new(format!(
-                    "the file is damaged: the pages have more rows than the expected {}",
+                    "the file is damaged, because the pages have more rows than the expected {}; write it again",
                     self.all
                 ))));
             }
@@ -191,13 +191,13 @@ impl<R: ChunkReader> PageCursor<R> {
     fn check_ends(&self, rows: usize) -> Result<()> {
         if rows > 0 || self.rows != self.all {
             return Err(self.place.error(format!(
-                "the file is damaged: the pages have {} row(s); expected {}",
+                "the file is damaged, because the pages have {} row(s) instead of {}; write it again",
                 self.rows, self.all
             )));
         }
         if self.whole && self.entries > 0 {
             return Err(self.place.error(format!(
-                "the file is damaged: the footer counts {} value(s) more than the pages have",
+                "the file is damaged, because the footer counts {} value(s) more than the pages have; write it again",
                 self.entries
             )));
         }
@@ -218,7 +218,7 @@ impl<R: ChunkReader> PageCursor<R> {
                 Some(PageContent::Data(page)) => {
                     let Some(left) = self.entries.checked_sub(page.entries) else {
                         return Err(self.place.page(&Fault::new(format!(
-                            "the file is damaged: the page has {} value(s), but by the footer's count only {} are left",
+                            "the file is damaged, because the page has {} value(s), but by the footer's count only {} are left; write it again",
                             page.entries, self.entries
                         ))));
                     };
@@ -274,7 +274,7 @@ impl OpenPage {
                 window.refill(&mut self.page.rep, &mut self.page.def, n, to.shape)?;
                 if *begun == 0 && window.rows[0] & 1 == 0 {
                     return Err(Fault::new(
-                        "the first repetition level continues a row, but no row has begun; the file is damaged",
+                        "the first repetition level continues a row, but no row has begun, so the file is damaged; write it again",
                     ));
                 }
             }

@@ -56,7 +56,7 @@ impl Delta {
         let part = block.checked_div(parts).unwrap_or(0);
         if block > LARGEST_BLOCK || part == 0 || !part.is_multiple_of(8) || part * parts != block {
             return Err(Fault::new(format!(
-                "blocks of {block} integers in {parts} miniblocks are invalid; a miniblock must have a multiple of 8 integers"
+                "blocks of {block} integers in {parts} miniblocks are invalid, because a miniblock must have a multiple of 8 integers; write the file again"
             )));
         }
         let small = |n: u64| usize::try_from(n).map_err(Fault::new);
@@ -74,7 +74,9 @@ impl Delta {
                 return Ok(number);
             }
         }
-        Err(Fault::new("a varint has more than 64 bits, the maximum; the file is damaged"))
+        Err(Fault::new(
+            "a varint has more than 64 bits, the maximum, so the file is damaged; write it again",
+        ))
     }
 
     /// Decodes a zigzag number: even codes are zero and positive values, odd codes are negative values.
@@ -103,7 +105,7 @@ impl Delta {
         self.widths.start += 1;
         if self.width > 64 {
             return Err(Fault::new(format!(
-                "a miniblock of the encoding DELTA_BINARY_PACKED declares differences of {} bits; at most 64 bits are allowed",
+                "a miniblock of the encoding DELTA_BINARY_PACKED declares differences of {} bits, but at most 64 bits are allowed; write the file again",
                 self.width
             )));
         }
@@ -122,7 +124,7 @@ impl Delta {
     pub(super) fn read(&mut self, mut n: usize, mut take: impl FnMut(u64)) -> Result<(), Fault> {
         if n as u64 > self.left {
             return Err(Fault::new(format!(
-                "{n} integer(s) are expected, but the page has only {} left; the file is damaged",
+                "{n} integer(s) are expected, but the page has only {} left, so the file is damaged; write it again",
                 self.left
             )));
         }

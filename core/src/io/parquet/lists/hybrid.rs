@@ -63,7 +63,8 @@ impl Hybrid {
                     self.left = count * 8;
                     self.at += bytes;
                 } else {
-                    // The last run may lack the bytes after its last number: count the numbers that are left.
+                    // The header counts groups of 8 numbers, but a writer may end the data after the last
+                    // number that the page needs. Compute how many numbers the bytes contain.
                     self.left = rest.saturating_mul(8) / self.width;
                     self.at = self.data.len();
                 }
@@ -78,7 +79,7 @@ impl Hybrid {
                 };
                 if value > low_mask(self.width) {
                     return Err(Fault::new(format!(
-                        "a run repeats the number {value}, which does not fit {} bit(s); the file is damaged",
+                        "a run repeats the number {value}, which does not fit {} bit(s), so the file is damaged; write it again",
                         self.width
                     )));
                 }
@@ -112,7 +113,7 @@ impl Hybrid {
             }
         }
         Err(Fault::new(
-            "the header of a run has more than 35 bits, the maximum; the file is damaged",
+            "the header of a run has more than 35 bits, the maximum, so the file is damaged; write it again",
         ))
     }
 

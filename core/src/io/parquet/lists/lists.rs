@@ -146,7 +146,7 @@ impl ListsBuilder {
         }
         if outer > 0 && def < self.levels[outer - 1].level.filled {
             return Err(Fault::new(
-                "the repetition level of an entry continues a list, but its definition level says that it is not an element of this list; the file is damaged",
+                "the repetition level of an entry continues a list, but its definition level says that it is not an element of this list, so the file is damaged; write it again",
             ));
         }
         for l in outer..self.levels.len() {

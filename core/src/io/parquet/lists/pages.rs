@@ -72,7 +72,7 @@ impl<'a> ColumnChunk<'a> {
             return Err(Error::file(
                 file,
                 format!(
-                    "row group {group}, column {column} were requested, but the file has {} row group(s) of {} column(s)",
+                    "row group {group}, column {column} were requested, but the file has {} row group(s) of {} column(s); give indices within these numbers",
                     groups.len(),
                     metadata.file_metadata().schema_descr().num_columns()
                 ),
@@ -94,7 +94,7 @@ impl<'a> ColumnChunk<'a> {
         let bytes = bytes.and_then(|(start, size)| Some(start..start.checked_add(size)?));
         let Some(bytes) = bytes else {
             return Err(place.error(format!(
-                "the footer places the column chunk at byte {start} with {size} byte(s); both numbers must be 0 or more"
+                "the footer places the column chunk at byte {start} with {size} byte(s); both numbers must be 0 or more, so write the file again"
             )));
         };
         let index = metadata.offset_index().and_then(|i| i.get(group)?.get(column));
@@ -118,7 +118,7 @@ impl<'a> ColumnChunk<'a> {
                 (Some(next), Some(first)) => (end, row) = (next, first),
                 _ => {
                     return Err(self.place.error(format!(
-                        "the offset index places {size} byte(s) of data page {i} at {offset}, starting with row {row}, but the chunk has bytes {chunk:?} and {rows} row(s), and pages must follow each other",
+                        "the offset index places {size} byte(s) of data page {i} at {offset}, starting with row {row}, but the chunk has bytes {chunk:?} and {rows} row(s), and pages must follow each other; write the file again",
                         size = page.compressed_page_size,
                         offset = page.offset,
                         row = page.first_row_index,
@@ -134,7 +134,7 @@ impl<'a> ColumnChunk<'a> {
     pub(super) fn check_rows(&self, rows: &Range<usize>) -> Result<()> {
         if rows.start > rows.end || rows.end > self.rows {
             return Err(self.place.error(format!(
-                "rows {}..{} were requested, but the row group has {} rows",
+                "rows {}..{} were requested, but the row group has {} rows; request rows within this range",
                 rows.start, rows.end, self.rows
             )));
         }
@@ -208,7 +208,7 @@ impl<R: ChunkReader> Pages<R> {
         let length = source.reader.len();
         if chunk.bytes.end > length {
             return Err(chunk.place.error(format!(
-                "the footer places the column chunk at bytes {:?}, but the file has {length} bytes",
+                "the footer places the column chunk at bytes {:?}, but the file has only {length} bytes; write it again",
                 chunk.bytes
             )));
         }
@@ -247,21 +247,20 @@ impl<R: ChunkReader> Pages<R> {
                 return Ok(None);
             }
         }
-        let page = self
-            .reader
-            .get_next_page()
-            .map_err(|e| place.error(format!("page {} cannot be read: {e}", place.pages)))?;
+        let page = self.reader.get_next_page().map_err(|e| {
+            place.error(format!("page {} cannot be read; write the file again: {e}", place.pages))
+        })?;
         let first = std::mem::replace(&mut self.first, false);
         let Some(page) = page else { return Ok(None) };
         if let Page::DictionaryPage { buf, num_values, encoding, .. } = page {
             if !first {
                 return Err(
-                    place.error("a dictionary page follows data pages; it must be the first page")
+                    place.error("a dictionary page follows data pages, but must be the first page; write the file again")
                 );
             }
             if !matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY) {
                 return Err(place.error(format!(
-                    "the dictionary has the encoding {encoding}; expected PLAIN or PLAIN_DICTIONARY"
+                    "the dictionary has the encoding {encoding}; write the file with PLAIN or PLAIN_DICTIONARY"
                 )));
             }
             return Ok(Some(PageContent::Dictionary { values: buf, count: num_values as usize }));
@@ -299,7 +298,7 @@ impl<R: ChunkReader> Pages<R> {
                 let (rep, def) = (rep_levels_byte_len as usize, def_levels_byte_len as usize);
                 if rep.saturating_add(def) > buf.len() {
                     return Err(Fault::new(format!(
-                        "the header declares {rep} bytes of repetition levels and {def} bytes of definition levels, but the page has {} bytes; the file is damaged",
+                        "the header declares {rep} bytes of repetition levels and {def} bytes of definition levels, but the page has {} bytes, so the file is damaged; write it again",
                         buf.len()
                     )));
                 }
@@ -308,7 +307,7 @@ impl<R: ChunkReader> Pages<R> {
                 Ok(DataPage { rep, def, entries: num_values as usize, encoding, values: buf })
             }
             Page::DictionaryPage { .. } => Err(Fault::new(
-                "expected a data page, found a dictionary page; the file is damaged",
+                "expected a data page, found a dictionary page, so the file is damaged; write it again",
             )),
         }
     }
@@ -325,7 +324,9 @@ fn split_levels(
         return Ok(Hybrid::new(Bytes::new(), 0));
     }
     if encoding != Encoding::RLE {
-        return Err(Fault::new(format!("the {levels} have the encoding {encoding}; expected RLE")));
+        return Err(Fault::new(format!(
+            "the {levels} have the encoding {encoding}; write the file with RLE"
+        )));
     }
     let length = buf.first_chunk().map(|four| u32::from_le_bytes(*four) as usize);
     match length {
@@ -334,7 +335,7 @@ fn split_levels(
             Ok(Hybrid::new(buf.split_to(length), bits))
         }
         _ => Err(Fault::new(format!(
-            "the {levels} take {} bytes, but {} are left in the page; the file is damaged",
+            "the {levels} take {} bytes, but {} are left in the page, so the file is damaged; write it again",
             length.map_or("unknown".into(), |n| n.to_string()),
             buf.len()
         ))),

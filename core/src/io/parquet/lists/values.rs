@@ -96,7 +96,7 @@ impl EncodedValues {
                 };
                 if width > 32 {
                     return Err(Fault::new(format!(
-                        "the page declares dictionary indices of {width} bits; at most 32 bits are allowed"
+                        "the page declares dictionary indices of {width} bits, but at most 32 bits are allowed; write the file again"
                     )));
                 }
                 Self::Indices(Hybrid::new(data, width))
@@ -332,7 +332,7 @@ fn decode_values<T: DecodedValue>(
         EncodedValues::Indices(runs) => {
             let Some(dictionary) = dictionary else {
                 return Err(Fault::new(
-                    "the page has dictionary indices, but the chunk has no dictionary; the file is damaged",
+                    "the page has dictionary indices, but the chunk has no dictionary, so the file is damaged; write it again",
                 ));
             };
             let mut indices = [0; STEP];
@@ -345,7 +345,7 @@ fn decode_values<T: DecodedValue>(
                 }
                 if largest as usize >= dictionary.len() {
                     return Err(Fault::new(format!(
-                        "dictionary index {largest} is out of range for a dictionary of {} value(s); the file is damaged",
+                        "dictionary index {largest} is out of range for a dictionary of {} value(s), so the file is damaged; write it again",
                         dictionary.len()
                     )));
                 }

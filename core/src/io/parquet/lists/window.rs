@@ -167,7 +167,7 @@ impl LevelWindow {
         }
         if shape.max_rep > 0 && self.any_entry(&most) {
             return Err(Fault::new(
-                "the repetition level of an entry continues a list, but its definition level says that it is not an element of this list; the file is damaged",
+                "the repetition level of an entry continues a list, but its definition level says that it is not an element of this list, so the file is damaged; write it again",
             ));
         }
         Ok(())

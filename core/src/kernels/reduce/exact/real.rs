@@ -60,7 +60,8 @@ impl Real {
         let cut = (LOWEST - self.exponent).max(11);
         let lowest = self.exponent + cut;
         let (mut bits, mut exact) = (0, false);
-        // If more bits are cut off, the number is below half of the smallest subnormal, and the result is 0.
+        // `cut` of the 64 bits of `whole` do not fit the float. If `cut` exceeds 64, the number is below half
+        // of the smallest subnormal, so `bits` stays 0.
         if cut <= 64 {
             let (kept, rest) = split_u128(u128::from(self.whole) << (64 - cut));
             let half = 1 << 63;
@@ -68,8 +69,8 @@ impl Real {
             bits = kept + u64::from(up);
             exact = rest == 0;
         }
-        // `bits` contains the highest bit of a normal float, which the format does not store; the addition
-        // below turns it into one more in the exponent field.
+        // The format does not store the highest bit of a normal float, but `bits` contains it at the lowest
+        // bit of the exponent field. `doubled` is therefore the exponent field minus 1.
         let doubled = u64::try_from(lowest - LOWEST).unwrap_or(0);
         let infinite = f64::INFINITY.to_bits();
         if doubled > 2046 {

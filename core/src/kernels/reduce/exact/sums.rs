@@ -69,7 +69,8 @@ const LONG_RUN: usize = 256;
 /// Exponent that [`split_float`] returns for infinities and NaN.
 const SPECIAL: u32 = 0x7fe;
 
-/// Splits a float into the index of its lowest bit (counted from 2^-1074) and its significand.
+/// Splits the absolute value of a float into an index and the significand, an integer: the value is the
+/// significand times 2^(index - 1074).
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "an exponent has 11 bits")]
 fn split_float(value: f64) -> (u32, u64) {

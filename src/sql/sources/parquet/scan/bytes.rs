@@ -40,7 +40,8 @@ impl Fetched {
         self.blocks.sort_by_key(|(start, _)| *start);
     }
 
-    /// Returns the data of a range from the fetched range that contains it.
+    /// Returns the bytes from the start of `range` on, from a fetched range that contains `range`. Returns
+    /// `None` if no fetched range does.
     fn find(&self, range: &Range<u64>) -> Option<Bytes> {
         // Fetched ranges may overlap, because a later request may cover an earlier one.
         let candidates = self.blocks.partition_point(|(start, _)| *start <= range.start);

@@ -211,7 +211,7 @@ impl Asked {
     }
 }
 
-/// Rewrites an expression for the new indices of its columns.
+/// Replaces the index of each column in an expression with the index that `places` gives for it.
 fn move_columns(
     e: Arc<dyn PhysicalExpr>,
     places: &BTreeMap<usize, usize>,

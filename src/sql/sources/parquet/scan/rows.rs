@@ -60,7 +60,8 @@ pub(super) struct Rows {
     /// Index of the row group to which `fetched` belongs.
     group: usize,
     fetched: Arc<Fetched>,
-    /// For each column, its sequential reader, or `None` if it has none now.
+    /// For each column, its sequential reader, which continues after the last read; `None` if the column has
+    /// no such reader at present.
     going: Vec<Option<Going>>,
     /// For each column, the row group and the row in it at which the last read ended.
     ends: Vec<(usize, usize)>,
@@ -164,7 +165,9 @@ impl Rows {
     fn cut_pieces(&mut self, given: &RecordBatch) -> Result<()> {
         let Some(numbers) = given.columns().last().and_then(|c| c.as_primitive_opt::<Int64Type>())
         else {
-            return internal_err!("internal error: a scan of Parquet returned no row numbers");
+            return internal_err!(
+                "internal error: a scan of Parquet returned no row numbers; please report it"
+            );
         };
         let mut numbers = numbers.values().iter().peekable();
         let mut at = 0;
@@ -174,7 +177,7 @@ impl Rows {
             let (Some(start), Some(end)) = (self.starts.get(group), self.starts.get(group + 1))
             else {
                 return internal_err!(
-                    "internal error: {}: row {first} is outside all row groups",
+                    "internal error: {}: row {first} is outside all row groups; please report it",
                     self.name.display()
                 );
             };
@@ -213,7 +216,7 @@ impl Rows {
             let answer = condition.evaluate(&batch)?.into_array(batch.num_rows())?;
             let Some(bits) = answer.as_boolean_opt() else {
                 return internal_err!(
-                    "internal error: the condition {condition} has the type {} instead of boolean",
+                    "internal error: the condition {condition} has the type {} instead of boolean; please report it",
                     answer.data_type()
                 );
             };
