@@ -152,7 +152,7 @@ mod tests {
             values.sort_unstable();
             values.dedup();
             let counts: Vec<(u64, u64)> = values.iter().map(|v| (*v, 2)).collect();
-            let most = 4 + (case % 30) as usize;
+            let most = 4 + usize::try_from(case % 30).unwrap();
             let bins = group_into_bins(&counts, most);
             assert!(bins.len() <= most + 1, "{values:?} {most}: {bins:?}");
             assert_eq!(bins.iter().map(|b| b.count).sum::<u64>(), 2 * values.len() as u64);

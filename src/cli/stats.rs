@@ -111,11 +111,11 @@ fn count_batch<P: Profile>(
     batch: &RecordBatch,
     groups: &mut [ColumnGroup<P>],
 ) -> Outcome<Option<(usize, usize)>> {
-    for i in 0..groups.len() {
-        match read_group(batch, &groups[i].columns, i)? {
+    for (i, group) in groups.iter_mut().enumerate() {
+        match read_group(batch, &group.columns, i)? {
             Ok(table) => {
-                groups[i].stats.push(&table)?;
-                groups[i].profile.push(&table)?;
+                group.stats.push(&table)?;
+                group.profile.push(&table)?;
             }
             Err(column) => return Ok(Some((i, column))),
         }

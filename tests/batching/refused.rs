@@ -136,7 +136,7 @@ fn padding_has_its_limits() {
     let late = DenseTensor::from_vec([2], vec![1i32, 2]).unwrap();
     refused(RaggedBatch::from_packed(ints(&[1], &[5]), &late), "begin with 0");
     let down = DenseTensor::from_vec([3], vec![0i32, 2, 1]).unwrap();
-    refused(RaggedBatch::from_packed(ints(&[1], &[5]), &down), "do not decrease");
+    refused(RaggedBatch::from_packed(ints(&[1], &[5]), &down), "must not decrease");
     let none = DenseTensor::from_vec([0], Vec::<i64>::new()).unwrap();
     refused(RaggedBatch::from_packed(ints(&[0], &[]), &none), "at least one offset");
     refused(
@@ -194,7 +194,7 @@ fn masks_of_data_are_checked() {
     let other = bools(&[2, 3], &[0, 1, 1, 1, 0, 0]);
     refused(
         batched_bool_indexing_write(&kept, &other, &data),
-        "sample 0 has 3 entries to write but 2",
+        "sample 0 has 3 entries to write, but the mask is true at 2",
     );
     let floats = kept.to_dtype(DType::F32).unwrap();
     let first = bools(&[2, 3], &[1, 1, 1, 0, 0, 0]);

@@ -176,7 +176,7 @@ fn densify_pads_cuts_and_masks() {
             (&[2, 1, 2][..], &[0, 0, 4, 5][..])
         );
         let err = place.fails(1, &["densify", input, "-o", "e.safetensors", "--rows", "0..4"]);
-        assert!(err.contains("0..4 are out of range"), "{err}");
+        assert!(err.contains("0..4 is out of range"), "{err}");
         let err = place.fails(1, &["densify", input, "-o", "e.safetensors", "--columns", "nope"]);
         assert!(err.contains("nope") && err.contains("age"), "{err}");
         let err = place.fails(1, &["densify", input, "-o", "e.safetensors", "--limit", "10"]);

@@ -187,11 +187,11 @@ fn the_numbers_are_those_of_sql() {
     assert_eq!(plain(&value[7]), counted[4].to_string());
     let sorted = sql("SELECT v FROM (SELECT unnest(ragged_flatten(numeric_value)) AS v FROM MEDS)
          WHERE v IS NOT NULL ORDER BY v");
-    for (cell, q) in [(8, 0.0), (9, 0.25), (10, 0.5), (11, 0.75), (12, 1.0)] {
-        let rank = ((sorted.len() as f64 * q).ceil() as usize).max(1);
+    for (cell, percent) in [(8, 0), (9, 25), (10, 50), (11, 75), (12, 100)] {
+        let rank = (sorted.len() * percent).div_ceil(100).max(1);
         let exact: f64 = sorted[rank - 1][0].parse().unwrap();
         let shown: f64 = value[cell].parse().unwrap();
-        assert!((shown - exact).abs() <= exact.abs() * 1e-3, "{q}: {shown} {exact}");
+        assert!((shown - exact).abs() <= exact.abs() * 1e-3, "{percent} %: {shown} {exact}");
     }
 
     let codes = table(&page, "Most frequent codes");

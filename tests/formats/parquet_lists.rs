@@ -605,7 +605,7 @@ fn levels_that_make_no_lists_are_told() {
         ),
         (page(&[1 << 1, 0, 1 << 1, 1], &[1 << 1, 0, 1 << 1, 3], 1), "null or empty list continues"),
         (page(&[1 << 1, 0, 1 << 1, 1], &[1 << 1, 1, 1 << 1, 3], 1), "null or empty list continues"),
-        (page(&[1 << 1, 0, 1 << 1, 1], &[2 << 1, 3], 2), "have 1 row(s); expected 2"),
+        (page(&[1 << 1, 0, 1 << 1, 1], &[2 << 1, 3], 2), "the pages have 1 row(s) instead of 2"),
         (page(&[1 << 1, 0], &[2 << 1, 3], 2), "2 byte(s) of runs end before the last number"),
         (
             page(&[2 << 1, 0], &[2 << 1, 3], 1),

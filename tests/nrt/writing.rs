@@ -201,7 +201,7 @@ fn what_was_written_in_part_cannot_be_finished() {
     let table = RaggedTable::builder().layout(Layout::Uniform { size, lists: 1 }).build().unwrap();
     let mut w = writer(dir.path(), &table);
     w.write(&table).unwrap();
-    assert!(matches!(w.write(&table), Err(Error::Overflow(_))));
+    assert!(matches!(w.write(&table), Err(Error::Invalid(_))));
     let error = w.finish().unwrap_err().to_string();
     assert!(
         error.ends_with("the file is incomplete, because an earlier table was written only in part; write the file again"),

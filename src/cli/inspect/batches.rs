@@ -81,12 +81,12 @@ impl BatchReport {
                     dtype,
                     batches: 1,
                     shape: Some(shape),
-                    bytes: tensor.nbytes() as u64,
+                    bytes: tensor.nbytes(),
                 });
                 continue;
             };
             known.batches += 1;
-            known.bytes += tensor.nbytes() as u64;
+            known.bytes += tensor.nbytes();
             known.shape = known.shape.take().filter(|s| s.len() == shape.len()).map(|ranges| {
                 let both = ranges.into_iter().zip(shape);
                 both.map(|((least, most), (size, _))| (least.min(size), most.max(size))).collect()

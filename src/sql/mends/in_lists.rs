@@ -156,10 +156,6 @@ fn is_any_pattern(pair: &BinaryExpr) -> bool {
 ///
 /// Several IN of one OR, and several NOT IN of one AND, count as one: their union is right for NULL too.
 #[derive(Default)]
-#[expect(
-    clippy::mutable_key_type,
-    reason = "the functions in an expression have no state that its hash uses"
-)]
 struct TestedValues {
     lists: HashMap<Expr, usize>,
     has_any_pattern: bool,
@@ -195,7 +191,6 @@ impl TestedValues {
         self.has_any_pattern || self.lists.values().any(|lists| *lists > 1)
     }
 
-    #[expect(clippy::mutable_key_type, reason = "as in the struct")]
     fn find_repeated(&self) -> HashSet<Expr> {
         let repeated = self.lists.iter().filter(|(_, lists)| **lists > 1);
         repeated.map(|(tested, _)| tested.clone()).collect()
@@ -208,7 +203,6 @@ impl TestedValues {
     /// Counts the lists of a chain of AND or OR. Appends the other members of the chain to `others`.
     fn count_chain<'a>(&mut self, chain: &'a Expr, op: Operator, others: &mut Vec<&'a Expr>) {
         // For each tested value, whether a list tests it, and the number of comparisons with a literal.
-        #[expect(clippy::mutable_key_type, reason = "as in the struct")]
         let mut unions: HashMap<&Expr, (bool, usize)> = HashMap::new();
         let comparison = if op == Operator::Or { Operator::Eq } else { Operator::NotEq };
         let mut left = vec![chain];

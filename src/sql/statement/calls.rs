@@ -65,7 +65,7 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
         &["list_cosine_similarity", "array_cosine_similarity"],
         "ragged_sum(ragged_normalize(a) * ragged_normalize(b))",
     ),
-    (&["struct_pack", "row"], "{'a': 1}"),
+    (&["struct_pack"], "{'a': 1}"),
     (&["struct_extract"], "s['a']"),
     (
         &["num", "list_lengths", "lens"],
