@@ -371,5 +371,10 @@ async fn quantified_queries_of_the_same_table() {
     }
     let correlated = "SELECT same.x FROM same JOIN (VALUES (1), (3)) AS u(k) ON same.x >= u.k
         WHERE same.x >= ALL (SELECT x FROM same WHERE x <> u.k AND x < 5) ORDER BY 1";
-    assert_eq!(ints(&ctx, correlated).await, [3, 3, 5, 5]);
+    let error = batches(&ctx, correlated).await.unwrap_err().to_string();
+    assert!(error.contains("give the inner table an alias"), "{error}");
+    let aliased =
+        correlated.replace("SELECT x FROM same WHERE x", "SELECT i.x FROM same AS i WHERE i.x");
+    let aliased = aliased.replace("AND x < 5", "AND i.x < 5");
+    assert_eq!(ints(&ctx, &aliased).await, [3, 3, 5, 5]);
 }

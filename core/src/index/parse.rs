@@ -201,7 +201,7 @@ mod tests {
         assert!(at("[1, 2").contains("position 5: expected ]"), "{}", at("[1, 2"));
         assert!(at("[1, True]").contains("position 4"), "{}", at("[1, True]"));
         assert!(
-            at("[True, 1]").contains("position 7: the list starts with booleans"),
+            at("[True, 1]").contains("position 7: the list starts with a boolean"),
             "{}",
             at("[True, 1]")
         );

@@ -174,7 +174,7 @@ impl TestedValues {
                     found.count_chain(e, *op, &mut left);
                     continue;
                 }
-                Expr::InList(list) => found.add(&list.expr),
+                Expr::InList(list) => found.add_list(&list.expr),
                 Expr::BinaryExpr(pair) => found.has_any_pattern |= is_any_pattern(pair),
                 _ => {}
             }
@@ -196,7 +196,7 @@ impl TestedValues {
         repeated.map(|(tested, _)| tested.clone()).collect()
     }
 
-    fn add(&mut self, tested: &Expr) {
+    fn add_list(&mut self, tested: &Expr) {
         *self.lists.entry(tested.clone()).or_default() += 1;
     }
 
@@ -230,7 +230,7 @@ impl TestedValues {
         }
         for (tested, (has_list, equations)) in unions {
             if has_list || equations > 1 {
-                self.add(tested);
+                self.add_list(tested);
             }
         }
     }

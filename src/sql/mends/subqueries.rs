@@ -209,7 +209,7 @@ fn rewrite_condition(expr: Expr, asked: Asked, schema: &DFSchema) -> Result<Expr
                     TreeNodeRecursion::Jump,
                 )),
                 Expr::Exists(test) => Ok(Transformed::yes(rewrite_exists(test))),
-                Expr::SetComparison(test) => name_apart(test, schema).map(Transformed::yes),
+                Expr::SetComparison(test) => name_apart(test).map(Transformed::yes),
                 expr => Ok(Transformed::no(expr)),
             })?;
             Ok(rewritten.data)
@@ -237,9 +237,9 @@ fn rewrite_quantified(test: SetComparison, schema: &DFSchema) -> Result<Expr> {
 /// Makes `x < ALL (query)` compare `x` with the column of the query, even if both have one name.
 ///
 /// DataFusion compares the two by their names: `t.x >= ALL (SELECT x FROM t)` would compare the column of the
-/// query with itself. A query of its own gets an alias. DataFusion does not move the condition of a correlated
-/// query through an alias, so such a query is counted.
-fn name_apart(test: SetComparison, schema: &DFSchema) -> Result<Expr> {
+/// query with itself. The query gets an alias. DataFusion does not move the condition of a correlated query
+/// through an alias, so such a query is refused.
+fn name_apart(test: SetComparison) -> Result<Expr> {
     let tested = test.expr.column_refs();
     let has_name =
         |node: &LogicalPlan| tested.iter().any(|column| node.schema().has_column(column));
@@ -247,7 +247,9 @@ fn name_apart(test: SetComparison, schema: &DFSchema) -> Result<Expr> {
         return Ok(Expr::SetComparison(test));
     }
     if is_correlated(&test.subquery) {
-        return as_value(Expr::SetComparison(test), schema);
+        return not_impl_err!(
+            "the correlated query after ALL or ANY and the query around it read a table of the same name, which is not supported; give the inner table an alias, as in FROM t AS u"
+        );
     }
     let SetComparison { expr, subquery, op, quantifier } = test;
     let query = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone());

@@ -47,7 +47,7 @@ pub fn checked(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
 #[derive(Debug)]
 struct ClaimsExec {
     input: Arc<dyn ExecutionPlan>,
-    /// What the partitions have returned so far.
+    /// Keys and counts of the partitions so far.
     seen: Arc<Seen>,
 }
 

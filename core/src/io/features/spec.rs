@@ -96,7 +96,7 @@ impl FromStr for FeatureWindow {
                 let micros = number.checked_mul(seconds * MICROSECONDS_PER_SECOND);
                 Span::Last(micros.ok_or_else(|| {
                     Error::invalid(format!(
-                        "the window {text:?} is longer than 2^63 - 1 microseconds; write 'all' or a shorter window"
+                        "the window {text:?} is longer than 2^63 - 1 microseconds; write 'all' or a shorter window such as '30d'"
                     ))
                 })?
                 )
@@ -360,7 +360,7 @@ mod tests {
         assert_eq!(spec.name(39), "b*/all/slope");
         assert_eq!(spec.names().unwrap().num_rows(), 40);
         let twice = FeatureSpec::try_new(keys(), [windows(), windows()].concat(), vec![]);
-        assert!(twice.unwrap_err().to_string().contains("\"1d\" twice"));
+        assert!(twice.unwrap_err().to_string().contains("\"1d\" occurs twice"));
         let none = FeatureSpec::try_new(keys(), windows(), vec![]).unwrap_err().to_string();
         assert!(none.contains("need aggregates"), "{none}");
     }
