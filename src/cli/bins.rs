@@ -104,23 +104,23 @@ fn split_geometrically(min: u64, max: u64, most: u64) -> Vec<Bin> {
 mod tests {
     use super::*;
 
-    fn bounds(counts: &[(u64, u64)], most: usize) -> Vec<(u64, u64, u64)> {
+    fn find_bounds(counts: &[(u64, u64)], most: usize) -> Vec<(u64, u64, u64)> {
         group_into_bins(counts, most).iter().map(|b| (b.low, b.high, b.count)).collect()
     }
 
     #[test]
     fn bins_have_round_bounds() {
-        assert_eq!(bounds(&[], 8), []);
-        assert_eq!(bounds(&[(7, 2)], 8), [(7, 7, 2)]);
-        assert_eq!(bounds(&[(0, 2), (3, 1)], 8), [(0, 0, 2), (1, 1, 0), (2, 2, 0), (3, 3, 1)]);
+        assert_eq!(find_bounds(&[], 8), []);
+        assert_eq!(find_bounds(&[(7, 2)], 8), [(7, 7, 2)]);
+        assert_eq!(find_bounds(&[(0, 2), (3, 1)], 8), [(0, 0, 2), (1, 1, 0), (2, 2, 0), (3, 3, 1)]);
         let even: Vec<(u64, u64)> = (3..=47).map(|n| (n, 1)).collect();
         assert_eq!(
-            bounds(&even, 8),
+            find_bounds(&even, 8),
             [(0, 9, 7), (10, 19, 10), (20, 29, 10), (30, 39, 10), (40, 49, 8)]
         );
         let skewed = [(0, 4), (1, 3), (5, 10), (90, 1)];
         assert_eq!(
-            bounds(&skewed, 10),
+            find_bounds(&skewed, 10),
             [
                 (0, 0, 4),
                 (1, 1, 3),
@@ -132,7 +132,7 @@ mod tests {
                 (64, 127, 1)
             ]
         );
-        assert_eq!(bounds(&[(5, 9), (100, 1)], 10)[0], (4, 7, 9));
+        assert_eq!(find_bounds(&[(5, 9), (100, 1)], 10)[0], (4, 7, 9));
     }
 
     #[test]

@@ -255,7 +255,7 @@ mod tests {
     use super::*;
     use crate::cli::script::split_statements;
 
-    fn describe(name: &str, text: &str, message: &str) -> String {
+    fn describe_error(name: &str, text: &str, message: &str) -> String {
         let script = ScriptErrors { name, text, dialect: Dialect::DuckDB };
         let parts = split_statements(text, &Dialect::DuckDB).unwrap();
         script.of_statement(parts.statements.last().unwrap(), message)
@@ -265,23 +265,23 @@ mod tests {
     fn the_place_that_the_parser_reports_has_a_caret() {
         let message = "SQL: Expected: an SQL statement, found: SELEC at Line: 3, Column: 4";
         assert_eq!(
-            describe("q.sql", "SELECT 1;\n\n   SELEC 2;", message),
+            describe_error("q.sql", "SELECT 1;\n\n   SELEC 2;", message),
             "q.sql:3:4: SQL: Expected: an SQL statement, found: SELEC\n  SELEC 2;\n  ^"
         );
         // The parser has read `FROM t SELECT * WHERE ) ..`.
         let message = "SQL: Expected: an expression, found: ) at Line: 1, Column: 23; try x";
-        let said = describe("", "FROM t WHERE ) = 2;", message);
+        let said = describe_error("", "FROM t WHERE ) = 2;", message);
         assert!(said.starts_with("SQL: Expected: an expression, found: ); try x\n"), "{said}");
         assert!(said.ends_with(&format!("= 2;\n{}^", " ".repeat(15))), "{said}");
         let message = "SQL: Expected: an expression, found: EOF";
         let shown = format!("{message}\n  SELECT (;\n{}^", " ".repeat(10));
-        assert_eq!(describe("", "SELECT (;", message), shown);
+        assert_eq!(describe_error("", "SELECT (;", message), shown);
     }
 
     #[test]
     fn names_in_messages_are_found() {
         let caret = |text: &str, message: &str| {
-            let said = describe("", text, message);
+            let said = describe_error("", text, message);
             said.lines().last().and_then(|l| l.find('^')).map(|at| at - 2)
         };
         let no_field = "Schema error: No field named foo. Did you mean 'fo'?";
@@ -295,25 +295,25 @@ mod tests {
         let arguments = "Error during planning: ragged_sum takes 1 to 2 arguments; 4 given";
         assert_eq!(caret("SELECT ragged_sum(1, 2, 3, 4)", arguments), Some(7));
         assert_eq!(caret("SELECT x", "the file is damaged"), None);
-        assert!(describe("-c", "SELECT x", "the file is damaged").ends_with("in: SELECT x"));
+        assert!(describe_error("-c", "SELECT x", "the file is damaged").ends_with("in: SELECT x"));
     }
 
     #[test]
     fn long_lines_are_cut_around_the_caret() {
         let text = format!("SELECT {}, foo, {} FROM t", "a, ".repeat(60), "b, ".repeat(60));
-        let said = describe("", &text, "No field named foo.");
+        let said = describe_error("", &text, "No field named foo.");
         let lines: Vec<&str> = said.lines().collect();
         assert!(lines[1].starts_with("  …") && lines[1].ends_with('…'), "{said}");
         assert!(lines[1].width() <= 80, "{said}");
         let at = lines[2].find('^').unwrap();
         assert_eq!(lines[1].chars().skip(at).take(3).collect::<String>(), "foo");
-        let said = describe("", "SELECT '血圧', foo", "No field named foo.");
+        let said = describe_error("", "SELECT '血圧', foo", "No field named foo.");
         assert!(said.ends_with(&format!("\n{}^", " ".repeat(17))), "{said}");
     }
 
     #[test]
     fn multi_line_input_of_the_shell_has_line_numbers() {
-        let said = describe("", "SELECT 1,\n         foo;", "No field named foo.");
+        let said = describe_error("", "SELECT 1,\n         foo;", "No field named foo.");
         assert_eq!(said, "line 2: No field named foo.\n  foo;\n  ^");
     }
 }

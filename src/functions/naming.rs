@@ -174,7 +174,13 @@ pub(crate) fn literal(value: &ScalarValue) -> String {
         // Times are not written with `Display`, which prints the stored integers.
         v if v.data_type().is_temporal() && !is_span(&v.data_type()) => {
             let shown = v.to_array().and_then(|a| Ok(array_value_to_string(&a, 0)?));
-            shown.map_or_else(|_| v.to_string(), |text| format!("'{}'", plain_time(&text)))
+            // The word DATE keeps the names of a date and of a timestamp at midnight apart.
+            let word = if matches!(v.data_type(), DataType::Date32 | DataType::Date64) {
+                "DATE "
+            } else {
+                ""
+            };
+            shown.map_or_else(|_| v.to_string(), |text| format!("{word}'{}'", plain_time(&text)))
         }
         // Intervals and durations are not written with `Display`, which prints their internal fields.
         v if is_span(&v.data_type()) => {
@@ -231,7 +237,7 @@ mod tests {
         assert_eq!(literal(&midnight), "'2020-01-01'");
         let later = ScalarValue::TimestampSecond(Some(1_577_836_805), None);
         assert_eq!(literal(&later), "'2020-01-01 00:00:05'");
-        assert_eq!(literal(&ScalarValue::Date32(Some(1))), "'1970-01-02'");
+        assert_eq!(literal(&ScalarValue::Date32(Some(1))), "DATE '1970-01-02'");
         let inner: Vec<_> = (0..10).map(|i| ScalarValue::Int64(Some(i))).collect();
         let list = ScalarValue::List(ScalarValue::new_list_nullable(&inner, &DataType::Int64));
         assert_eq!(literal(&list), "[0, 1, 2, 3, 4, 5, 6, 7, ..]");

@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    fn write(batch: &RecordBatch, quotes: &CsvQuotes) -> String {
+    fn write_text(batch: &RecordBatch, quotes: &CsvQuotes) -> String {
         let mut out = Vec::new();
         let builder = WriterBuilder::new().with_header(true).with_quote_style(QuoteStyle::Never);
         let builder = builder.with_delimiter(quotes.delimiter).with_null(quotes.null.clone());
@@ -146,16 +146,19 @@ mod tests {
             ),
         ])
         .unwrap();
-        let csv = write(&batch, &CsvQuotes::default());
+        let csv = write_text(&batch, &CsvQuotes::default());
         assert_eq!(csv, "\"a,b\",n,d\n\"\",,\"\"\n,2,\n\"x\"\"y\",3,p;q\nNA,4,r\n");
         let quotes = CsvQuotes { delimiter: b';', quote: b'\'', null: "NA".into() };
-        assert_eq!(write(&batch, &quotes), "a,b;n;d\n'';NA;''\nNA;2;NA\nx\"y;3;'p;q'\n'NA';4;r\n");
+        assert_eq!(
+            write_text(&batch, &quotes),
+            "a,b;n;d\n'';NA;''\nNA;2;NA\nx\"y;3;'p;q'\n'NA';4;r\n"
+        );
     }
 
     #[test]
     fn rows_of_one_column_are_never_empty() {
         let texts = StringArray::from(vec![None, Some(""), Some("x")]);
         let batch = RecordBatch::try_from_iter([("a", Arc::new(texts) as ArrayRef)]).unwrap();
-        assert_eq!(write(&batch, &CsvQuotes::default()), "a\n\"\"\n\"\"\nx\n");
+        assert_eq!(write_text(&batch, &CsvQuotes::default()), "a\n\"\"\n\"\"\nx\n");
     }
 }

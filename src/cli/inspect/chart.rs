@@ -121,7 +121,7 @@ fn draw_bar(count: u64, most: u64, width: usize, charset: Charset) -> String {
 mod tests {
     use super::*;
 
-    fn draw(lengths: &Lengths, charset: Charset) -> String {
+    fn draw_text(lengths: &Lengths, charset: Charset) -> String {
         let mut out = Vec::new();
         write_lengths("events per subject", lengths, charset, &mut out).unwrap();
         String::from_utf8(out).unwrap()
@@ -131,15 +131,15 @@ mod tests {
     fn bars_fit_the_line_and_are_proportional() {
         let lengths: Lengths = (0..1000usize).map(|i| i % 40).collect();
         for charset in [Charset::Utf8, Charset::Ascii] {
-            let text = draw(&lengths, charset);
+            let text = draw_text(&lengths, charset);
             assert!(text.lines().all(|l| l.chars().count() <= LINE), "{text}");
             assert_eq!(text.lines().count(), 2 + 8, "{text}");
             assert!(text.contains("(median 19, p90 35, p99 39)"), "{text}");
             assert_eq!(text.is_ascii(), charset == Charset::Ascii);
         }
         let one: Lengths = [3].into_iter().collect();
-        assert!(draw(&one, Charset::Ascii).contains("  3 ####"));
-        assert_eq!(draw(&Lengths::default(), Charset::Utf8), "");
+        assert!(draw_text(&one, Charset::Ascii).contains("  3 ####"));
+        assert_eq!(draw_text(&Lengths::default(), Charset::Utf8), "");
         assert_eq!(draw_bar(1, 1_000_000, 10, Charset::Utf8), "▏         ");
         assert_eq!(draw_bar(1, 1_000_000, 4, Charset::Ascii), "#   ");
         assert_eq!(draw_bar(u64::MAX, u64::MAX, 3, Charset::Utf8), "███");

@@ -465,7 +465,7 @@ mod tests {
 
     use super::*;
 
-    fn style(line: Option<usize>) -> TableStyle {
+    fn make_style(line: Option<usize>) -> TableStyle {
         let mut look = TableStyle::new(&TableArgs { max_rows: 0, max_width: None, types: false });
         look.set_line(line);
         look
@@ -488,7 +488,7 @@ mod tests {
             (format!("{i}{}", "x".repeat(width.saturating_sub(1))), values)
         });
         let batch = RecordBatch::try_from_iter(columns).unwrap();
-        write_batch(&batch, style(line))
+        write_batch(&batch, make_style(line))
     }
 
     #[test]
@@ -517,13 +517,13 @@ mod tests {
             ("text", Arc::new(StringArray::from(vec!["v".repeat(60)]))),
         ])
         .unwrap();
-        let text = write_batch(&batch, style(Some(50)));
+        let text = write_batch(&batch, make_style(Some(50)));
         assert!(text.lines().all(|l| l.width() <= 50), "{text}");
         assert!(text.contains("┆ static_numeric_ ┆"), "{text}");
         assert!(text.contains("vvvvvvvvvv…") && !text.contains("more column"), "{text}");
         // The user's widths hold, on a terminal or not.
         for line in [None, Some(50)] {
-            let mut look = style(line);
+            let mut look = make_style(line);
             look.set_widths(vec![0, 8, 5]);
             let text = write_batch(&batch, look);
             assert!(text.contains("┆ vvvv… │") && text.contains("┆  static_ ┆"), "{text}");

@@ -57,7 +57,7 @@ impl OptimizerRule for InLists {
     ) -> Result<Transformed<LogicalPlan>> {
         let mut is_affected = false;
         plan.apply_expressions(|e| {
-            is_affected = is_affected || TestedValues::of(e)?.is_affected();
+            is_affected = is_affected || TestedValues::find_in(e)?.is_affected();
             Ok(TreeNodeRecursion::Continue)
         })?;
         if !is_affected {
@@ -93,7 +93,7 @@ impl OptimizerRule for InLists {
 /// Gives each IN list an alias of its own if the expression has several for one tested value, and replaces the
 /// pattern `.*`.
 fn set_lists_apart(e: Expr, lists: &mut usize) -> Result<Transformed<Expr>> {
-    let found = TestedValues::of(&e)?;
+    let found = TestedValues::find_in(&e)?;
     if !found.is_affected() {
         return Ok(Transformed::no(e));
     }
@@ -163,7 +163,7 @@ struct TestedValues {
 
 impl TestedValues {
     /// Finds the lists of an expression, without recursion: expressions may be deeper than the stack.
-    fn of(e: &Expr) -> Result<Self> {
+    fn find_in(e: &Expr) -> Result<Self> {
         let mut found = Self::default();
         let mut left = vec![e];
         while let Some(e) = left.pop() {

@@ -241,9 +241,16 @@ fn rewrite_quantified(test: SetComparison, schema: &DFSchema) -> Result<Expr> {
 /// through an alias, so such a query is refused.
 fn name_apart(test: SetComparison) -> Result<Expr> {
     let tested = test.expr.column_refs();
-    let has_name =
-        |node: &LogicalPlan| tested.iter().any(|column| node.schema().has_column(column));
-    if !test.subquery.subquery.exists(|node| Ok(has_name(node)))? {
+    let mut has_name = false;
+    test.subquery.subquery.apply(|node| {
+        has_name |= tested.iter().any(|column| node.schema().has_column(column));
+        Ok(match node {
+            LogicalPlan::SubqueryAlias(_) => TreeNodeRecursion::Jump,
+            _ if has_name => TreeNodeRecursion::Stop,
+            _ => TreeNodeRecursion::Continue,
+        })
+    })?;
+    if !has_name {
         return Ok(Expr::SetComparison(test));
     }
     if is_correlated(&test.subquery) {

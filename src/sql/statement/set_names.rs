@@ -70,8 +70,7 @@ pub(in crate::sql) fn name_repeated(select: &mut Select) {
     };
     let key = |expr: &Expr| {
         let key = key_of_bare(expr);
-        let has_cast = key.contains("::") || key.contains("CAST(");
-        match has_cast && key.len() <= LONGEST_NAME {
+        match key.len() <= LONGEST_NAME {
             true => key_of_bare(&without_casts(expr)),
             false => key,
         }
@@ -106,8 +105,8 @@ pub(in crate::sql) fn name_repeated(select: &mut Select) {
     }
 }
 
-/// Removes all casts, which the planner omits from the names of columns: it gives `x::INT` and `x::DOUBLE` one
-/// name.
+/// Removes all casts, and the types of literals such as `DATE '2020-01-01'`, which the names of columns omit:
+/// `x::INT` and `x::DOUBLE` have one name.
 fn without_casts(expr: &Expr) -> Expr {
     let mut bare = expr.clone();
     let _ = visit_expressions_mut(&mut bare, |e| {
@@ -123,6 +122,7 @@ fn without_casts(expr: &Expr) -> Expr {
 fn inner_of_cast(e: &mut Expr) -> Option<Expr> {
     match e {
         Expr::Cast { expr, .. } => Some(std::mem::replace(expr.as_mut(), Expr::value(Value::Null))),
+        Expr::TypedString(typed) => Some(Expr::Value(typed.value.clone())),
         Expr::Nested(inner) if is_name(inner) => Some(inner.as_ref().clone()),
         _ => None,
     }

@@ -1,6 +1,6 @@
 //! The most frequent codes with their trends, and the shares of their prefixes.
 
-use super::rows;
+use super::find_rows;
 use super::table::TableWriter;
 use crate::cli::output::{format_percent, group_digits, safe_ratio};
 use crate::cli::report::Report;
@@ -9,7 +9,7 @@ use crate::cli::report::html::Html;
 use crate::cli::report::svg::draw_sparkline;
 
 fn find_codes(report: &Report) -> Option<&Codes> {
-    rows(report)?.codes.as_ref()
+    find_rows(report)?.codes.as_ref()
 }
 
 pub(super) fn has_content(report: &Report) -> bool {

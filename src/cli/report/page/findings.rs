@@ -1,6 +1,6 @@
 //! The findings of `serrate check`.
 
-use super::rows;
+use super::find_rows;
 use super::table::TableWriter;
 use crate::audit::{Audit, Severity};
 use crate::cli::output::{choose_plural, group_digits};
@@ -11,7 +11,7 @@ use crate::cli::report::html::Html;
 const LISTED: usize = 200;
 
 fn find_audit(report: &Report) -> Option<&Audit> {
-    rows(report)?.audit.as_ref()
+    find_rows(report)?.audit.as_ref()
 }
 
 pub(super) fn has_content(report: &Report) -> bool {

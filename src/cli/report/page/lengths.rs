@@ -1,7 +1,7 @@
 //! Histograms of lengths per axis, and of the spans of time of the rows.
 
 use super::table::TableWriter;
-use super::{open_details, rows};
+use super::{find_rows, open_details};
 use crate::cli::bins::{Bin, group_into_bins};
 use crate::cli::output::{format_percent, group_digits, safe_ratio};
 use crate::cli::report::html::Html;
@@ -48,11 +48,11 @@ pub(super) fn list_sequences(rows: &Rows) -> Vec<Sequence<'_>> {
 }
 
 pub(super) fn has_content(report: &Report) -> bool {
-    rows(report).is_some_and(|rows| !list_sequences(rows).is_empty())
+    find_rows(report).is_some_and(|rows| !list_sequences(rows).is_empty())
 }
 
 pub(super) fn write(html: &mut Html, report: &Report) {
-    let Some(rows) = rows(report) else { return };
+    let Some(rows) = find_rows(report) else { return };
     html.write_element(
         "p",
         &[],

@@ -133,7 +133,7 @@ fn write_header(html: &mut Html, report: &Report) {
 }
 
 /// Returns the statistics of rows, unless the source holds tensors.
-fn rows(report: &Report) -> Option<&super::Rows> {
+fn find_rows(report: &Report) -> Option<&super::Rows> {
     match &report.content {
         Content::Rows(rows) => Some(rows),
         Content::Tensors(_) => None,

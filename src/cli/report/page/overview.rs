@@ -1,6 +1,6 @@
 //! The first section: what the source is, and how large.
 
-use super::rows;
+use super::find_rows;
 use super::table::TableWriter;
 use crate::cli::output::{choose_plural, format_rounded, format_size, group_digits};
 use crate::cli::report::html::Html;
@@ -39,7 +39,7 @@ pub(super) fn write(html: &mut Html, report: &Report) {
         }
     }
     html.close("dl");
-    if let Some(rows) = rows(report).filter(|r| !r.splits.is_empty()) {
+    if let Some(rows) = find_rows(report).filter(|r| !r.splits.is_empty()) {
         write_splits(html, &rows.splits);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::lengths::{Sequence, list_sequences};
 use super::table::TableWriter;
-use super::{open_details, rows};
+use super::{find_rows, open_details};
 use crate::cli::output::{format_percent, group_digits};
 use crate::cli::report::Report;
 use crate::cli::report::html::Html;
@@ -13,11 +13,12 @@ const NAMES: [&str; 3] =
     ["of the elements are kept", "of the lists are cut", "of the tensor is padding"];
 
 pub(super) fn has_content(report: &Report) -> bool {
-    rows(report).is_some_and(|rows| list_sequences(rows).iter().any(|s| s.lengths.max() > Some(0)))
+    find_rows(report)
+        .is_some_and(|rows| list_sequences(rows).iter().any(|s| s.lengths.max() > Some(0)))
 }
 
 pub(super) fn write(html: &mut Html, report: &Report) {
-    let Some(rows) = rows(report) else { return };
+    let Some(rows) = find_rows(report) else { return };
     html.write_element(
         "p",
         &[],

@@ -1,7 +1,7 @@
 //! The timelines of the first subjects, one of which is shown at a time.
 
 use super::table::TableWriter;
-use super::{open_details, rows};
+use super::{find_rows, open_details};
 use crate::cli::output::{choose_plural, group_digits};
 use crate::cli::report::Report;
 use crate::cli::report::html::Html;
@@ -9,11 +9,11 @@ use crate::cli::report::svg::{Lane, draw_lanes};
 use crate::cli::report::timeline::{CELLS, Timeline};
 
 pub(super) fn has_content(report: &Report) -> bool {
-    rows(report).is_some_and(|rows| !rows.timelines.is_empty())
+    find_rows(report).is_some_and(|rows| !rows.timelines.is_empty())
 }
 
 pub(super) fn write(html: &mut Html, report: &Report) {
-    let Some(rows) = rows(report) else { return };
+    let Some(rows) = find_rows(report) else { return };
     html.write_element(
         "p",
         &[],
