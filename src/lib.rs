@@ -35,6 +35,10 @@
 //! ```
 
 #[cfg(feature = "sql")]
+#[cfg_attr(
+    not(feature = "cli"),
+    allow(dead_code, unused_imports, reason = "the command uses the rest")
+)]
 mod cohorts;
 #[cfg(feature = "sql")]
 mod config;
