@@ -88,7 +88,7 @@ pub struct SerrateOptions {
     /// several shards is an error.
     pub meds_shared_subjects: bool,
     /// Path of the `codes.parquet` file, or of a MEDS folder with one, for calls of `descendants` without a
-    /// file argument. Default: an empty string, which is no file.
+    /// file argument. Default: an empty string. Calls without a file argument are then errors.
     pub codes: String,
     /// Whether Serrate's own decoder (default) or DataFusion's scan reads list columns in Parquet files.
     pub parquet_lists: bool,

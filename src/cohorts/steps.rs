@@ -60,7 +60,7 @@ impl Attrition {
         }
     }
 
-    /// Counts a subject that satisfies the first `passed` criteria, of which the first is to be in the data.
+    /// Counts a subject that satisfies the first `passed` criteria. The first criterion holds for all subjects.
     pub(super) fn add_subject(&mut self, passed: usize) {
         self.steps.iter_mut().take(passed).for_each(|step| step.subjects += 1);
     }

@@ -52,7 +52,7 @@ enum KeyIndex {
     Sparse(HashMap<i64, u32, Seeded>),
 }
 
-/// Marks a key that is missing in [`KeyIndex::Dense`]. It is no row, because tables have fewer rows.
+/// Row of a key that is missing in [`KeyIndex::Dense`]. Tables have fewer rows than this index.
 const ABSENT: u32 = u32::MAX;
 
 /// Checks that values of one type can be looked up among keys of another.

@@ -21,7 +21,7 @@ const SHORT: Duration = Duration::from_millis(2);
 /// rows of the other join input than earlier pieces did.
 const MOST: usize = 2048;
 
-/// Splits the batches of its input into pieces, each of which the node above processes within about [`LONG`].
+/// Splits the batches of its input so that the node above processes each piece within about [`LONG`].
 /// Yields to Tokio before a piece if [`LONG`] has passed since the last yield.
 #[derive(Debug)]
 pub(in crate::sql) struct PacedExec {

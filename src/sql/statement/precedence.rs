@@ -103,7 +103,7 @@ impl Chain {
     }
 
     /// Combines the operands to one expression, from left to right, in which AND binds tighter than OR.
-    /// `None` if there is no operand.
+    /// Returns `None` if there are no operands.
     fn build(self) -> Option<Expr> {
         let join = |left: Option<Expr>, op: BinaryOperator, right: Expr| match left {
             Some(left) => Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) },

@@ -13,7 +13,7 @@ use crate::table::Lengths;
 /// Most bars of a histogram.
 const BARS: usize = 24;
 
-/// Lists of which the page shows the lengths.
+/// The lengths of one axis, with the nouns that the page uses for its lists.
 pub(super) struct Sequence<'a> {
     /// Noun for the elements, in the plural.
     pub(super) units: String,

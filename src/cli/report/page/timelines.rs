@@ -1,4 +1,4 @@
-//! The timelines of the first subjects, one of which is shown at a time.
+//! The timelines of the first subjects. The page shows one at a time.
 
 use super::table::TableWriter;
 use super::{find_rows, open_details};

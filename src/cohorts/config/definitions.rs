@@ -1,0 +1,160 @@
+//! Definitions of predicates: plain ones, and those derived by `and` and `or`.
+
+use regex::Regex;
+
+use super::super::boundary::is_name;
+use super::super::matches::{Bound, Codes, Plain, Scalar};
+use super::super::yaml::{Entry, Node, Value};
+use super::{Draft, Source};
+use crate::error::Result;
+
+/// Parses `and(a, b, ..)` or `or(a, b, ..)`. Returns whether it is `and`, and its inputs.
+pub(super) fn parse_expression(
+    source: &Source,
+    node: &Node,
+    key: &str,
+) -> Result<(bool, Vec<String>)> {
+    const EXPECTED: &str = "\"and(a, b, ..)\" or \"or(a, b, ..)\" with two predicates or more";
+    let text = source.as_text(node, key, EXPECTED)?;
+    let inner = |start: &str| text.strip_prefix(start).and_then(|rest| rest.strip_suffix(')'));
+    let (all, inputs) = match (inner("and("), inner("or(")) {
+        (Some(inputs), _) => (true, inputs),
+        (_, Some(inputs)) => (false, inputs),
+        _ => return Err(source.wrong_value(node, key, EXPECTED)),
+    };
+    let inputs: Vec<String> = inputs.split(',').map(|input| input.trim().to_owned()).collect();
+    match inputs.len() >= 2 && inputs.iter().all(|input| is_name(input)) {
+        true => Ok((all, inputs)),
+        false => Err(source.wrong_value(node, key, EXPECTED)),
+    }
+}
+
+pub(super) fn read_derived(
+    source: &Source,
+    key: &str,
+    name: &str,
+    entries: &[Entry],
+) -> Result<Draft> {
+    let (mut all, mut inputs, mut is_static) = (false, Vec::new(), false);
+    for entry in entries {
+        let key = format!("{key}.{}", entry.name);
+        match entry.name.as_str() {
+            "expr" => (all, inputs) = parse_expression(source, &entry.node, &key)?,
+            "static" => is_static = source.as_bool(&entry.node, &key)?,
+            _ => {
+                let message = "unknown key; a derived predicate has the keys expr and static";
+                return Err(source.fault_at(entry.line, &key, message));
+            }
+        }
+    }
+    let operator = if all { "and" } else { "or" };
+    let definition = format!("{operator}({})", inputs.join(", "));
+    Ok(Draft { name: name.into(), all, inputs, is_static, definition })
+}
+
+pub(super) fn read_plain(
+    source: &Source,
+    key: &str,
+    definition: &Entry,
+    entries: &[Entry],
+) -> Result<(Plain, bool)> {
+    let (mut codes, mut is_static) = (None, false);
+    let (mut min, mut max) = (None, None);
+    let (mut min_inclusive, mut max_inclusive) = (false, false);
+    let mut other_columns = Vec::new();
+    for entry in entries {
+        let key = format!("{key}.{}", entry.name);
+        let node = &entry.node;
+        let is_null = node.value == Value::Null;
+        match entry.name.as_str() {
+            "code" => codes = Some(read_codes(source, &key, node)?),
+            "value_min" | "value_max" if is_null => {}
+            "value_min" => min = Some(read_number(source, &key, node)?),
+            "value_max" => max = Some(read_number(source, &key, node)?),
+            "value_min_inclusive" | "value_max_inclusive" if is_null => {}
+            "value_min_inclusive" => min_inclusive = source.as_bool(node, &key)?,
+            "value_max_inclusive" => max_inclusive = source.as_bool(node, &key)?,
+            "static" => is_static = source.as_bool(node, &key)?,
+            "other_cols" => {
+                for column in source.map_entries(node, &key)? {
+                    let key = format!("{key}.{}", column.name);
+                    other_columns.push(read_other(source, &key, column)?);
+                }
+            }
+            // Any other key is a column of the data, with the value to which it is compared.
+            _ => other_columns.push(read_other(source, &key, entry)?),
+        }
+    }
+    let Some(codes) = codes else {
+        let message = "a predicate needs the key code, or expr if it is derived from others";
+        return Err(source.fault_at(definition.line, key, message));
+    };
+    let plain = Plain {
+        key: key.to_owned(),
+        codes,
+        min: min.map(|value| Bound::new(&value, min_inclusive)),
+        max: max.map(|value| Bound::new(&value, max_inclusive)),
+        other_columns,
+    };
+    Ok((plain, is_static))
+}
+
+pub(super) fn read_codes(source: &Source, key: &str, node: &Node) -> Result<Codes> {
+    const EXPECTED: &str = "a code, {regex: ..} or {any: [..]}";
+    let entries = match &node.value {
+        Value::Text(code) => return Ok(Codes::One(code.clone())),
+        Value::Map(entries) => entries,
+        _ => return Err(source.wrong_value(node, key, EXPECTED)),
+    };
+    let [entry] = entries.as_slice() else {
+        let message = format!("expected one of the keys regex and any, found {}", entries.len());
+        return Err(source.fault_at(node.line, key, message));
+    };
+    let key = format!("{key}.{}", entry.name);
+    match (entry.name.as_str(), &entry.node.value) {
+        ("regex", Value::Text(text)) if !text.is_empty() => match Regex::new(text) {
+            Ok(regex) => Ok(Codes::Regex(regex)),
+            Err(e) => {
+                let message = format!("the regular expression {text:?} is not valid: {e}");
+                Err(source.fault_at(entry.line, &key, message))
+            }
+        },
+        ("regex", _) => Err(source.wrong_value(&entry.node, &key, "a regular expression")),
+        ("any", Value::List(codes)) if !codes.is_empty() => {
+            let codes = codes
+                .iter()
+                .map(|code| source.as_text(code, &key, "codes as texts").map(str::to_owned));
+            Ok(Codes::Any(codes.collect::<Result<_>>()?))
+        }
+        ("any", _) => Err(source.wrong_value(&entry.node, &key, "a list of codes")),
+        _ => Err(source.fault_at(entry.line, &key, "unknown key; use regex or any")),
+    }
+}
+
+pub(super) fn read_number(source: &Source, key: &str, node: &Node) -> Result<Scalar> {
+    match node.value {
+        Value::Integer(value) => Ok(Scalar::Integer(value)),
+        Value::Float(value) => Ok(Scalar::Float(value)),
+        _ => Err(source.wrong_value(node, key, "a number")),
+    }
+}
+
+pub(super) fn read_other(source: &Source, key: &str, entry: &Entry) -> Result<(String, Scalar)> {
+    const STANDARD: [&str; 4] = ["subject_id", "time", "code", "numeric_value"];
+    if STANDARD.contains(&entry.name.as_str()) {
+        let message = "other_cols compares further columns of the data only; use code, value_min and value_max for codes and values";
+        return Err(source.fault_at(entry.line, key, message));
+    }
+    let value = match &entry.node.value {
+        Value::Text(text) => Scalar::Text(text.clone()),
+        Value::Bool(value) => Scalar::Bool(*value),
+        Value::Integer(value) => Scalar::Integer(*value),
+        Value::Float(value) => Scalar::Float(*value),
+        _ => {
+            let expected =
+                "a text, a number or a boolean to which the column of this name is compared";
+            return Err(source.wrong_value(&entry.node, key, expected));
+        }
+    };
+    Ok((entry.name.clone(), value))
+}

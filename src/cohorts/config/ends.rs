@@ -1,0 +1,63 @@
+//! The two ends of a window: their check, and their text.
+
+use super::super::boundary::{Boundary, Side, Way};
+use super::super::tree::Window;
+
+/// Returns an error message unless exactly one end of a window is defined from the other, and lies on the
+/// right side of it.
+pub(super) fn check_order(window: &Window) -> Result<(), String> {
+    let of_end = window.start.is_of(Side::End);
+    let of_start = window.end.is_of(Side::Start);
+    let describe = |boundary: &Boundary| describe_boundary(boundary);
+    match (of_end, of_start) {
+        (true, false) if window.start.is_backward() == Some(false) => Err(format!(
+            "start: {} is not before the end; use '-' or '<-'",
+            describe(&window.start)
+        )),
+        (false, true) if window.end.is_backward() == Some(true) => Err(format!(
+            "end: {} is not after the start; use '+' or '->'",
+            describe(&window.end)
+        )),
+        (true, false) | (false, true) => Ok(()),
+        (true, true) => Err("start and end refer to each other; one of them must refer to the trigger or to another window".into()),
+        (false, false) => Err(format!(
+            "one of start and end must refer to the other end of the window, found start: {} and end: {}",
+            describe(&window.start),
+            describe(&window.end)
+        )),
+    }
+}
+
+pub(super) fn describe_boundary(boundary: &Boundary) -> String {
+    let reference = &boundary.reference;
+    match &boundary.way {
+        None => reference.to_string(),
+        Some(Way::Event { predicate, backward: true }) => format!("{reference} <- {predicate}"),
+        Some(Way::Event { predicate, backward: false }) => format!("{reference} -> {predicate}"),
+        Some(Way::Offset(micros)) => {
+            let sign = if *micros < 0 { '-' } else { '+' };
+            format!("{reference} {sign} {}", describe_length(micros.unsigned_abs()))
+        }
+    }
+}
+
+/// Formats a number of microseconds with as few units as possible: `24h`, `7d`, `1d 30m`.
+pub(super) fn describe_length(micros: u64) -> String {
+    const UNITS: [(&str, u64); 4] =
+        [("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000)];
+    if micros == UNITS[0].1 {
+        return "24h".into();
+    }
+    let mut parts = Vec::new();
+    let mut rest = micros;
+    for (unit, length) in UNITS {
+        if rest >= length {
+            parts.push(format!("{}{unit}", rest / length));
+            rest %= length;
+        }
+    }
+    if rest > 0 {
+        parts.push(format!("{rest}µs"));
+    }
+    parts.join(" ")
+}
