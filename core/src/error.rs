@@ -184,7 +184,7 @@ pub enum Error {
         /// Position of the fault in the file, value found there, and expected value.
         message: String,
     },
-    /// An output that exists and may not be replaced.
+    /// An output that exists already and was not overwritten.
     #[error("{path} already exists; to replace it, use --overwrite on the command line, OPTIONS (overwrite true) in COPY, or the option `overwrite` in Rust", path = .0.display())]
     Exists(PathBuf),
     /// The operating system reported an error.
@@ -234,21 +234,35 @@ impl Error {
         Self::File { path: path.as_ref().to_path_buf(), message: message.into() }
     }
 
-    /// Returns an [`Error::Io`] for the file at `path`, for use in `map_err(|e| Error::io(path,
-    /// e))`.
+    /// Returns an [`Error::Io`] for the file at `path`, for use in `map_err(|e| Error::io(path, e))`.
     pub fn io(path: impl AsRef<Path>, source: std::io::Error) -> Self {
         Self::Io { path: path.as_ref().to_path_buf(), source }
     }
 
     /// Returns an [`Error::Type`] for `what`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::io::ErrorKind;
+    /// use arrow::datatypes::DataType;
+    /// use serrate::Error;
+    /// let missing = Error::io("a.json", ErrorKind::NotFound.into());
+    /// assert!(missing.is_not_found() && !missing.is_memory_limit());
+    /// let damaged = Error::file("a.nrt", "the header ends early");
+    /// assert!(damaged.is_bad_file() && damaged.to_string().contains("a.nrt"));
+    /// let text = Error::type_of("column age", "a number", &DataType::Utf8).to_string();
+    /// assert!(text.contains("column age: expected a number, found Utf8"));
+    /// assert!(!Error::invalid("no rows").is_out_of_range());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn type_of(what: impl Into<String>, expected: impl Into<String>, found: &DataType) -> Self {
         Self::Type { what: what.into(), expected: expected.into(), found: found.clone() }
     }
 
     /// Returns whether the cause is a file, a folder or an object that does not exist.
     ///
-    /// All predicates `is_..` of this type also look into errors of Arrow, Parquet and DataFusion that
-    /// wrap another error. The result is therefore the same for a file that SQL reads.
+    /// All predicates `is_..` of this type also look into errors of Arrow, Parquet and DataFusion that wrap
+    /// another error. So the result is the same if SQL reads the file.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -260,7 +274,7 @@ impl Error {
         self.is_io_kind(ErrorKind::NotFound)
     }
 
-    /// Returns whether the cause is an output that already exists and may not be replaced.
+    /// Returns whether the cause is an output that exists already and was not overwritten.
     pub fn is_exists(&self) -> bool {
         self.is_io_kind(ErrorKind::AlreadyExists)
             || self.any_cause(|e| matches!(e.downcast_ref(), Some(Self::Exists(_))))
@@ -327,7 +341,8 @@ impl Error {
             if test(error) {
                 return true;
             }
-            // `source()` of a transparent variant skips the error in the variant, so continue with that error.
+            // `source()` of a variant with `#[error(transparent)]` skips the wrapped error and returns the
+            // source of it, so continue with the wrapped error.
             next = match error.downcast_ref() {
                 Some(Self::Arrow(e)) => Some(e),
                 #[cfg(feature = "parquet")]

@@ -18,10 +18,11 @@ pub use crate::io::listing::{is_hidden, is_hidden_name};
 pub use crate::io::order::{natural, textual};
 #[cfg(feature = "sql")]
 pub use crate::io::stamp::Stamp;
-pub use crate::kernels::align::aligned;
+pub use crate::kernels::align::{aligned, share_lists};
 #[cfg(feature = "sql")]
 pub use crate::kernels::canonical::{canonical_floats, holds_float};
 pub use crate::kernels::levels::leaf_lists;
+pub use crate::kernels::reduce::quantile::select_ordered_quantile;
 pub use crate::kernels::seeded::Seeded;
 pub use crate::loader::save::check_target;
 
@@ -43,7 +44,7 @@ pub mod exact {
     pub use crate::kernels::reduce::exact::{Exact, ExactSums, Terms, Whole};
 }
 
-/// Conversion of lists to JSON, and schemas of JSON texts.
+/// Conversion of list columns to JSON strings, and the schema of the result.
 #[cfg(feature = "sql")]
 pub mod json {
     pub use crate::io::json::text::{lists_as_json, schema_of_texts};

@@ -24,7 +24,18 @@ pub enum ListKind {
     FixedSizeList(i32),
 }
 
-/// Returns the list type and the field of the elements; `None` for other types.
+/// Returns the list type and the field of the elements; `None` for a type that is not a [`ListKind`].
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use arrow::datatypes::DataType;
+/// use serrate::array::{ListKind, list_kind, list_of};
+/// let t = list_of(1, DataType::Int32);
+/// let (kind, element) = list_kind(&t).unwrap();
+/// assert_eq!((kind, element.data_type()), (ListKind::List, &DataType::Int32));
+/// assert!(list_kind(&DataType::Int32).is_none());
+/// # Ok::<(), serrate::Error>(())
+/// ```
 pub fn list_kind(data_type: &DataType) -> Option<(ListKind, &FieldRef)> {
     match data_type {
         DataType::List(f) => Some((ListKind::List, f)),
@@ -53,17 +64,16 @@ pub fn leaf_type(data_type: &DataType) -> &DataType {
     list_kind(data_type).map_or(data_type, |(_, f)| leaf_type(f.data_type()))
 }
 
-/// Wraps a leaf type in `levels` of `List` with nullable elements named `item`.
+/// Wraps a leaf type in `levels` levels of `List` with nullable elements named `item`.
 pub fn list_of(levels: usize, leaf: DataType) -> DataType {
     (0..levels).fold(leaf, |t, _| DataType::new_list(t, true))
 }
 
 impl RaggedArray {
-    /// Converts an Arrow array: every level of List, LargeList or FixedSizeList becomes an axis,
-    /// and the values below all levels become the leaves.
-    ///
-    /// Shares offsets and leaves, also of slices. Values under null lists are dropped, which copies
-    /// all levels below; a FixedSizeList with nulls becomes ragged.
+    /// Converts an Arrow array: every level of List, LargeList or FixedSizeList becomes an axis, and the
+    /// values below all levels become the leaves. The result shares offsets and leaves with the array, even
+    /// with a slice. Values under null lists are dropped, which copies all levels below these lists. A
+    /// FixedSizeList with nulls becomes a ragged axis.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -88,6 +98,19 @@ impl RaggedArray {
 
     /// Converts an Arrow array like [`try_from_arrow`](Self::try_from_arrow), but at most its outer
     /// `levels` levels of lists; the lists below them become the leaves.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// // [[[1], [2, 3]], [[4]]]
+    /// let axes = vec![Offsets::from_lengths([2, 1])?.into(), Offsets::from_lengths([1, 2, 1])?.into()];
+    /// let a = RaggedArray::try_new(2, axes, Arc::new(Int32Array::from(vec![1, 2, 3, 4])))?;
+    /// let outer = RaggedArray::try_from_arrow_levels(&a.to_arrow()?, 1)?;
+    /// assert_eq!((outer.ndim(), outer.leaves().len()), (2, 3));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn try_from_arrow_levels(array: &ArrayRef, levels: usize) -> Result<Self> {
         let rows = array.len();
         let mut axes = Vec::new();
@@ -144,8 +167,7 @@ impl RaggedArray {
         Ok(current)
     }
 
-    /// Converts to exactly the type `target`, which has one list level per axis after axis 0.
-    ///
+    /// Converts to lists of exactly the type `target`, which has one list level per axis after the rows.
     /// Leaves are not copied; offsets are copied if their width differs or they do not start at zero.
     ///
     /// ```
@@ -163,14 +185,15 @@ impl RaggedArray {
     /// ```
     ///
     /// # Errors
-    /// When the types do not match, or a valid list does not have the size of a FixedSizeList.
+    /// When the types do not match, or a list that is not null does not have the size of its FixedSizeList.
     pub fn to_arrow_as(&self, target: &DataType) -> Result<ArrayRef> {
         let levels = self.axes().iter().map(|axis| (axis.layout(), axis.nulls().cloned()));
         lists_as(levels, self.leaves().clone(), target)
     }
 }
 
-/// Wraps leaves in levels of lists, outermost first, to build exactly the type `target`.
+/// Builds an array of exactly the type `target` from the leaves and the levels of lists above them, outermost
+/// level first.
 pub fn lists_as<'a>(
     levels: impl Iterator<Item = (&'a Layout, Option<NullBuffer>)>,
     leaves: ArrayRef,
@@ -191,7 +214,7 @@ pub fn lists_as<'a>(
     }
     if leaves.data_type() != current {
         return Err(Error::type_of(
-            "leaves to convert to Arrow",
+            "leaves to convert to Arrow (cast them first)",
             current.to_string(),
             leaves.data_type(),
         ));
@@ -207,7 +230,8 @@ fn open_list<O: OffsetSizeTrait>(list: &GenericListArray<O>) -> Result<(ListAxis
     let offsets = list.offsets();
     let (first, last) = (offsets[0].as_usize(), offsets[list.len()].as_usize());
     let child = match list.values() {
-        // Slice only if needed: a slice counts its nulls again, which takes as long as a sum.
+        // `slice` recounts the nulls, which takes as long as summing the values, so do not slice the whole
+        // array.
         whole if first == 0 && last == whole.len() => Arc::clone(whole),
         part => part.slice(first, last - first),
     };
@@ -239,7 +263,7 @@ fn drop_null_children(
 ) -> Result<(ListAxis, ArrayRef)> {
     let keep = |i: usize| if nulls.is_valid(i) { range(i) } else { 0..0 };
     let offsets = Offsets::from_lengths((0..nulls.len()).map(|i| keep(i).len()))?;
-    // Arrow's `take` is slower, and loses the length of an array of empty FixedSizeLists.
+    // Do not use Arrow's `take`: it is slower, and loses the length of an array of empty FixedSizeLists.
     let child = gather_values(child, &merge_ranges((0..nulls.len()).map(keep)))?;
     Ok((ListAxis::try_new(offsets, Some(nulls.clone()))?, child))
 }
@@ -278,14 +302,13 @@ fn wrap_in_lists(
             let is_valid = |i| nulls.as_ref().is_none_or(|n| n.is_valid(i));
             if let Some(i) = (0..lists).find(|i| is_valid(*i) && layout.length(*i) != size) {
                 return Err(Error::invalid(format!(
-                    "list {i} has {} elements, but every list of the FixedSizeList must have {size}",
+                    "list {i} has {} elements, but every list of the FixedSizeList must have {size}; convert to List or LargeList",
                     layout.length(i)
                 )));
             }
             let child = match &nulls {
                 None => child,
-                // In an Arrow FixedSizeList, a null list has `size` children, too, so null children
-                // are inserted.
+                // A null list of an Arrow FixedSizeList also has `size` children, so insert null children.
                 Some(n) => {
                     let data = child.to_data();
                     let mut all = MutableArrayData::new(vec![&data], true, child.len());
@@ -310,7 +333,7 @@ mod tests {
 
     use super::*;
 
-    /// Builds lists of `size` elements, in which every third list is null but covers values.
+    /// Builds lists of `size` elements. Every third list is null, but has values in `child`.
     fn fixed(size: i32, child: ArrayRef, lists: usize) -> ArrayRef {
         let field = Arc::new(Field::new_list_field(child.data_type().clone(), true));
         let nulls = (0..lists).map(|i| i % 3 > 0).collect();

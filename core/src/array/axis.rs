@@ -6,8 +6,21 @@ use super::Offsets;
 use crate::error::{Error, Result};
 use crate::with_offsets;
 
-/// The lists of an axis. Each element of the parent axis is a list; the elements of this axis (the
-/// children) are divided among these lists.
+/// The lists of an axis. Each element of the parent axis is a list; its children are elements of this axis.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::array::{Layout, Offsets};
+/// let ragged = Layout::from(Offsets::from_lengths([2, 0, 3])?);
+/// let uniform = Layout::Uniform { size: 2, lists: 3 };
+/// assert_eq!((ragged.is_ragged(), uniform.is_ragged()), (true, false));
+/// assert_eq!((ragged.lists(), ragged.children(), ragged.max_length()), (3, 5, 3));
+/// assert_eq!((ragged.length(2), ragged.range(2), uniform.ranges(1..3)), (3, 2..5, 2..6));
+/// assert_eq!((ragged.list_of(2), ragged.list_of(5)), (2, 3));
+/// assert_eq!(ragged.first_difference(&uniform), Some(1));
+/// assert_eq!(uniform.slice(1, 2).to_offsets()?, Offsets::from_lengths([2, 2])?);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub enum Layout {
     /// Lists of any length.
@@ -40,7 +53,8 @@ impl Layout {
         }
     }
 
-    /// Returns the number of children; if it exceeds a `usize`, an error that names axis `axis`.
+    /// Returns the number of children, or an error that names the axis `axis` if the number exceeds a
+    /// `usize`.
     pub(crate) fn checked_children(&self, axis: usize) -> Result<usize> {
         match self {
             Self::Uniform { size, lists } if size.checked_mul(*lists).is_none() => {
@@ -125,7 +139,8 @@ impl Layout {
         matches!(self, Self::Ragged(_))
     }
 
-    /// Returns the index of the first list whose length differs; `None` for equal layouts.
+    /// Returns the index of the first list whose length differs in `other`, or of the first list that only
+    /// one layout has; `None` for equal layouts.
     pub fn first_difference(&self, other: &Self) -> Option<usize> {
         match (self, other) {
             (Self::Ragged(a), Self::Ragged(b)) => a.first_difference(b),

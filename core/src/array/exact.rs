@@ -16,7 +16,7 @@ pub(crate) enum Inexact {
     Type(&'static str),
     /// The value at this index does not fit the target type; the text is the reason.
     Value(usize, &'static str),
-    /// Arrow's cast reports this error, because a value does not fit the target type.
+    /// The error of Arrow's cast for a value that does not fit the target type.
     Cast(ArrowError),
 }
 
@@ -40,7 +40,6 @@ pub(crate) fn first_null(values: &dyn Array) -> Option<usize> {
     nulls.iter().position(|valid| !valid)
 }
 
-/// Casts values to another type; a value that does not fit is an error instead of NULL.
 pub(crate) fn cast_exact(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, Inexact> {
     let options = CastOptions { safe: false, ..CastOptions::default() };
     cast_with_options(values, to, &options).map_err(Inexact::Cast)
@@ -54,7 +53,7 @@ pub(crate) fn cast_integers(values: &ArrayRef) -> Result<Int64Array, Inexact> {
 }
 
 /// Casts times to microseconds without a time zone. Nanoseconds must be whole microseconds, because
-/// truncation could reverse the order of two times, such as an event and a label.
+/// truncation could make two times equal, such as those of a label and of an event after it.
 pub(crate) fn cast_microseconds(values: &ArrayRef) -> Result<TimestampMicrosecondArray, Inexact> {
     use DataType::{Date32, Date64, Null, Timestamp};
     if !matches!(values.data_type(), Timestamp(_, _) | Date32 | Date64 | Null) {

@@ -15,8 +15,8 @@ use bytes::Bytes;
 
 use super::Offsets;
 
-/// Returns the same array over buffers that report only the bytes in use. Otherwise every batch
-/// sliced from a table reports the memory of the whole table.
+/// Returns the same array over buffers that report only the bytes in use. The original buffers of a batch
+/// sliced from a table report the memory of the whole table.
 ///
 /// Copies no values, only the offsets of strings if they do not start at 0. Dictionary values and
 /// the data of string views stay whole, because a key or view may refer to any part of them.
@@ -27,7 +27,7 @@ pub fn own_extent(array: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// Returns the same offsets over a buffer that reports only their bytes; see [`own_extent`].
+/// Returns the same offsets over a buffer that reports only the bytes of these offsets; see [`own_extent`].
 pub fn own_offsets(offsets: &Offsets) -> Offsets {
     fn own_offset_buffer<T: ArrowNativeType>(offsets: &OffsetBuffer<T>) -> OffsetBuffer<T> {
         // SAFETY: the buffer holds the same valid offsets as before.
@@ -80,11 +80,11 @@ fn own_strings<T: ByteArrayType>(data: &ArrayData) -> ArrayData {
     strings.into_data()
 }
 
-/// Returns the same validity over a buffer that reports only its bytes; see [`own_extent`].
+/// Returns the same validity over a buffer that reports only the bytes of this validity; see [`own_extent`].
 pub fn own_nulls(nulls: &NullBuffer) -> NullBuffer {
     let bits = nulls.inner();
     let own = BooleanBuffer::new(own_buffer(bits.inner()), bits.offset(), bits.len());
-    // SAFETY: the bits and so the null count are unchanged. A recount takes as long as a sum.
+    // SAFETY: the bits and so the null count are unchanged. A recount takes as long as summing the values.
     unsafe { NullBuffer::new_unchecked(own, nulls.null_count()) }
 }
 
@@ -157,8 +157,7 @@ mod tests {
         for (whole, rows) in [(plain, 10), (large, 10), (bytes, 10), (lists, 1)] {
             for start in [0, 40, 90] {
                 let slice = whole.slice(start, rows);
-                // `own_extent` does not shorten the child of a sliced list, so the test slices the
-                // child itself.
+                // `own_extent` does not shorten the child of a sliced list, so slice the child itself.
                 let slice = match slice.as_list_opt::<i32>() {
                     None => slice,
                     Some(list) => list.values().slice(list.value_offsets()[0].as_usize(), 10),

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// Prefetch distance in bytes. The hardware prefetcher alone is too slow for short lists: a
-/// mispredicted list end discards the speculative loads behind it.
+/// Prefetch distance in bytes. The hardware prefetcher alone is too slow for short lists: a mispredicted list
+/// end discards the speculative loads after it.
 const AHEAD: usize = 12 << 10;
 
 /// Prefetches the memory [`AHEAD`] bytes past `values[at]`; the address may be out of bounds.
@@ -31,8 +31,9 @@ fn prefetch_byte<T>(values: &[T], bytes: usize) {
     let _ = (values, bytes);
 }
 
-/// Prefetches `bytes[range]` for writing. The hardware prefetcher cannot predict the address of the
-/// next list; without this call, cache misses take most of the time.
+/// Prefetches `bytes[range]` for writing. Call this before the values of a list are written to `range`: the
+/// hardware prefetcher cannot predict where the next list goes, and writers would spend most of their time on
+/// cache misses.
 #[inline(always)]
 pub(crate) fn prefetch_for_write(bytes: &[u8], range: Range<usize>) {
     #[cfg(target_arch = "x86_64")]
@@ -52,10 +53,8 @@ pub(crate) fn prefetch_for_write(bytes: &[u8], range: Range<usize>) {
     let _ = (bytes, range);
 }
 
-/// Advises the kernel to back the whole capacity of a vector with huge pages.
-///
-/// Pages of 2 MiB instead of 4 KiB cause fewer page faults and TLB misses in large arrays. Pages that
-/// were already written stay as they are.
+/// Advises the kernel to back the whole capacity of a vector with huge pages: pages of 2 MiB instead of 4 KiB
+/// cause fewer page faults and TLB misses. Pages that were already written stay as they are.
 pub(crate) fn huge_pages<T>(vector: &mut Vec<T>) {
     #[cfg(target_os = "linux")]
     {

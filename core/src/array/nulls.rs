@@ -22,7 +22,7 @@ pub fn with_nulls(values: &ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayR
             values.len()
         )));
     }
-    // Avoid `ArrayData` if possible: it counts the nulls again, which takes as long as a sum.
+    // Avoid `ArrayData` if possible: it recounts the nulls, which takes as long as summing the values.
     Ok(downcast_primitive_array! {
         values => replace_nulls(values, nulls),
         DataType::Boolean => {

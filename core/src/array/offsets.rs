@@ -154,7 +154,7 @@ impl Offsets {
         with_offsets!(self, o => o.len() - 1)
     }
 
-    /// Returns the first offset. Child 0 is the child at this offset.
+    /// Returns the first offset, at which child 0 is stored.
     #[inline]
     pub fn base(&self) -> usize {
         self.at(0)
@@ -209,7 +209,7 @@ impl Offsets {
     /// Returns the `length` lists from list `offset` on, sharing the buffer.
     ///
     /// # Panics
-    /// When the range is not within [`lists`](Self::lists).
+    /// When `offset + length` is greater than [`lists`](Self::lists).
     pub fn slice(&self, offset: usize, length: usize) -> Self {
         match self {
             Self::I32(o) => Self::I32(o.slice(offset, length)),
@@ -218,6 +218,22 @@ impl Offsets {
     }
 
     /// Returns the same lists with offsets that start at zero; copies only if they do not.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use arrow::buffer::ScalarBuffer;
+    /// use serrate::array::Offsets;
+    /// let o = Offsets::try_new::<i32>(ScalarBuffer::from(vec![4, 6, 6, 9]))?;
+    /// assert_eq!((o.base(), o.at(1), o.ranges(1..3), o.length(2)), (4, 6, 2..5, 3));
+    /// assert_eq!((o.max_length(), o.lengths().collect::<Vec<_>>()), (3, vec![2, 0, 3]));
+    /// let from_zero = o.rebased();
+    /// assert_eq!((from_zero.base(), o.first_difference(&from_zero)), (0, None));
+    /// assert!(!o.ptr_eq(&from_zero));
+    /// assert_eq!(o.to_i32()?[..], [0, 2, 2, 5]);
+    /// assert_eq!(o.to_i64()[..], [0, 2, 2, 5]);
+    /// assert_eq!(Offsets::empty().lists(), 0);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn rebased(&self) -> Self {
         fn shift_to_zero<O: OffsetSizeTrait>(o: &OffsetBuffer<O>) -> OffsetBuffer<O> {
             let base = o[0];
@@ -267,8 +283,8 @@ impl Offsets {
         }
     }
 
-    /// Returns the index of the first list whose length differs, or of the first list that only one
-    /// side has; `None` for equal offsets. Does not compare offsets that share a buffer.
+    /// Returns the index of the first list whose length differs, or of the first list that only one side has;
+    /// `None` for equal offsets. Offsets that share a buffer are not compared, because they are equal.
     pub fn first_difference(&self, other: &Self) -> Option<usize> {
         if self.ptr_eq(other) {
             return None;

@@ -7,9 +7,19 @@ use arrow::datatypes::DataType;
 use super::{Layout, Offsets, resolve_axis};
 use crate::error::{Error, Result};
 
-/// One level of lists: the layout and the validity of the lists.
+/// One level of lists: the layout and the validity of the lists. A null list has length 0; only the validity
+/// distinguishes it from an empty list.
 ///
-/// A null list has length 0; only the validity distinguishes it from an empty list.
+/// ```
+/// # use serrate_core as serrate;
+/// use arrow::buffer::NullBuffer;
+/// use serrate::array::{ListAxis, Offsets};
+/// // [1, 2], NULL
+/// let lists = Offsets::from_lengths([2, 0])?;
+/// let axis = ListAxis::try_new(lists, Some(NullBuffer::from(vec![true, false])))?;
+/// assert_eq!((axis.layout().children(), axis.nulls().unwrap().null_count()), (2, 1));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct ListAxis {
     layout: Layout,
@@ -106,7 +116,7 @@ impl RaggedArray {
     /// Builds an array from its parts, outermost level first.
     ///
     /// # Errors
-    /// When a level, or the leaves, have another length than the elements of the level above.
+    /// When the number of lists of a level, or of leaves, is not the number of elements of the level above.
     pub fn try_new(rows: usize, axes: Vec<ListAxis>, leaves: ArrayRef) -> Result<Self> {
         let mut expected = rows;
         for (i, axis) in axes.iter().enumerate() {
@@ -172,7 +182,7 @@ impl RaggedArray {
         if axis == 0 { Ok(self.rows) } else { Ok(self.axis(axis)?.layout.children()) }
     }
 
-    /// Returns the size of every axis, or -1 if it is ragged.
+    /// Returns the size of every axis; -1 for an axis that is stored as ragged.
     pub fn shape(&self) -> Vec<i64> {
         let size = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         std::iter::once(size(self.rows))
@@ -183,7 +193,7 @@ impl RaggedArray {
             .collect()
     }
 
-    /// Returns the shape after padding: the size of every axis, or of its longest list if ragged.
+    /// Returns the shape after padding: the number of rows, then the length of the longest list of each axis.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -200,7 +210,7 @@ impl RaggedArray {
         std::iter::once(self.rows).chain(self.axes.iter().map(|a| a.layout.max_length())).collect()
     }
 
-    /// Returns the length of every list of axis `axis`, 0 for null lists; negatives count from the
+    /// Returns the length of every list of axis `axis`; 0 for a null list. A negative `axis` counts from the
     /// innermost.
     ///
     /// ```
@@ -261,6 +271,21 @@ impl RaggedArray {
     }
 
     /// Splits the array into rows, levels and leaves.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use arrow::datatypes::DataType;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// let axes = vec![Offsets::from_lengths([2, 1])?.into()];
+    /// let a = RaggedArray::try_new(2, axes, Arc::new(Int32Array::from(vec![1, 2, 3])))?;
+    /// assert_eq!((a.is_empty(), a.axes().len(), a.axis_len(1)?), (false, 1, 3));
+    /// assert_eq!(a.leaf_type(), &DataType::Int32);
+    /// let (rows, axes, leaves) = a.clone().into_parts();
+    /// assert_eq!(RaggedArray::try_new(rows, axes, leaves)?, a);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn into_parts(self) -> (usize, Vec<ListAxis>, ArrayRef) {
         (self.rows, self.axes, self.leaves)
     }

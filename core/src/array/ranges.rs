@@ -113,14 +113,15 @@ pub(crate) fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Resul
     Ok(make_array(out.freeze()))
 }
 
-/// Bytes per copy within a short range; a copy of constant size needs no call of `memcpy`.
+/// Number of bytes per copy within a short range; a copy of constant size needs no call of `memcpy`.
 const PIECE: usize = 64;
 
-/// Lengths in bytes of the ranges that are copied in pieces of [`PIECE`] bytes. The last piece may
-/// extend past the end of a range.
+/// Ranges of these lengths in bytes are copied in pieces of [`PIECE`] bytes. The last piece may extend past
+/// the end of the range.
 const SHORT: Range<usize> = PIECE / 2..16 * PIECE;
 
-/// Concatenates ranges of values from byte slices; `len` values of `width` bytes in total.
+/// Copies ranges of values of `width` bytes to one new buffer. Each range comes with the bytes that it
+/// selects from. `len` is the total number of values.
 fn gather_bytes<'a>(
     parts: impl Iterator<Item = (&'a [u8], Range<usize>)>,
     width: usize,
@@ -226,7 +227,6 @@ pub(crate) fn gather_parts(
 }
 
 #[cfg(feature = "parquet")]
-/// Returns the values array that all dictionary arrays share; `None` if they differ.
 fn shared_values<'a>(arrays: &[&'a ArrayRef]) -> Option<&'a ArrayRef> {
     let first = arrays.first()?.as_any_dictionary_opt()?.values();
     let same =

@@ -9,7 +9,6 @@ use super::{Log, error_text, list_names};
 use crate::io::meds::Vocabulary;
 use crate::io::meds::file::{MedsFile, string_like};
 
-/// Whether a code marks the birth or the death of a subject, or neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
     None,
@@ -41,7 +40,7 @@ impl CodeTable {
         (0..dictionary.len())
             .map(|i| match dictionary.is_valid(i) {
                 true => self.number_code(dictionary.value(i)),
-                // No row has a NULL code, so this index is never used.
+                // This value is NULL. No row has a NULL code, so its index is never used.
                 false => u32::MAX,
             })
             .collect()
@@ -135,8 +134,9 @@ pub(super) fn format_percent(part: u64, whole: u64) -> String {
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
-/// Reads `metadata/codes.parquet`; reports an error and returns `None` if it is invalid. With `modified`, a
-/// code may have several rows, which other columns distinguish.
+/// Reads `metadata/codes.parquet`; reports an error and returns `None` if it is invalid. `modified` means
+/// that `dataset.json` lists columns that distinguish several rows of a code; if it is false, a code with
+/// several rows is reported, too.
 pub(super) fn read_vocabulary(path: &Path, modified: bool, log: &mut Log) -> Option<Vocabulary> {
     if !modified {
         report_duplicate_codes(path, log);

@@ -115,8 +115,7 @@ fn open_shard(shard: &CohortShard, log: &mut Log) -> Option<CohortTables> {
     match shard.read_noting(&mut mismatch) {
         Ok(tables) => Some(tables),
         Err(e) => {
-            // If a wrong number of rows or a missing column is the cause of this error, it is
-            // already reported.
+            // Skip an error whose likely cause (wrong number of rows, missing column) is already reported.
             let reported = log.has_finding("rows", path) || log.has_finding("columns", path);
             if !reported {
                 let check = match mismatch {
@@ -200,8 +199,7 @@ fn check_contents(
         seen.entry(token).or_default()[elsewhere] += 1;
     };
     if let Some(codes) = events.column("code")?.values().as_primitive_opt::<Int64Type>() {
-        // A `Vec` indexed by code counts the codes of the vocabulary; the closure `token` checks
-        // and counts every other code.
+        // `counts[code]` is the count of a code of the vocabulary; `token` checks and counts all other codes.
         let mut counts: Vec<u64> =
             vec![0; vocabulary.and_then(Vocabulary::dense_size).unwrap_or(0)];
         for (i, code) in codes.values().iter().enumerate() {
@@ -310,8 +308,8 @@ fn check_times(shard: &CohortShard, events: &RaggedTable, log: &mut Log) -> Resu
             }
             let Some(delta) = deltas.map(|d| d.value(event)) else { continue };
             let expected = before.map_or(f32::NAN, |before| delta_days(before, time));
-            // The delta of the file is right if both values are NaN, or if they differ at most in
-            // the last digit.
+            // The delta in the file may differ from the expected delta in the last digit. If one of them is
+            // NaN, both must be.
             let same = match expected.is_nan() {
                 true => delta.is_nan(),
                 false => (delta - expected).abs() <= expected.abs() * f32::EPSILON,

@@ -56,11 +56,10 @@ pub(super) fn check_labels(folder: &Path, log: &mut Log) -> Result<u64> {
     Ok(labels)
 }
 
-/// Labels of one prediction task found so far.
 #[derive(Default)]
 struct LabelTask {
     types: ColumnTypes,
-    /// Hash of the value, index of the file, and row of the first label of each subject and time.
+    /// For each subject and time, the first label: the hash of its value, the index of its file, and its row.
     values: HashMap<(i64, i64), (u64, usize, usize)>,
     files: Vec<PathBuf>,
     hasher: RandomState,
@@ -212,10 +211,11 @@ impl LabelTask {
 
 const YEAR: i64 = 365 * 86_400_000_000;
 
-/// Encodes the label values of a batch as comparable rows; all files of a task get the same columns.
+/// Encodes the label values of each row of a batch in comparable form. Label columns that are not in `kinds`
+/// are NULL, so that the rows of all files of a task have the same columns.
 fn encode_values(source: &MedsFile, batch: &RecordBatch, kinds: &[LabelKind]) -> Result<Rows> {
-    // The loading of labels rounds floats to float32. This check compares them as float64, which
-    // keeps every difference.
+    // The loader reads float labels as float32. Compare them as float64 here, to find differences that
+    // float32 loses.
     let types = LabelKind::ALL.map(|kind| match kind {
         LabelKind::Float => DataType::Float64,
         other => other.data_type(),

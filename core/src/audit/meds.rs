@@ -76,7 +76,7 @@ pub(super) fn check_meds(root: &Path, log: &mut Log) -> Result<Audit> {
     Ok(Audit { kind: "MEDS", shards, ..Audit::default() })
 }
 
-/// Checks the columns of a data file; returns whether its rows can be checked.
+/// Reports missing columns and wrong types of a data file; returns whether its rows can be checked.
 fn check_columns(source: &MedsFile, types: &mut ColumnTypes, log: &mut Log) -> Result<bool> {
     let schema = source.schema();
     let mut refused = Vec::new();
@@ -199,8 +199,8 @@ impl ShardCheck<'_> {
         timeline.report_findings(source, log)
     }
 
-    /// Whether a subject is in the split `train`. Reports a subject without a split, and a subject
-    /// in a folder of another split than its own.
+    /// Returns whether a subject is in the split `train`. Reports a subject without a split, and a subject
+    /// whose file is in the folder of another split.
     fn is_train(&self, subject: i64, place: Option<&str>, log: &mut Log) -> bool {
         let Some(splits) = self.splits else { return place == Some(TRAIN) };
         let of_file = splits.of_subject(subject).map(|s| splits.names()[s].as_str());

@@ -16,7 +16,7 @@ const STRINGS: [&str; 9] = [
     "description_uri",
 ];
 
-/// Fields that are lists of column names in MEDS.
+/// Fields of `dataset.json` that MEDS defines as lists of column names.
 const LISTS: [&str; 5] = [
     "raw_source_id_columns",
     MODIFIERS,

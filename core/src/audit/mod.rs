@@ -35,10 +35,11 @@ pub enum Severity {
     Error,
 }
 
-/// A fault found in a file, or in one column of a file; further occurrences are counted.
+/// A fault found in a file, or in one column of a file. `count` includes further occurrences of the same
+/// fault.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Severity.
+    /// Whether the finding is an error or only a warning.
     pub severity: Severity,
     /// The kind of the finding, which is the name of one of [`KINDS`].
     pub check: &'static str,
@@ -107,6 +108,15 @@ impl Audit {
     }
 
     /// Returns the number of findings that are warnings.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::audit::{CheckOptions, check};
+    /// let audit = check("../tests/data/synthea-meds", &CheckOptions::default())?;
+    /// assert_eq!(audit.errors(), 0);
+    /// assert_eq!(audit.warnings(), audit.findings.len());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn warnings(&self) -> usize {
         self.findings.len() - self.errors()
     }
@@ -119,14 +129,11 @@ pub struct CheckOptions {
     pub labels: Option<PathBuf>,
 }
 
-/// Checks a data set: a MEDS folder or a tensorized cohort.
-///
-/// Shards are read one after the other, in batches. Memory holds one batch, one subject, the ids of
-/// all subjects, the codes, and the labels of one task.
+/// Checks a data set: a MEDS folder or a tensorized cohort. Shards are read one after the other, in batches.
+/// Memory holds one batch, one subject, the ids of all subjects, the codes, and the labels of one task.
 ///
 /// # Errors
-/// If the folder is neither of the two, a folder cannot be listed, or the labels do not exist. Faults are
-/// findings and not errors.
+/// If `root` is no data set, a folder cannot be listed, or labels are missing. Faults give findings instead.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -173,14 +180,14 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
 struct Log {
     findings: Vec<Finding>,
     /// Findings of each file, so that a repeated fault is counted instead of listed again.
-    known: HashMap<PathBuf, Vec<Known>>,
+    known: HashMap<PathBuf, Vec<FindingKey>>,
     subjects: HashMap<i64, SubjectFacts>,
     shards: Vec<ShardPlace>,
 }
 
 /// Identifies a finding, whose count increases when the same fault occurs again.
 #[derive(Debug)]
-struct Known {
+struct FindingKey {
     check: &'static str,
     /// Column or field of the finding; empty for a check with one finding per file.
     about: String,
@@ -211,7 +218,7 @@ impl Log {
         self.error_about("", check, file, position, found, expected);
     }
 
-    /// Reports an error as a separate finding for each column or field `about`.
+    /// Reports an error in the column or field `about`. Each column or field has a finding of its own.
     fn error_about(
         &mut self,
         about: &str,
@@ -262,8 +269,8 @@ impl Log {
         self.add(Severity::Warning, check, file, "", count, || (position, found, expected.into()));
     }
 
-    /// Reports like [`warn_many`](Self::warn_many), as a separate finding for each column or field
-    /// `about`.
+    /// Reports `count` occurrences of a warning in the column or field `about`. `found` is the position of
+    /// the first occurrence, the value found there, and the expected value.
     fn warn_about(
         &mut self,
         about: &str,
@@ -275,7 +282,7 @@ impl Log {
         self.add(Severity::Warning, check, file, about, count, || found);
     }
 
-    /// Increases the count of the finding with the same kind, file and `about`, or creates a finding.
+    /// Adds `count` occurrences to the finding with the same kind, file and `about`, or creates this finding.
     /// `describe` returns position, found and expected; it is called only for a new finding.
     fn add(
         &mut self,
@@ -295,7 +302,7 @@ impl Log {
             return;
         }
         let (position, found, expected) = describe();
-        let known = Known { check, about: about.into(), at: self.findings.len() };
+        let known = FindingKey { check, about: about.into(), at: self.findings.len() };
         self.known.entry(file.to_path_buf()).or_default().push(known);
         self.findings.push(Finding {
             severity,
@@ -317,8 +324,7 @@ impl Log {
         self.known.get(file).is_some_and(|known| known.iter().any(|k| k.check == check))
     }
 
-    /// Registers a subject of the current shard. Reports a subject that this or another shard
-    /// already has.
+    /// Registers a subject of the current shard. Reports a subject that this or another shard already has.
     fn add_subject(&mut self, file: &Path, row: usize, subject: i64) {
         let shard = self.shards.len().saturating_sub(1);
         let Some(before) = self.subjects.get(&subject).copied() else {
@@ -358,8 +364,7 @@ fn list_names<S: AsRef<str>>(names: impl ExactSizeIterator<Item = S>) -> String 
     }
 }
 
-/// Returns the message of an error without the name of the file, which a finding has in a separate
-/// field.
+/// Returns the message of an error without the file name, which a finding has in a field of its own.
 fn error_text(e: &Error) -> String {
     match e {
         Error::File { message, .. } => message.clone(),

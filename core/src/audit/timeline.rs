@@ -34,9 +34,8 @@ pub(super) struct SubjectTimeline {
     before_birth: Tally,
     after_death: Tally,
     doubled: Tally,
-    /// Measurements that may be duplicates. The first number identifies a group of measurements
-    /// with equal time, code and value; the second is the row. Filled only for a file with text
-    /// values, because different texts distinguish the measurements of a group.
+    /// Only for a file with text values: the rows with the same time, code and value as another row, each
+    /// with the number of its group. Rows of a group are duplicates if their texts are equal, too.
     candidates: Vec<(u32, usize)>,
     groups: u32,
     texts: bool,
@@ -65,8 +64,7 @@ impl SubjectTimeline {
         ended
     }
 
-    /// Ends the current subject. Returns the subject with its first and last time, or `None` if all its
-    /// measurements lack a time.
+    /// Ends the current subject. Returns its id, first time and last time; `None` if no row has a time.
     pub(super) fn end_subject(&mut self, codes: &CodeTable) -> Option<(i64, i64, i64)> {
         let span = self.count_outside_life(codes);
         self.count_duplicates(codes);
@@ -114,7 +112,8 @@ impl SubjectTimeline {
         Some((first, last))
     }
 
-    /// Counts rows with equal time, code and value, or collects them in `candidates` to compare their texts.
+    /// Counts the rows that repeat time, code and value of an earlier row. In a file with text values, adds
+    /// all rows with equal time, code and value to `candidates` instead, to compare their texts later.
     fn count_duplicates(&mut self, codes: &CodeTable) {
         if !self.rows.is_sorted_by_key(|row| row.time) {
             self.rows.sort_by_key(|row| row.time);

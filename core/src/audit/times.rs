@@ -13,7 +13,7 @@ const PLAUSIBLE: std::ops::Range<i64> = -2_177_452_800_000_000..10_413_792_000_0
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     count: u64,
-    /// Position and description of the first occurrence.
+    /// Position and description of the first occurrence; `None` if there is none.
     first: Option<(String, String)>,
 }
 

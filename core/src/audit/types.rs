@@ -24,7 +24,7 @@ pub(super) struct ColumnTypes {
 }
 
 impl ColumnTypes {
-    /// Adds the columns of a file, except the `refused` columns, which already have an error.
+    /// Adds the columns of a file, except the `refused` columns, whose faults are already reported.
     pub(super) fn add(&mut self, source: &MedsFile, refused: &[&str]) -> Result<()> {
         for (name, stored) in source.stored_types()? {
             let Ok(field) = source.schema().field_with_name(&name) else { continue };
@@ -47,7 +47,8 @@ impl ColumnTypes {
         Ok(())
     }
 
-    /// Reports files whose column types differ from the MEDS types (if `meds`) or else from the first file.
+    /// Reports files whose column types differ from the types that MEDS prescribes if `meds` is set,
+    /// otherwise from the types of the first file.
     pub(super) fn report_findings(self, meds: bool, log: &mut Log) {
         for (name, variants) in self.columns {
             let due = meds_type(&name).filter(|_| meds);
@@ -64,14 +65,13 @@ impl ColumnTypes {
                 }
                 continue;
             }
-            // If no file has the type that MEDS prescribes, the type of the first file is expected.
+            // If no file has the type that MEDS prescribes, all files should have the type of the first file.
             let due = due.filter(|due| variants.iter().any(|v| v.stored == *due));
             let right = due.as_ref().unwrap_or(&first.stored);
             let model = variants.iter().find(|v| v.stored == *right).unwrap_or(first);
             let example = model.files.first().map(|f| f.display().to_string()).unwrap_or_default();
             for variant in variants.iter().filter(|v| !std::ptr::eq(*v, model)) {
-                // Two variants with the same type in Parquet differ in their Arrow types, so the
-                // finding names the Arrow types.
+                // Name the Parquet types in the finding, or the Arrow types if the Parquet types are equal.
                 let (found, expected) = match variant.stored == model.stored {
                     true => (&variant.read, &model.read),
                     false => (&variant.stored, &model.stored),

@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 /// both convert between them as needed. Clones share buffers.
 #[derive(Clone, Debug)]
 pub enum AnyBatch {
-    /// Samples of equal size. The first axis is the only batch axis, unless another argument of the
-    /// function determines the batch axes.
+    /// Samples of equal size. Axis 0 is the only batch axis, unless another argument of a function gives the
+    /// batch axes.
     Dense(DenseTensor),
     /// Samples of different sizes.
     Ragged(RaggedBatch),
@@ -59,6 +59,17 @@ impl AnyBatch {
     }
 
     /// Returns the ragged batch; `None` for a tensor.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::{AnyBatch, RaggedBatch};
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([1, 2], vec![1, 2])?;
+    /// let batch = AnyBatch::from(RaggedBatch::from_full_tensor(&t, 1, 1)?);
+    /// assert!(batch.as_ragged().is_some() && batch.as_dense().is_none());
+    /// assert_eq!((batch.to_tensor()?, batch.shape()), (t, vec![1, 2]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn as_ragged(&self) -> Option<&RaggedBatch> {
         match self {
             Self::Dense(_) => None,
@@ -97,8 +108,7 @@ impl AnyBatch {
 /// The entries of all samples along one axis of a tensor or batch, one sample after the other.
 #[derive(Debug)]
 pub(super) struct EntryView {
-    /// The entries, as a tensor of the shape `[entries, before.., after..]`: the data axes before and after
-    /// axis `dim`.
+    /// The entries, of shape `[entries, before.., after..]` (the data axes before and after axis `dim`).
     pub(super) values: DenseTensor,
     pub(super) layout: Layout,
     /// Size of axis `dim` in the padded tensor.
@@ -176,8 +186,7 @@ impl EntryView {
     }
 }
 
-/// Converts entries `[samples * width, before.., after..]` to a tensor `[batch.., before.., width,
-/// after..]`.
+/// Converts entries `[samples * width, before.., after..]` to a tensor `[batch.., before.., width, after..]`.
 pub(super) fn to_dense(
     values: &DenseTensor,
     batch_shape: &[usize],

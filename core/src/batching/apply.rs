@@ -49,10 +49,9 @@ impl ApplyOutput for (DenseTensor, DenseTensor, DenseTensor) {
 }
 
 impl RaggedBatch {
-    /// Applies a function to the padded [`tensor`](Self::tensor) and converts each returned tensor
-    /// to a batch. The function returns one or several tensors (a tuple or a `Vec`). Their type and
-    /// data axes may change; the batch axes, the non-uniform axis, its size and the positions of
-    /// the entries must not.
+    /// Applies a function to the padded [`tensor`](Self::tensor) and converts each returned tensor to a
+    /// batch. The function returns one or several tensors (a tuple or a `Vec`). Their type and data axes may
+    /// change; the batch axes, the non-uniform axis, its size and the positions of the entries must not.
     ///
     /// For functions of single entries, [`apply_to_values`](Self::apply_to_values) avoids padding.
     ///
@@ -77,8 +76,18 @@ impl RaggedBatch {
         self.make_batches(proc_step(self.tensor()?)?)
     }
 
-    /// Applies a function like [`apply`](Self::apply), with the [`mask`](Self::mask) as an
-    /// argument.
+    /// Applies a function like [`apply`](Self::apply), with the [`mask`](Self::mask) as an argument.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// let t = DenseTensor::from_vec([1, 2], vec![1, 2])?;
+    /// let batch = RaggedBatch::from_full_tensor(&t, 1, 1)?;
+    /// let weights = batch.apply_with_mask(|_, mask| mask.cast(DType::F32))?;
+    /// assert_eq!(weights.tensor()?.as_slice::<f32>()?, [1.0, 1.0]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn apply_with_mask<R: ApplyOutput>(
         &self,
         proc_step: impl FnOnce(&DenseTensor, &DenseTensor) -> Result<R>,
@@ -88,6 +97,21 @@ impl RaggedBatch {
 
     /// Applies a function like [`apply`](Self::apply), with the [`mask`](Self::mask) and the
     /// [`sample_sizes`](Self::sample_sizes) as further arguments.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
+    /// let batch = RaggedBatch::try_new(&t, None, Some(&sizes), None)?;
+    /// let copy = batch.apply_with_sample_sizes(|t, mask, sizes| {
+    ///     assert_eq!((mask.shape(), sizes.as_slice::<i64>()?), (&[2, 2][..], &[2i64, 1][..]));
+    ///     Ok(t.clone())
+    /// })?;
+    /// assert_eq!(copy, batch);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn apply_with_sample_sizes<R: ApplyOutput>(
         &self,
         proc_step: impl FnOnce(&DenseTensor, &DenseTensor, &DenseTensor) -> Result<R>,
@@ -99,9 +123,9 @@ impl RaggedBatch {
         result.batches(|t| self.create_with_sample_sizes_like_self(&t, None))
     }
 
-    /// Applies a function to the [`values`](Self::values), which have no padding. The function
-    /// returns one or several tensors of any type, with the same number and order of entries. If
-    /// the shape of an entry changes, all data axes of the result follow the non-uniform axis.
+    /// Applies a function to the [`values`](Self::values), which have no padding. The function returns one or
+    /// several tensors of any type, with the same number and order of entries. If the shape of an entry
+    /// changes, the non-uniform axis is the first data axis of the result.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -10,11 +10,10 @@ use crate::error::{Error, Result};
 
 /// Samples of different sizes as one batch.
 ///
-/// The batch has the shape `[batch axes.., data axes..]`. One of the data axes, the *non-uniform*
-/// axis, has a different size in each sample; an element of a sample along this axis is an *entry*.
-/// The batch stores, without padding, the entries of all samples, one sample after the other, as
-/// `[entries, other data axes..]` ([`values`](Self::values)), and the end of each sample
-/// ([`offsets`](Self::offsets)).
+/// The batch has the shape `[batch axes.., data axes..]`. One of the data axes, the *non-uniform* axis, has a
+/// different size in each sample; an element of a sample along this axis is an *entry*. The batch stores,
+/// without padding, the entries of all samples, one sample after the other, as `[entries, other data axes..]`
+/// ([`values`](Self::values)), and the end of each sample ([`offsets`](Self::offsets)).
 ///
 /// ```text
 /// padded tensor      a0 a1 a2    values    a0 a1 a2 b0 c0 c1     (. is filler)
@@ -22,14 +21,13 @@ use crate::error::{Error, Result};
 ///                    c0 c1 .
 /// ```
 ///
-/// [`tensor`](Self::tensor), [`mask`](Self::mask) and [`sample_sizes`](Self::sample_sizes) are
-/// computed on first use and cached. Positions of the tensor after the entries of a sample are
-/// *filler*: zeros, or the value of [`with_padded_set_to`](Self::with_padded_set_to). The tensor
-/// may be wider than the largest sample ([`max_sample_size`](Self::max_sample_size)), if the batch
-/// was built from a wider tensor.
+/// [`tensor`](Self::tensor), [`mask`](Self::mask) and [`sample_sizes`](Self::sample_sizes) are computed on
+/// first use and cached. Positions of the tensor after the entries of a sample are *filler*: zeros, or the
+/// value of [`with_padded_set_to`](Self::with_padded_set_to). The tensor may be wider than the largest sample
+/// ([`max_sample_size`](Self::max_sample_size)), if the batch was built from a wider tensor.
 ///
-/// Clones share buffers, offsets and masks. So do batches derived with other batch axes, or with
-/// other data of the same sample sizes.
+/// Clones share all data. A batch derived with other batch axes shares values and offsets; a batch derived
+/// with other data of the same sample sizes shares offsets and mask.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -46,8 +44,6 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug)]
 pub struct RaggedBatch {
     structure: Arc<SampleStructure>,
-    /// The entries of all samples, as a tensor of the shape `[entries, data axes except the non-uniform
-    /// one..]`.
     values: DenseTensor,
     non_uniform_dim: usize,
     /// Padding value as a tensor of one element; `None` means zero.
@@ -82,8 +78,8 @@ impl RaggedBatch {
         self
     }
 
-    /// Returns a batch with other values and the same sample sizes. Keeps the padding value if the
-    /// type is unchanged.
+    /// Returns a batch of other values and the same sample sizes. Keeps the padding value if the element type
+    /// stays the same.
     pub(super) fn with_values(&self, values: DenseTensor, non_uniform_dim: usize) -> Result<Self> {
         let filler = self.filler.clone().filter(|f| f.dtype() == values.dtype());
         let structure = Arc::clone(&self.structure);
@@ -108,25 +104,21 @@ impl RaggedBatch {
         self.filler.as_ref()
     }
 
-    /// Returns the entries of all samples without padding, as a tensor of shape `[entries, data
-    /// axes except the non-uniform one..]`.
+    /// Returns all entries without padding, of shape `[entries, data axes except the non-uniform one..]`.
     pub fn values(&self) -> &DenseTensor {
         &self.values
     }
 
-    /// Returns the offsets of the samples in [`values`](Self::values): one list per sample,
-    /// row-major over the batch axes, starting at zero.
+    /// Returns the offsets of the samples in [`values`](Self::values), row-major over the batch axes, from 0.
     pub fn offsets(&self) -> &Offsets {
         self.structure.offsets()
     }
 
-    /// Returns the padded tensor: `[batch axes.., data axes..]`, with
-    /// [`max_sample_size`](Self::max_sample_size) positions along the non-uniform axis. Computed in
-    /// one pass on first use and cached.
+    /// Returns the padded tensor `[batch axes.., data axes..]`, whose non-uniform axis has the size
+    /// [`max_sample_size`](Self::max_sample_size). Computed in one pass on first use and cached.
     ///
     /// # Errors
-    /// If the tensor needs more than [`DenseOptions::DEFAULT_LIMIT`] bytes;
-    /// [`padded`](Self::padded) accepts another limit.
+    /// If the tensor exceeds [`DenseOptions::DEFAULT_LIMIT`]; [`padded`](Self::padded) accepts another limit.
     pub fn tensor(&self) -> Result<&DenseTensor> {
         get_or_compute(&self.tensor, || self.padded(&DenseOptions::default()))
     }
@@ -195,6 +187,24 @@ impl RaggedBatch {
     }
 
     /// Returns the shape of the padded tensor without computing the tensor.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::{DType, DenseOptions, DenseTensor};
+    /// let padded = DenseTensor::from_vec([2, 2, 2], vec![1, 2, 3, 4, 5, 6, 0, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
+    /// let batch = RaggedBatch::try_new(&padded, None, Some(&sizes), None)?;
+    /// assert_eq!((batch.shape(), batch.dim(), batch.size(-1)?), (vec![2, 2, 2], 3, 2));
+    /// assert_eq!((batch.num_batch_dims(), batch.non_uniform_dim()), (1, 1));
+    /// assert_eq!((batch.entry_shape(), batch.nbytes()), (&[2][..], 3 * 2 * 4));
+    /// assert_eq!((batch.total_num_samples_in_batch(), batch.max_sample_size()), (2, 2));
+    /// assert_eq!((batch.sample_sizes()?, batch.offsets().length(1)), (&sizes, 1));
+    /// assert_eq!((batch.padded(&DenseOptions::default())?, batch.dtype()), (padded, DType::I32));
+    /// let copy = batch.as_self_with_cloned_data()?;
+    /// assert_eq!(copy, batch);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn shape(&self) -> Vec<usize> {
         let mut shape = self.batch_shape().to_vec();
         shape.extend_from_slice(self.entry_shape());
@@ -252,8 +262,8 @@ impl RaggedBatch {
     }
 }
 
-/// Two batches are equal if their batch axes, sizes, width, non-uniform axis, type and values are
-/// equal; NaN equals NaN of the same bits. The padding value and the type of the sample sizes are
+/// Two batches are equal if their batch axes, sample sizes, padded size, non-uniform axis, type and values
+/// are equal; NaN equals NaN of the same bits. The padding value and the type of the sample sizes are
 /// ignored.
 impl PartialEq for RaggedBatch {
     fn eq(&self, other: &Self) -> bool {

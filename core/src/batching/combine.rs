@@ -50,7 +50,7 @@ impl Samples {
         }
     }
 
-    /// Returns the length of the lists of each nesting level, which must not vary in a level.
+    /// Returns the length of the lists of each level, or an error if lists of a level differ in length.
     fn shape(&self) -> Result<Vec<usize>> {
         fn stack_level(
             samples: &Samples,
@@ -81,7 +81,7 @@ impl Samples {
         let mut current = vec![self];
         let mut depth = 0;
         while !current.is_empty() {
-            // Samples contain no lists, so a level that starts with a sample must be the innermost.
+            // A level that starts with a sample is the innermost, so all its elements must be samples.
             let leaf = matches!(current[0], Self::Tensor(_));
             for samples in &current {
                 stack_level(samples, depth, &mut shape, leaf)?;
@@ -151,7 +151,7 @@ pub fn combine_data(
             _ if tensor.num_elements() == 0 => lengths.push(0),
             shape => {
                 return Err(Error::invalid(format!(
-                    "sample {i} has the shape {shape:?}, but all axes after its first must have the sizes {entry_shape:?}, as in the other samples"
+                    "sample {i} has the shape {shape:?}, but all axes after its first must have the sizes {entry_shape:?}, as in the other samples; reshape the sample"
                 )));
             }
         }

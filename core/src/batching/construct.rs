@@ -100,10 +100,10 @@ pub(super) fn check_batch_axes(shape: &[usize], batch_shape: &[usize]) -> Result
 impl RaggedBatch {
     /// Creates a batch from a padded tensor `[batch axes.., data axes..]` and the size of each sample. The
     /// sizes are given as a mask `[batch axes.., max_sample_size]` (bool; the entries of a sample are true
-    /// and come first), as integers `[batch axes..]`, or as both. They define the number of batch axes. The
-    /// non-uniform axis is the first data axis by default. The batch copies the entries and drops the padding
-    /// after them. It shares the memory of a tensor without padding if the non-uniform axis is the first data
-    /// axis.
+    /// and come first), as integers `[batch axes..]`, or as both. The shape of the mask or of the integers
+    /// defines the batch axes. The non-uniform axis is the first data axis by default. The batch copies the
+    /// entries and drops the padding after them. It shares a tensor without padding if the non-uniform axis
+    /// is the first data axis.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -120,10 +120,9 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// If neither mask nor sizes are given; if there are no batch axes; if the non-uniform axis is
-    /// a batch axis or does not exist; if shapes differ; if sizes are negative, not integers, or
-    /// larger than the non-uniform axis; if the mask has gaps, or mask and sizes disagree. The
-    /// message names the sample.
+    /// If neither mask nor sizes are given; if there are no batch axes; if the non-uniform axis is a batch
+    /// axis or does not exist; if shapes differ; if sizes are negative, not integers, or larger than the
+    /// non-uniform axis; if the mask has gaps, or mask and sizes disagree. The message names the sample.
     pub fn try_new(
         tensor: &DenseTensor,
         mask: Option<&DenseTensor>,
@@ -135,10 +134,20 @@ impl RaggedBatch {
         Self::from_sizes(tensor, given, dim, width)
     }
 
-    /// Creates a batch like [`try_new`](Self::try_new) from a tensor (and mask) that may be longer
-    /// along the non-uniform axis than the largest sample.
-    /// [`max_sample_size`](Self::max_sample_size) becomes the size of the largest sample, or 0
-    /// without samples.
+    /// Creates a batch like [`try_new`](Self::try_new) from a tensor (and mask) that may be longer along the
+    /// non-uniform axis than the largest sample. [`max_sample_size`](Self::max_sample_size) becomes the size
+    /// of the largest sample, or 0 without samples.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 4], vec![1, 0, 0, 0, 2, 3, 0, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![1i64, 2])?;
+    /// let batch = RaggedBatch::from_oversize_tensor(&t, None, Some(&sizes), None)?;
+    /// assert_eq!(batch.tensor()?.to_string(), "int32[2, 2] [[1, 0], [2, 3]]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn from_oversize_tensor(
         tensor: &DenseTensor,
         mask: Option<&DenseTensor>,
@@ -197,9 +206,8 @@ impl RaggedBatch {
         Self::from_sizes(full_tensor, given, non_uniform_dim, width)
     }
 
-    /// Creates a float32 batch of `num_dims` axes without entries. Every axis has size 0, except
-    /// for the axes of `batch_shape`. There is one batch axis unless `num_batch_dims` or
-    /// `batch_shape` is given.
+    /// Creates a float32 batch of `num_dims` axes without entries. Every axis has size 0, except for the axes
+    /// of `batch_shape`. There is one batch axis unless `num_batch_dims` or `batch_shape` is given.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -246,10 +254,22 @@ impl RaggedBatch {
         Self::from_parts(Arc::new(structure), values, non_uniform_dim)
     }
 
-    /// Returns a batch of other data with the sample sizes of this batch. The padded tensor may have any type
-    /// and data axes. Its batch axes, and its size along the non-uniform axis, must be the same as in this
-    /// batch. The non-uniform axis is by default that of this batch; negative axes count from the end. Sizes
-    /// and mask are shared.
+    /// Returns a batch of other data with the same sample sizes. The padded tensor may have any type and data
+    /// axes. Its batch axes and its size along the non-uniform axis must match this batch. The non-uniform
+    /// axis is by default that of this batch; negative axes count from the end. Shares sizes and mask.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let codes = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
+    /// let codes = RaggedBatch::try_new(&codes, None, Some(&sizes), None)?;
+    /// let values = DenseTensor::from_vec([2, 2], vec![0.5, 1.5, 2.5, 0.0])?;
+    /// let values = codes.create_with_sample_sizes_like_self(&values, None)?;
+    /// assert_eq!(values.values().as_slice::<f64>()?, [0.5, 1.5, 2.5]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the batch axes or the size of the non-uniform axis differ, or the axis does not exist.
@@ -281,6 +301,16 @@ impl RaggedBatch {
 
     /// Replaces the data with a padded tensor of any type and data axes, with the same batch axes,
     /// the same non-uniform axis and the same size along it.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let mut batch = RaggedBatch::from_full_tensor(&DenseTensor::from_vec([1, 2], vec![1, 2])?, 1, 1)?;
+    /// batch.set_tensor(&DenseTensor::from_vec([1, 2], vec![0.5, 1.5])?)?;
+    /// assert_eq!(batch.values().as_slice::<f64>()?, [0.5, 1.5]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Same as [`create_with_sample_sizes_like_self`](Self::create_with_sample_sizes_like_self);

@@ -12,8 +12,7 @@ use crate::table::RaggedTable;
 /// A batch as variable-length kernels take it: all entries, and the cumulative sample sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packed {
-    /// The entries of all samples, one sample after the other, in the shape `[entries, data axes except the
-    /// non-uniform one..]`.
+    /// The entries, sample by sample, of shape `[entries, data axes except the non-uniform one..]`.
     pub values: DenseTensor,
     /// Offsets `[samples + 1]`, starting at 0: sample `i` has the entries
     /// `cu_seqlens[i]..cu_seqlens[i + 1]`. The type is int32 if the offsets fit, else int64.
@@ -23,13 +22,12 @@ pub struct Packed {
 }
 
 impl RaggedBatch {
-    /// Creates a batch with one batch axis from all entries `[entries, ..]` and the cumulative sample
-    /// sizes, which are integers `[samples + 1]` from 0 to the number of entries. Shares the memory of the
-    /// entries, and that of the sizes if they are int32 or int64.
+    /// Creates a batch with one batch axis from entries `[entries, ..]` and cumulative sample sizes, integers
+    /// `[samples + 1]` from 0 to the number of entries. Shares the entries, and also the sizes if they are
+    /// int32 or int64.
     ///
     /// # Errors
-    /// If the sizes are not one-dimensional integers, decrease, or do not end at the number of
-    /// entries.
+    /// If the sizes are not one-dimensional integers, decrease, or do not end at the number of entries.
     pub fn from_packed(values: DenseTensor, cu_seqlens: &DenseTensor) -> Result<Self> {
         if cu_seqlens.ndim() != 1 || !cu_seqlens.dtype().is_integer() {
             return Err(Error::invalid(format!(
@@ -80,10 +78,10 @@ impl RaggedBatch {
         })
     }
 
-    /// Creates a batch from a ragged array without nulls. The only axis whose lists differ in
-    /// length becomes the non-uniform axis. The axes before it (including the rows) become batch
-    /// axes, and the axes after it data axes. If all lists of each axis have equal lengths, the
-    /// first axis stored as ragged is the non-uniform axis. Shares offsets and leaves.
+    /// Creates a batch from a ragged array without nulls. The only axis whose lists differ in length becomes
+    /// the non-uniform axis. The axes before it (including the rows) become batch axes, and the axes after it
+    /// data axes. If the lists of no axis differ in length, the non-uniform axis is the first axis stored as
+    /// ragged, or else axis 1. Shares offsets and leaves.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -99,8 +97,7 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// If the array has nulls or no lists, its leaves are not numeric, or lists differ in length on
-    /// more than one axis.
+    /// If the array has nulls or no lists, leaves are not numeric, or lists differ in length on several axes.
     pub fn from_ragged_array(array: &RaggedArray) -> Result<Self> {
         let axes = array.axes();
         let nulls = |a: &ListAxis| a.nulls().is_some_and(|n| n.null_count() > 0);
@@ -122,7 +119,7 @@ impl RaggedBatch {
         let at = match (differ.next(), differ.next()) {
             (Some(first), Some(second)) => {
                 return Err(Error::invalid(format!(
-                    "lists differ in length on axes {} and {}, but a batch can have only one such axis; pad the lists of the other axis",
+                    "lists differ in length on axes {} and {}, but a batch can have only one such axis; pad the lists of one of these axes",
                     first + 1,
                     second + 1
                 )));
@@ -142,16 +139,15 @@ impl RaggedBatch {
         let mut shape = vec![offsets.children()];
         shape.extend((at + 1..axes.len()).map(|i| size(&i)));
         let values = DenseTensor::from_flat(array.leaves(), "the leaves of a batch")?;
-        // A ragged axis without lists counts as an axis of size 0. The array then has no leaves, so they fit
-        // the shape.
+        // A ragged axis without lists has size 0 here. The array then has no leaves, so the reshape succeeds.
         let values = values.reshape(shape)?;
         let dim = batch_shape.len();
         let structure = SampleStructure::try_new(batch_shape, offsets, None, DType::I64)?;
         Self::from_parts(structure.into(), values, dim)
     }
 
-    /// Returns a ragged array. Its rows are the first batch axis; its list axes are the other batch
-    /// axes, the non-uniform axis and then the data axes, wherever the non-uniform axis is in the
+    /// Returns a ragged array. Its rows are the first batch axis. Its list axes are the other batch axes, the
+    /// non-uniform axis and then all other data axes, including those before the non-uniform axis in the
     /// tensor. Shares offsets and values (bool is packed to bits, bfloat16 becomes float32).
     pub fn to_ragged_array(&self) -> Result<RaggedArray> {
         let uniform = |size: usize, lists: usize| ListAxis::from(Layout::Uniform { size, lists });
@@ -171,8 +167,7 @@ impl RaggedBatch {
         RaggedArray::try_new(rows, axes, self.values().to_flat()?)
     }
 
-    /// Creates a batch from a column of a table, like
-    /// [`from_ragged_array`](Self::from_ragged_array).
+    /// Creates a batch from a column of a table, like [`from_ragged_array`](Self::from_ragged_array).
     ///
     /// # Errors
     /// Same as [`from_ragged_array`](Self::from_ragged_array); also if the column does not exist.
@@ -180,14 +175,26 @@ impl RaggedBatch {
         Self::from_ragged_array(&table.array(name)?)
     }
 
-    /// Creates a table with one column per batch. All batches must have the same sample sizes; the
-    /// columns share their offsets and have the axes of [`to_ragged_array`](Self::to_ragged_array).
-    /// The data axes of each column must be a prefix of the data axes of the column with the most
-    /// axes.
+    /// Creates a table with one column per batch. All batches must have the same sample sizes; the columns
+    /// share their offsets and have the axes of [`to_ragged_array`](Self::to_ragged_array). The data axes of
+    /// each column must be a prefix of the data axes of the column with the most axes.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
+    /// let batch = RaggedBatch::try_new(&t, None, Some(&sizes), None)?;
+    /// let table = RaggedBatch::to_table(&[("code", &batch)])?;
+    /// assert_eq!(RaggedBatch::from_column(&table, "code")?, batch);
+    /// assert_eq!(batch.to_ragged_array()?.lengths(1)?, [2, 1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If there are no batches, sample sizes differ (the message names the sample), the data axes of
-    /// a column are no prefix of those of the longest column, or a name repeats.
+    /// a column are not a prefix of those of the longest column, or a name repeats.
     pub fn to_table(columns: &[(&str, &Self)]) -> Result<RaggedTable> {
         let Some((_, first)) = columns.iter().rev().max_by_key(|(_, b)| b.dim()) else {
             return Err(Error::invalid(

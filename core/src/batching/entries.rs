@@ -8,17 +8,17 @@ use crate::array::Layout;
 use crate::dense::Memory;
 use crate::error::Result;
 
-/// One thread writes an output of at most this size in bytes; a larger output is divided among threads.
+/// Maximum size in bytes of an output that one thread writes; a larger output is divided among threads.
 const GRAIN: usize = 512 << 10;
 
 pub(super) trait EntryBytes: Copy + Sync {
     /// Size of an entry in bytes, never 0.
     fn size(self) -> usize;
-    /// Copies entry `i` of `from` to entry `j` of `to`; returns false if either does not exist.
+    /// Copies entry `i` of `from` to entry `j` of `to`; returns false if one of these entries does not exist.
     fn copy(self, to: &mut [u8], j: usize, from: &[u8], i: usize) -> bool;
 }
 
-/// Entries of `N` bytes; the constant size compiles to register moves.
+/// Copies entries of `N` bytes. A copy of constant size compiles to register moves.
 #[derive(Clone, Copy)]
 pub(super) struct FixedEntry<const N: usize>;
 
@@ -65,12 +65,11 @@ impl EntryBytes for AnySize {
     }
 }
 
-/// Results below this size in bytes are allocated on the heap. There the allocator reuses freed
-/// memory, which takes a third of the time of mapping new huge pages.
+/// Size in bytes below which results are allocated on the heap. Reusing freed heap memory takes a third of
+/// the time of mapping new huge pages.
 const HEAP: usize = 32 << 20;
 
-/// Evaluates `$body` with `$e` bound to a copier of entries of `$size` bytes (not 0). For common sizes, the
-/// size is a constant in the compiled code.
+/// Runs `$body` with `$e` bound to a copier of entries of `$size` bytes (not 0). Common sizes are constants.
 macro_rules! with_entry {
     ($size:expr, $e:ident => $body:expr) => {
         match $size {

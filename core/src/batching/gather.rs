@@ -53,8 +53,8 @@ macro_rules! with_positions {
 }
 
 impl Indices {
-    /// Creates the indices from a batch. Returns an error if the batch is not of integers or has data axes.
-    /// Shares int32 and int64 buffers.
+    /// Reads indices; the batch must be of integers without data axes. Shares the buffer of int32 or int64
+    /// indices.
     pub(super) fn new(batch: &RaggedBatch) -> Result<Self> {
         let values = batch.values();
         if values.ndim() != 1 || !values.dtype().is_integer() {
@@ -106,8 +106,7 @@ fn resolve_position(index: i64, limit: usize) -> Option<usize> {
     usize::try_from(index).ok()
 }
 
-/// Returns, for each sample, the entries of `data` at the indices of this sample. The result has the shape
-/// `[number of indices, entry shape..]`.
+/// Returns, for each sample, the entries of `data` at its indices, as `[number of indices, entry shape..]`.
 pub(super) fn gather_entries(
     data: &EntryView,
     indices: &Indices,
@@ -176,7 +175,8 @@ fn gather_part<E: EntryBytes, I: Position>(
     Ok(())
 }
 
-/// Returns an error if an index is out of range. Used for entries of 0 bytes, for which nothing is copied.
+/// Returns an error if an index is out of range. Used for entries of 0 bytes; for all others, the copy checks
+/// the indices.
 fn check_positions<I: Position>(
     layout: &Layout,
     ids: &[I],
@@ -208,8 +208,9 @@ pub(super) struct ScatterTarget<'a> {
     pub(super) unique: bool,
 }
 
-/// Returns a copy of `target` in which, for each sample, the `j`-th index gives the position of entry `j` of
-/// `from`. Ignores indices that point to padding.
+/// Writes entry `j` of each sample of `from` to the position that the `j`-th index of the sample gives, and
+/// returns the written tensor. All other entries are those of `target.before`. Ignores indices that point to
+/// padding.
 pub(super) fn scatter_entries(
     from: &EntryView,
     indices: &Indices,
@@ -273,8 +274,8 @@ fn scatter_part<E: EntryBytes, I: Position>(
         let ids = &ids[indices.offsets.range(i)];
         let values = &all[from.layout.range(i).start * e.size()..];
         if target.unique {
-            // Only the entries of the sample are recorded, because writes to padding are dropped. A repeated
-            // index of padding is therefore not an error.
+            // Record only writes to the entries of the sample. Writes to padding are dropped, so an index
+            // that points to padding may repeat.
             seen.start_sample(own.len() / e.size());
         }
         for (j, id) in ids.iter().enumerate() {
@@ -300,12 +301,13 @@ fn duplicate_error(indices: &Indices, i: usize, first: usize, second: usize, ind
     ))
 }
 
-/// Remembers which entries of the current `sample` are written. Element `k` of `places` is the last sample
-/// that wrote its entry `k`, and the position of the index that wrote it. A new sample need not clear
-/// `places`, because what other samples wrote does not count.
+/// Records which entries of the current sample are written. `places[k]` has the number of the last sample
+/// whose entry `k` was written, and the position of the index that wrote it. An entry with the number of an
+/// earlier sample counts as not written, so `places` is not cleared between samples.
 #[derive(Default)]
 struct WrittenPositions {
     sample: u32,
+    size: usize,
     places: Vec<(u32, usize)>,
 }
 
@@ -316,6 +318,7 @@ impl WrittenPositions {
             self.places.clear();
             self.sample = 1;
         }
+        self.size = size;
         if self.places.len() < size {
             self.places.resize(size, (0, 0));
         }
@@ -324,7 +327,7 @@ impl WrittenPositions {
     /// Returns the position of the index that already wrote entry `k` of this sample. If none did, records
     /// that the index at position `j` writes this entry, and returns `None`.
     fn record_write(&mut self, k: usize, j: usize) -> Option<usize> {
-        let (sample, index) = self.places.get_mut(k)?;
+        let (sample, index) = self.places.get_mut(..self.size)?.get_mut(k)?;
         if *sample == self.sample {
             return Some(*index);
         }

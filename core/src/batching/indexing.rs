@@ -10,16 +10,16 @@ use crate::dense::{DenseOptions, DenseTensor, Fill};
 use crate::error::{Error, Result};
 use crate::kernels::scatter::Duplicates;
 
-/// How functions treat an index that points to padding. It is at least the size of its sample, but less than
-/// [`max_sample_size`](RaggedBatch::max_sample_size).
+/// How functions treat an index that points to padding: one that is not less than the size of its sample, but
+/// less than [`max_sample_size`](RaggedBatch::max_sample_size).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BeyondSample {
-    /// The index is valid, as in the padded tensor: reads return the value of the padding (0 by default), and
-    /// writes are dropped. Negative indices count from the end of the padded axis.
+    /// An index that points to padding is valid, as in the padded tensor: reads return the padding value (0
+    /// by default), and writes are dropped. Negative indices count from the end of the padded axis.
     #[default]
     Filler,
-    /// The index is out of range, so the function returns an error. Negative indices count from the end of
-    /// the sample.
+    /// An index that points to padding is out of range: the function returns an error. Negative indices count
+    /// from the end of the sample.
     Error,
 }
 
@@ -35,7 +35,7 @@ pub enum BeyondSample {
 pub struct IndexOptions {
     /// How functions that write treat an index that repeats within a sample.
     pub duplicates: Duplicates,
-    /// How to treat an index that points to padding: it is not less than the size of its sample.
+    /// How functions treat an index that points to padding.
     pub beyond: BeyondSample,
 }
 
@@ -45,8 +45,7 @@ impl IndexOptions {
     }
 }
 
-/// Returns the axis to index, by default the non-uniform axis of the indices; a batch axis is an
-/// error.
+/// Returns the axis to index, by default the non-uniform axis of the indices; a batch axis is an error.
 fn resolve_axis(indices: &RaggedBatch, dim_to_index_in: Option<usize>) -> Result<usize> {
     let dim = dim_to_index_in.unwrap_or(indices.non_uniform_dim());
     if dim < indices.num_batch_dims() {
@@ -57,13 +56,12 @@ fn resolve_axis(indices: &RaggedBatch, dim_to_index_in: Option<usize>) -> Result
     Ok(dim)
 }
 
-/// Returns, for each sample, the entries of the data at the indices of that sample: `out[b, j] =
-/// data[b, indices[b, j]]`.
+/// Returns, for each sample, the entries of the data at its indices: `out[b, j] = data[b, indices[b, j]]`.
 ///
 /// Indices are integers `[batch axes.., positions]` without data axes; the data has the same batch axes.
 /// `dim_to_index_in` is the axis of the entries, by default the non-uniform axis of the indices; it may be
-/// any data axis of the data. The result has the sample sizes of the indices (and their type), this axis as
-/// the non-uniform axis, and `filler_value` as padding. Negative indices count from the end, and indices may
+/// any data axis. The result has the sample sizes of the indices and their type. Its non-uniform axis is the
+/// axis of the entries, and its padding is `filler_value`. Negative indices count from the end; indices may
 /// repeat.
 ///
 /// ```
@@ -88,9 +86,8 @@ fn resolve_axis(indices: &RaggedBatch, dim_to_index_in: Option<usize>) -> Result
 /// ```
 ///
 /// # Errors
-/// If an index is out of range (the message names sample, position, index and size), the batch axes
-/// differ, the axis is a batch axis or does not exist, the indices are not integers or have data
-/// axes, or the type cannot represent `filler_value`.
+/// If an index is out of range (the message names sample, position, index and size), batch axes differ, the
+/// axis is no data axis, the indices are not integers or have data axes, or `filler_value` does not fit.
 pub fn batched_indexing_access(
     input_data: impl Into<AnyBatch>,
     input_indices: &RaggedBatch,
@@ -162,15 +159,14 @@ pub fn batched_inverse_indexing_access(
     to_dense(&values, indices.batch_shape(), output_num_targets, dim)
 }
 
-/// Returns a copy of `to_write_into` with the entries of `to_write` written at the indices of their
-/// sample: `out[b, indices[b, j]] = to_write[b, j]`. The result is a tensor if `to_write_into` is a
-/// tensor, else a batch with the sample sizes of `to_write_into`.
+/// Writes `to_write` at the indices of each sample in a copy of `to_write_into`:
+/// `out[b, indices[b, j]] = to_write[b, j]`. The result is a tensor if `to_write_into` is a tensor, else a
+/// batch with the sample sizes of `to_write_into`.
 ///
 /// Indices, batch axes and `dim_to_index_in` are as in [`batched_indexing_access`]. `to_write` and
 /// `to_write_into` have the same type, and the same shape except along the indexed axis. Each sample of
 /// `to_write` has at least as many entries as indices; further entries are ignored. Along the non-uniform
-/// axis of a ragged batch, an index that is not less than the size of its sample points to padding; see
-/// [`BeyondSample`].
+/// axis, an index that is not less than the size of its sample points to padding; see [`BeyondSample`].
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -18,6 +18,18 @@ impl RaggedBatch {
     /// Returns the [`mask`](Self::mask) expanded to the shape of the padded tensor and converted to `dtype`:
     /// 1 for entries and 0 for padding, for example as float32 weights of a loss.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// let t = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
+    /// let batch = RaggedBatch::try_new(&t, None, Some(&sizes), None)?;
+    /// let weights = batch.get_existence_weights(DType::F32)?;
+    /// assert_eq!(weights.as_slice::<f32>()?, [1.0, 1.0, 1.0, 0.0]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Same as [`tensor`](Self::tensor).
     pub fn get_existence_weights(&self, dtype: DType) -> Result<DenseTensor> {
@@ -57,11 +69,10 @@ impl RaggedBatch {
         Ok(self.clone().with_filler(Some(filler)))
     }
 
-    /// Sets the value of the padding like [`with_padded_set_to`](Self::with_padded_set_to), but changes this
-    /// batch.
+    /// Sets the value of the padding like [`with_padded_set_to`](Self::with_padded_set_to), but in place.
     ///
     /// # Errors
-    /// Same as [`with_padded_set_to`](Self::with_padded_set_to), which leaves the batch unchanged.
+    /// Same as [`with_padded_set_to`](Self::with_padded_set_to); the batch is then unchanged.
     pub fn set_padded_to(&mut self, value_to_set: impl Into<Fill>) -> Result<()> {
         *self = self.with_padded_set_to(value_to_set)?;
         Ok(())
@@ -83,6 +94,21 @@ impl RaggedBatch {
 
     /// Returns sample `i` (row-major over the batch axes) as a tensor without padding. Shares the buffer if
     /// the non-uniform axis is the first data axis.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// use serrate::index::parse_index;
+    /// let t = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
+    /// let mut batch = RaggedBatch::try_new(&t, None, Some(&sizes), None)?;
+    /// assert_eq!(batch.sample(1)?.as_slice::<i32>()?, [3]);
+    /// batch.set_padded_to(-1)?;
+    /// assert_eq!(batch.get(&parse_index("1")?)?.as_slice::<i32>()?, [3, -1]);
+    /// assert_eq!(batch.to_dtype(DType::F32)?.sample(0)?.as_slice::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the sample does not exist.
@@ -140,8 +166,7 @@ impl RaggedBatch {
         Ok(Samples::List(level))
     }
 
-    /// Returns the elements of the padded [`tensor`](Self::tensor), padding included, that a NumPy index
-    /// selects; see [`DenseTensor::index`].
+    /// Returns the elements of the padded tensor that a NumPy index selects; see [`DenseTensor::index`].
     ///
     /// # Errors
     /// Same as [`DenseTensor::index`] and [`tensor`](Self::tensor).
@@ -218,8 +243,7 @@ impl RaggedBatch {
         Ok(())
     }
 
-    /// Moves the bytes of the entries out of the batch for writing; the batch has no entries afterwards.
-    /// Copies the bytes only if they are shared.
+    /// Moves the bytes of the entries out of the batch, which is then empty. Copies them only if shared.
     fn take_bytes(&mut self) -> MutableBuffer {
         let buffer = self.take_values().into_buffer();
         buffer.into_mutable().unwrap_or_else(|shared: Buffer| {

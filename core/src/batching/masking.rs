@@ -20,7 +20,7 @@ struct MaskedData {
     entries: EntryView,
     flags: Flags,
     batch_shape: Vec<usize>,
-    /// Offsets with one list per sample. Its length is the number of entries at which the mask is true.
+    /// One list per sample; its length is the number of entries of the sample at which the mask is true.
     kept: Offsets,
 }
 
@@ -29,7 +29,7 @@ impl MaskedData {
         let one = |batch: &RaggedBatch, what: &str| match batch.num_batch_dims() {
             1 => Ok(()),
             n => Err(Error::invalid(format!(
-                "{what} with {n} batch axes cannot be used with a dense tensor; call flatten_batch_dims first to get one batch axis"
+                "{what} with {n} batch axes cannot be combined with a dense tensor; call flatten_batch_dims first to get one batch axis"
             ))),
         };
         match (data, mask) {
@@ -144,9 +144,9 @@ impl MaskedData {
 
 /// Returns, for each sample, the entries at which the mask is true, in order.
 ///
-/// The mask is bool, of shape `[batch axes.., entries]`. It applies to ragged data along the
-/// non-uniform axis, and to a tensor along axis 1. If the data or the mask is a tensor, there is
-/// one batch axis, and the sample sizes of the other argument apply to it. Filler is never kept.
+/// The mask is bool, of shape `[batch axes.., entries]`. It applies to ragged data along the non-uniform
+/// axis, and to a tensor along axis 1. If the data or the mask is a tensor, there is one batch axis, and the
+/// tensor has the sample sizes of the other argument. Padding is never returned, even where the mask is true.
 /// The padding of the result is 0, and its width is the size of its largest sample.
 ///
 /// ```
@@ -178,9 +178,8 @@ pub fn batched_bool_indexing(
 /// order, the entries at which the mask is true. The inverse of [`batched_bool_indexing`]. The result is a
 /// tensor if `to_write_into` is a tensor, else a batch with the sample sizes of `to_write_into`.
 ///
-/// `to_write_into` and the mask must match like data and mask in [`batched_bool_indexing`].
-/// `to_write` and `to_write_into` have the same type, and the same shape except along the
-/// non-uniform axis.
+/// `to_write_into` and the mask must match like data and mask in [`batched_bool_indexing`]. `to_write` and
+/// `to_write_into` have the same type, and the same shape except along the non-uniform axis.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -248,8 +247,7 @@ pub fn batched_bool_indexing_write(
 /// ```
 ///
 /// # Errors
-/// If the mask is not bool, has more axes than the data or does not broadcast, or the type cannot
-/// represent the value.
+/// If the mask is not bool, has too many axes or does not broadcast, or the type cannot represent the value.
 pub fn apply_mask_to_tensor(
     data: &DenseTensor,
     mask: &DenseTensor,
@@ -416,9 +414,8 @@ impl<T: CompactFields> CompactFields for (String, T) {
 }
 
 /// Converts each tensor `[samples, entries, ..]` to a batch of the entries whose mask is true, like
-/// [`batched_bool_indexing`]. All batches share sample sizes. The mask has the shape `[samples,
-/// entries]` and is bool, or numeric with nonzero as true. In a list of [`Field`]s, elements that
-/// are not tensors are kept.
+/// [`batched_bool_indexing`]. All batches share sample sizes. The mask has the shape `[samples, entries]` and
+/// is bool, or numeric with nonzero as true. In a list of [`Field`]s, elements that are not tensors are kept.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -16,8 +16,7 @@ pub(super) struct Flags {
 }
 
 impl Flags {
-    /// Reads a mask from a tensor `[batch axes.., entries]` or from a batch without data axes.
-    /// Returns an error if the mask is not bool or has data axes.
+    /// Reads a mask, which must be a bool tensor `[batch axes.., entries]` or a bool batch without data axes.
     pub(super) fn new(mask: &AnyBatch, batch_dims: usize) -> Result<Self> {
         let refuse = |why: String| Err(Error::invalid(format!("invalid mask: {why}")));
         if mask.dtype() != DType::Bool {
@@ -46,13 +45,11 @@ impl Flags {
     }
 }
 
-/// Counts the true values in a mask of bytes that are 0 or 1.
 pub(super) fn count_true(flags: &[u8]) -> usize {
     flags.iter().map(|b| usize::from(*b)).sum()
 }
 
-/// Calls `each` with the index of every true value in a mask of bytes, ascending. Tests eight bytes at a
-/// time.
+/// Calls `each` with the index of every true byte of a mask, ascending. Tests eight bytes at a time.
 #[inline(always)]
 pub(super) fn for_each_true(flags: &[u8], mut each: impl FnMut(usize)) {
     let (eights, rest) = flags.as_chunks::<8>();
@@ -81,8 +78,7 @@ pub(super) fn mask_to_bool(mask: &DenseTensor) -> Result<Cow<'_, DenseTensor>> {
 /// Returns, for each sample, the indices at which the mask is true, as ascending int64.
 ///
 /// The mask has one batch axis: a tensor `[samples, entries]`, or a batch without data axes, whose padding is
-/// ignored. Nonzero numbers are true. Selecting entries by these indices gives the same result as filtering
-/// by the mask, and is faster if the filter is repeated.
+/// ignored. Nonzero numbers are true. Selecting by these indices is faster than repeated filters by the mask.
 /// ```
 /// # use serrate_core as serrate;
 /// use serrate::batching::get_indices_from_mask;
@@ -124,9 +120,8 @@ pub fn get_indices_from_mask(mask: impl Into<AnyBatch>) -> Result<RaggedBatch> {
     RaggedBatch::from_parts(structure.into(), values, 1)
 }
 
-/// Returns, for each sample, `mask_num_targets` booleans that are true at the indices of the sample:
-/// a `Bool` tensor `[batch axes.., mask_num_targets]`. Order and repeats are ignored; negative
-/// indices count from the end.
+/// Returns, for each sample, `mask_num_targets` booleans that are true at its indices: a `Bool` tensor
+/// `[batch axes.., mask_num_targets]`. Order and repeats are ignored; negative indices count from the end.
 ///
 /// ```
 /// # use serrate_core as serrate;

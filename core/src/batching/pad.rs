@@ -72,7 +72,7 @@ pub(super) fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<D
 
 /// Removes the padding of a tensor `[samples, before.., width, after..]`; `offsets` has the size of each
 /// sample, at most `width`. Returns `[entries, before.., after..]`. Shares the buffer if there is no padding
-/// and the axes `before` have one element.
+/// and all sizes in `before` are 1.
 pub(super) fn remove_padding(
     tensor: &DenseTensor,
     offsets: &Offsets,

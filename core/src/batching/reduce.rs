@@ -16,7 +16,6 @@ const AT_LEAST: usize = 1024;
 trait Sum: Element {
     type Total: AddAssign + Copy + Default + Send;
     fn to_total(self) -> Self::Total;
-    /// Converts a sum to the element type; `None` if the sum does not fit this type.
     fn from_total(total: Self::Total) -> Option<Self>;
     fn total_to_f64(total: Self::Total) -> f64;
 }
@@ -80,8 +79,9 @@ fn to_f32(v: f64) -> f32 {
     v as f32
 }
 
-/// Sums the entries of each sample, element by element, and converts each sum with `make`. `make`
-/// receives the sum and the number of entries, and returns `None` if the result does not fit.
+/// Sums the entries of each sample, element by element, and converts each sum with `make`. `make` receives
+/// the sum and the number of entries, and returns `None` if the result does not fit `R`, which becomes an
+/// error.
 fn reduce_samples<T: Sum, R: Element>(
     batch: &RaggedBatch,
     make: impl Fn(T::Total, usize) -> Option<R> + Sync,
@@ -213,12 +213,9 @@ pub fn sum_over_targets(data: &RaggedBatch) -> Result<DenseTensor> {
     with_type!(data.dtype(), T => reduce_samples::<T, T>(data, |total, _| T::from_total(total)))
 }
 
-/// Returns the mean of the entries of each sample, of shape `[batch axes.., data axes except the
-/// non-uniform one..]`. The type is the type of the data if it is a float, else float32. A sample
-/// without entries gives NaN; `nans_to_zero` replaces NaN and infinities with 0. Sums have at least
-/// 64 bits.
-///
-/// The data axes keep their order, wherever the non-uniform axis is.
+/// Returns the mean of the entries of each sample, of shape `[batch axes.., data axes except the non-uniform
+/// one..]`. The type is the type of the data if it is a float, else float32. A sample without entries gives
+/// NaN; `nans_to_zero` replaces NaN and infinities with 0. Sums have at least 64 bits.
 ///
 /// ```
 /// # use serrate_core as serrate;

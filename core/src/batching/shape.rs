@@ -90,8 +90,20 @@ impl RaggedBatch {
         self.with_batch_shape(shape)
     }
 
-    /// Reshapes the batch axes, row-major. The number of samples must stay the same. One size may
-    /// be -1, which is inferred from the others. Shares all data.
+    /// Reshapes the batch axes, row-major; one size may be -1, to be inferred. Shares all data.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let batch = RaggedBatch::from_full_tensor(&DenseTensor::from_vec([4, 1], vec![1, 2, 3, 4])?, 1, 1)?;
+    /// let square = batch.reshape_batch_dims(&[2, -1])?;
+    /// assert_eq!(square.batch_shape(), [2, 2]);
+    /// assert_eq!(square.flatten_batch_dims()?, batch);
+    /// let wide = batch.unsqueeze_batch_dim(0)?;
+    /// assert_eq!((wide.batch_shape(), wide.squeeze_batch_dim(0)?), (&[1, 4][..], batch));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the number of samples differs, there are no batch axes, more than one size is -1, the -1
@@ -130,9 +142,8 @@ impl RaggedBatch {
         self.with_batch_shape(vec![self.total_num_samples_in_batch()])
     }
 
-    /// Repeats the samples along one batch axis (`batch_dim`, by default the first) or along each
-    /// batch axis. Like NumPy's `tile`, the result has all samples, then all samples again. 0
-    /// repeats give a batch without samples.
+    /// Repeats the samples along one batch axis (`batch_dim`, by default the first) or along each. Like
+    /// NumPy's `tile`, the result has all samples, then all samples again. 0 repeats give no samples.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -221,8 +232,7 @@ impl RaggedBatch {
         self.with_structure(structure, values, self.non_uniform_dim())
     }
 
-    /// Repeats samples until the batch axes have the shape `new_batch_shape`. Each size must be a
-    /// multiple of the current size (1 can become any size, 2 can become 4).
+    /// Repeats samples to fill batch axes of `new_batch_shape`, each size a multiple of the current size.
     ///
     /// # Errors
     /// If the number of batch axes differs, or a size is not a multiple.
@@ -245,6 +255,18 @@ impl RaggedBatch {
 
     /// Broadcasts all batches to their largest size along each batch axis; see
     /// [`broadcast_batch_dims_to_shape`](Self::broadcast_batch_dims_to_shape).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let one = RaggedBatch::from_full_tensor(&DenseTensor::from_vec([1, 1], vec![7])?, 1, 1)?;
+    /// let two = RaggedBatch::from_full_tensor(&DenseTensor::from_vec([2, 1], vec![1, 2])?, 1, 1)?;
+    /// let same = RaggedBatch::broadcast_batch_dims(&[one.clone(), two])?;
+    /// assert_eq!(same[0], one.broadcast_batch_dims_to_shape(&[2])?);
+    /// assert_eq!(same[0].tensor()?.as_slice::<i32>()?, [7, 7]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the numbers of batch axes differ, or a size does not divide the largest.
@@ -290,8 +312,20 @@ impl RaggedBatch {
         self.with_values(self.values().reshape(shape)?, non_uniform)
     }
 
-    /// Swaps the non-uniform axis with axis `dim` of the tensor. Copies only if the two axes are not
-    /// adjacent.
+    /// Swaps the non-uniform axis with axis `dim` of the tensor. Copies the entries only if the two axes are
+    /// not adjacent.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let batch = RaggedBatch::from_full_tensor(&DenseTensor::from_vec([1, 2], vec![1, 2])?, 1, 1)?;
+    /// let column = batch.unsqueeze_data_dim(2)?;
+    /// assert_eq!(column.shape(), [1, 2, 1]);
+    /// let row = column.get_non_uniform_dimension_transposed_to(2)?;
+    /// assert_eq!((row.shape(), row.non_uniform_dim()), (vec![1, 1, 2], 2));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If `dim` is a batch axis or does not exist.
@@ -302,14 +336,15 @@ impl RaggedBatch {
         if dim == own {
             return Ok(self.clone());
         }
-        // An entry does not have the non-uniform axis. Each entry therefore moves only its axis x, which is
-        // swapped with the non-uniform axis, across the axes in between: `[before, x, between, after]`
-        // becomes `[before, between, x, after]`, or the reverse.
+        // The shape of an entry lacks the non-uniform axis. Swapping this axis with axis x of the tensor
+        // therefore only moves x across the axes between the two: the shape `[before, x, between, after]` of
+        // an entry becomes `[before, between, x, after]`, or the reverse.
         let (low, high) = (own.min(dim) - batch, own.max(dim) - batch);
         let shape = self.entry_shape();
         let between = high - low - 1;
         let (a, b) = if dim > own {
-            // The axis `dim` is the last axis in `low..high` of the entry and becomes the first of them.
+            // Axis `dim` of the tensor is the last of the axes `low..high` of an entry, and becomes the first
+            // of them.
             (saturating_product(&shape[low..high - 1]), shape[high - 1])
         } else {
             (shape[low], saturating_product(&shape[low + 1..high]))
@@ -332,8 +367,8 @@ impl RaggedBatch {
     }
 }
 
-/// Removes axes of size 1, except batch axes and the non-uniform axis; a tensor keeps its axes 0
-/// and 1. Shares all data.
+/// Removes axes of size 1. Keeps the batch axes and the non-uniform axis of a ragged batch, and axes 0 and 1
+/// of a tensor. Shares the data.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -365,6 +400,16 @@ pub fn squeeze_except_batch_and_sample(data: impl Into<AnyBatch>) -> Result<AnyB
 impl RaggedBatch {
     /// Returns a batch with the sample sizes of this batch and other values `[entries, ..]` of any
     /// type and entry shape. All data axes follow the non-uniform axis. Sizes and mask are shared.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let batch = RaggedBatch::from_full_tensor(&DenseTensor::from_vec([2, 1], vec![1, 2])?, 1, 1)?;
+    /// let values = batch.create_with_values(DenseTensor::from_vec([2, 3], vec![0.0; 6])?)?;
+    /// assert_eq!(values.shape(), [2, 1, 3]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the number of entries differs.

@@ -11,8 +11,7 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug)]
 pub(super) struct SampleStructure {
     batch_shape: Vec<usize>,
-    /// Offsets into the entries: sample `i` has the entries from offset `i` to offset `i + 1`. The first
-    /// offset is zero.
+    /// Offsets into the entries, from 0: sample `i` has the entries from offset `i` to offset `i + 1`.
     offsets: Offsets,
     /// Size of the non-uniform axis of the padded tensor, at least the size of the largest sample.
     width: usize,
@@ -23,9 +22,8 @@ pub(super) struct SampleStructure {
 }
 
 impl SampleStructure {
-    /// Creates a structure with `width`, by default the size of the largest sample. Returns an error
-    /// if there are no batch axes, the product of their sizes is not the number of samples, or a
-    /// sample is larger than `width`.
+    /// Creates a structure with `width`, by default the size of the largest sample. Returns an error if there
+    /// are no batch axes, their sizes do not multiply to the number of samples, or a sample exceeds `width`.
     pub(super) fn try_new(
         batch_shape: Vec<usize>,
         offsets: Offsets,
@@ -142,8 +140,7 @@ pub(super) fn get_or_compute(
     Ok(cell.get_or_init(|| made))
 }
 
-/// Returns the size in bytes of a tensor of this shape and type, or an error if the size exceeds the limit of
-/// `options`.
+/// Returns the number of bytes of a tensor, or an error if it exceeds the limit of `options`.
 pub(super) fn check_bytes(
     shape: &[usize],
     dtype: DType,

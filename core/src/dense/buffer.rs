@@ -30,9 +30,8 @@ pub(crate) enum MemoryBlock {
 }
 
 impl MemoryBlock {
-    /// Allocates `bytes` zeros. Page faults are most of the cost of a padded tensor, so large
-    /// blocks are mapped: huge pages cause 512 times fewer faults, and pages that hold only padding
-    /// never fault.
+    /// Allocates `bytes` zeros. Page faults are most of the cost of a padded tensor, so large blocks are
+    /// mapped: huge pages cause 512 times fewer faults, and pages that hold only padding never fault.
     pub(crate) fn new_zeroed(bytes: usize) -> Result<Self> {
         if bytes < MAPPED {
             return Ok(Self::Heap(MutableBuffer::from_len_zeroed(bytes)));
@@ -90,8 +89,7 @@ impl Memory {
         (bytes, contents)
     }
 
-    /// Stores what the block holds now, so that its next user knows which bytes to clear. Does nothing if the
-    /// block does not belong to a pool.
+    /// Stores what a block of a pool now holds, so that its next user knows which bytes to clear.
     pub(crate) fn set_contents(&mut self, contents: impl FnOnce() -> BlockContents) {
         if self.pool.strong_count() > 0 {
             self.contents = contents();
@@ -157,9 +155,9 @@ impl PoolState {
 /// A pool that reuses the memory of dropped dense tensors.
 ///
 /// Set it as [`DenseOptions::pool`](super::DenseOptions) and keep it between batches. The memory of a tensor
-/// returns to the pool when the last clone of the tensor is dropped. The next result in this memory clears
-/// only the elements that held values, so pages that hold only padding in both results are not touched.
-/// Clones share the pool.
+/// returns to the pool when its last clone is dropped. The next tensor in this memory clears only the
+/// elements that held values, so pages that are padding in both tensors are not touched. Clones share the
+/// pool.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -187,12 +185,20 @@ impl BufferPool {
     }
 
     /// Returns the number of bytes of memory that the pool keeps and that no tensor uses at present.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::BufferPool;
+    /// assert_eq!(BufferPool::new(1 << 20).held(), 0);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn held(&self) -> usize {
         self.0.free().iter().map(|(b, _)| b.as_slice().len()).sum()
     }
 
-    /// Returns the smallest free block that is large enough and at most four times the requested
-    /// size. If there is none, returns a new block with an eighth more capacity than requested.
+    /// Returns the smallest free block that has at least the requested size, and at most four times this size
+    /// or 8 MiB, whichever is more. If there is none, returns a new block that is an eighth larger than
+    /// requested.
     pub(crate) fn take(&self, len: usize) -> Result<Memory> {
         let used = {
             let mut free = self.0.free();

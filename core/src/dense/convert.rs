@@ -72,7 +72,7 @@ impl DenseTensor {
     /// first if nulls matter. `what` names the array in error messages.
     ///
     /// # Errors
-    /// If the type is not numeric, such as strings and dictionaries.
+    /// For all other types, such as strings and dictionaries.
     pub fn from_flat(array: &dyn Array, what: &str) -> Result<Self> {
         let dtype = DType::of_leaves(array.data_type(), what)?;
         let buffer = if let Some(b) = array.as_boolean_opt() {
@@ -88,8 +88,16 @@ impl DenseTensor {
         Self::try_new_trusted(dtype, vec![array.len()], buffer)
     }
 
-    /// Returns the elements as a flat Arrow array: numbers share the memory, bool is packed to
-    /// bits, bfloat16 is widened to Float32.
+    /// Returns a flat Arrow array: numbers share the memory, bool becomes bits, bfloat16 becomes Float32.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 2], vec![1u8, 2, 3, 4])?;
+    /// let flat = t.to_flat()?;
+    /// assert_eq!(DenseTensor::from_flat(&flat, "x")?.reshape([2, 2])?, t);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn to_flat(&self) -> Result<ArrayRef> {
         let buffer = self.buffer();
         Ok(match self.dtype() {
@@ -143,8 +151,16 @@ impl DenseTensor {
         Ok(Arc::new(FixedSizeListArray::try_new_with_length(item, size, values, None, *rows)?))
     }
 
-    /// Converts the tensor like [`to_arrow`](Self::to_arrow), but with one level of `FixedSizeList`
-    /// for each axis after the rows.
+    /// Converts like [`to_arrow`](Self::to_arrow), with one `FixedSizeList` level per axis after the rows.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([1, 2, 2], vec![1u8, 2, 3, 4])?;
+    /// let nested = t.to_arrow_nested()?;
+    /// assert_eq!(DenseTensor::try_from_arrow(&nested)?, t);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the tensor has no axes, or an axis is longer than 2^31 - 1.
@@ -167,20 +183,25 @@ impl DenseTensor {
         Ok(array)
     }
 
-    /// Returns the Arrow field for the array of [`to_arrow`](Self::to_arrow). If the tensor has
-    /// more than one axis, the field has the canonical extension type `arrow.fixed_shape_tensor`,
-    /// with the shape of one row.
+    /// Returns the Arrow field for the array of [`to_arrow`](Self::to_arrow). If the tensor has several axes,
+    /// the field has the canonical extension type `arrow.fixed_shape_tensor`, with the shape of one row.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([1, 2, 2], vec![1u8, 2, 3, 4])?;
+    /// assert_eq!(t.field("x")?.metadata()["ARROW:extension:name"], "arrow.fixed_shape_tensor");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn field(&self, name: &str) -> Result<Field> {
         let rest = self.shape().get(1..).unwrap_or_default();
         tensor_field(name, self.dtype(), rest)
     }
 
-    /// Creates a tensor from an array of `FixedSizeList`s of numbers, nested to any depth. Each level becomes
-    /// an axis. The numbers are not copied.
+    /// Creates a tensor from nested `FixedSizeList`s of numbers, without a copy. Each level becomes an axis.
     ///
     /// # Errors
-    /// If the array contains nulls (fill them first) or variable-length lists (densify them
-    /// instead), or if its leaves are not numeric.
+    /// If there are nulls (fill them) or variable-length lists (densify them), or leaves are not numeric.
     pub fn try_from_arrow(array: &ArrayRef) -> Result<Self> {
         let mut shape = vec![array.len()];
         let mut current = array.clone();
@@ -215,7 +236,6 @@ impl DenseTensor {
     }
 }
 
-/// Returns the number of elements in a row of `shape`, as the size of a FixedSizeList.
 fn count_row_elements(shape: &[usize]) -> Result<i32> {
     let n = super::tensor::element_count(shape);
     n.and_then(|n| i32::try_from(n).ok()).ok_or_else(|| {
@@ -225,11 +245,10 @@ fn count_row_elements(shape: &[usize]) -> Result<i32> {
     })
 }
 
-/// Returns the Arrow field of a tensor column whose rows have the shape `shape`. An empty shape
-/// gives a flat field, any other shape `FixedSizeList<T not null, product>` with the extension type
-/// `arrow.fixed_shape_tensor`.
+/// Returns the Arrow field of a tensor column whose rows have the shape `shape`: a flat field for an empty
+/// shape, else a `FixedSizeList<T not null>` of all elements of a row, of type `arrow.fixed_shape_tensor`.
 ///
-/// The metadata of the extension type is `{"shape":[256,64]}`, without optional keys.
+/// The metadata of this extension type is `{"shape":[256,64]}`, without optional keys.
 ///
 /// ```
 /// # use serrate_core as serrate;

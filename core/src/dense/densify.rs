@@ -12,16 +12,14 @@ use crate::error::{Error, Result};
 
 /// Converts a ragged array to a padded dense tensor of shape `[rows, sizes..]`.
 ///
-/// `sizes` has one size for each axis *after* the rows. `None` takes the length of the longest list
-/// of every axis ([`RaggedArray::max_shape`]), so nothing is truncated; a larger size pads, a
-/// smaller size truncates. [`side`](crate::dense::Side) applies to lists at every level: `Right`
-/// keeps the first elements of a list and pads after them, `Left` keeps the last elements and pads
-/// before them.
+/// `sizes` has one size for each axis *after* the rows. `None` takes the length of the longest list of every
+/// axis ([`RaggedArray::max_shape`]), so nothing is truncated; a larger size pads, a smaller size truncates.
+/// [`side`](crate::dense::Side) applies to lists at every level: `Right` keeps the first elements of a list
+/// and pads after them, `Left` keeps the last elements and pads before them.
 ///
-/// Leaves are booleans, numbers, or dates and times (written as the integers that store them). Null
-/// leaves and padding get the fill value; [`mask`](super::mask::mask) and
-/// [`validity_mask`](super::mask::validity_mask) tell them from values. An axis without elements
-/// has size 0.
+/// Leaves are booleans, numbers, or dates and times (written as the integers that store them). Null leaves
+/// and padding get the fill value; [`mask`](super::mask::mask) and
+/// [`validity_mask`](super::mask::validity_mask) tell them from values. An axis without elements has size 0.
 ///
 /// The size in bytes is checked before allocation. Several threads write a large result, whose
 /// memory is in huge pages; zero padding in new memory is not written.
@@ -64,7 +62,6 @@ pub fn densify(
     densify_named(array, sizes, options, "densify")
 }
 
-/// Converts an array like [`densify`]; `what` names the array in error messages.
 pub(crate) fn densify_named(
     array: &RaggedArray,
     sizes: Option<&[usize]>,
@@ -80,10 +77,24 @@ pub(crate) fn densify_named(
 
 /// Converts a ragged array like [`densify`], but writes to `out`. Returns the shape.
 ///
-/// `out` must have exactly the length of the result (see [`dense_bytes`]). Every byte is
-/// overwritten, in native byte order; `out` need not be aligned. To reuse the memory of the
-/// previous batch, a [`BufferPool`](crate::dense::BufferPool) is faster, because it clears only the
-/// elements that held values.
+/// `out` must have exactly the length of the result (see [`dense_bytes`]). Every byte is overwritten, in
+/// native byte order; `out` need not be aligned. To reuse the memory of the previous batch, a
+/// [`BufferPool`](crate::dense::BufferPool) is faster, because it clears only the elements that held values.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::UInt8Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::dense::densify::densify_into;
+/// // [[1, 2], [3]]
+/// let leaves = Arc::new(UInt8Array::from(vec![1, 2, 3]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let mut out = [9; 4];
+/// assert_eq!(densify_into(&a, None, &Default::default(), &mut out)?, [2, 2]);
+/// assert_eq!(out, [1, 2, 3, 0]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// Same as [`densify`]; also if `out` does not have the length of the result.
@@ -96,7 +107,6 @@ pub fn densify_into(
     densify_into_named(array, sizes, options, "densify", out)
 }
 
-/// Converts an array like [`densify_into`]; `what` names the array in error messages.
 pub(crate) fn densify_into_named(
     array: &RaggedArray,
     sizes: Option<&[usize]>,
@@ -156,8 +166,7 @@ fn make_plan(
     Ok((dtype, plan_axes(array.len(), layouts, sizes, dtype, options, what)?))
 }
 
-/// Checks the size of the result in bytes. Returns the [`Plan`], which describes where the result holds
-/// values and where padding.
+/// Checks the size of the result in bytes; returns the [`Plan`], which tells where values and padding are.
 pub(crate) fn plan_axes(
     rows: usize,
     layouts: Vec<Layout>,
@@ -231,8 +240,8 @@ impl Padding {
     }
 }
 
-/// Creates a tensor: takes memory from the pool or allocates it, clears the values of earlier tensors in it,
-/// and calls `write` to write values and padding.
+/// Creates a tensor in memory of the pool or in new memory. `write` gets the plan, the padding that it must
+/// still write, and the memory.
 pub(crate) fn write(
     plan: Plan,
     dtype: DType,
@@ -245,7 +254,8 @@ pub(crate) fn write(
         Some(pool) => pool.take(plan.bytes())?,
         None => Memory::new_zeroed(plan.bytes())?,
     };
-    // Clear the whole block, which may be longer than this result: a later result may use all of it.
+    // The block may be longer than this tensor. If the fill value is zero, clear the rest of the block, too,
+    // because a later tensor may use it.
     let (block, contents) = memory.take_contents();
     let padding = match contents {
         _ if !zero => Padding::overwriting(fill),

@@ -12,9 +12,8 @@ use crate::error::{Error, Result};
 
 /// Element type of a [`DenseTensor`](super::DenseTensor).
 ///
-/// These are the fixed-width types that tensor libraries share. `Bool` takes one byte per element,
-/// 0 or 1 (Arrow packs eight booleans into a byte). `BF16` has no Arrow type and converts to
-/// `Float32`.
+/// These are the fixed-width types that tensor libraries share. `Bool` takes one byte per element, 0 or 1
+/// (Arrow packs eight booleans into a byte). `BF16` has no Arrow type and converts to `Float32`.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -215,6 +214,17 @@ impl DType {
     }
 
     /// Returns whether the elements are floating-point numbers.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use arrow::datatypes::DataType;
+    /// use serrate::dense::DType;
+    /// let dtype = DType::from_safetensors_name("BF16").unwrap();
+    /// assert_eq!((dtype, dtype.name(), dtype.size()), (DType::BF16, "bfloat16", 2));
+    /// assert!(dtype.is_float() && !dtype.is_integer());
+    /// assert_eq!(DType::of_leaves(&DataType::Date32, "birth")?, DType::I32);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub const fn is_float(self) -> bool {
         matches!(self, Self::F16 | Self::BF16 | Self::F32 | Self::F64)
     }
@@ -247,10 +257,8 @@ mod sealed {
     pub trait Sealed: bytemuck::Pod {}
 }
 
-/// A Rust type that can hold the elements of a tensor.
-///
-/// Implemented for the integers, `f32`, `f64` and the types of [`half`]. `u8` also reads `Bool`
-/// tensors, as bytes 0 and 1.
+/// A Rust type that can hold the elements of a tensor. Implemented for the integers, `f32`, `f64` and the
+/// types of [`half`]; `u8` also reads `Bool`, as 0 and 1.
 pub trait Element: sealed::Sealed + Copy + fmt::Debug + Default + PartialEq + Send + Sync {
     /// The element type that [`DenseTensor::from_vec`](super::DenseTensor::from_vec) creates.
     const DTYPE: DType;
@@ -266,15 +274,13 @@ pub trait Element: sealed::Sealed + Copy + fmt::Debug + Default + PartialEq + Se
     /// Views a buffer as elements; `None` if it is misaligned or ends within an element.
     fn view(buffer: &Buffer) -> Option<&[Self]>;
 
-    /// Views the aligned part of `bytes` as elements. Skips the bytes before the first aligned element
-    /// and the bytes after the last whole element.
+    /// Views the aligned whole elements in `bytes`; skips the bytes before the first and after the last.
     #[doc(hidden)]
     fn view_bytes(bytes: &[u8]) -> &[Self] {
         bytemuck::pod_align_to(bytes).1
     }
 }
 
-/// Views a buffer as Arrow native elements; `None` if it is misaligned or ends within an element.
 fn view_native<T: ArrowNativeType>(buffer: &Buffer) -> Option<&[T]> {
     let aligned = buffer.as_ptr().align_offset(align_of::<T>()) == 0;
     (aligned && buffer.len().is_multiple_of(size_of::<T>())).then(|| buffer.typed_data::<T>())

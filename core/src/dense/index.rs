@@ -9,8 +9,7 @@ use crate::index::broadcast::{broadcast_shapes, for_each_broadcast, strides};
 use crate::index::{Index, Span, resolve_position};
 use crate::limit::check_size;
 
-/// The elements of a tensor that a NumPy index selects: the shape of the result, and ranges of `run` elements
-/// that are adjacent in memory.
+/// The elements that a NumPy index selects: the shape of the result, and ranges of `run` adjacent elements.
 #[derive(Debug)]
 pub(crate) struct Selection {
     shape: Vec<usize>,
@@ -35,13 +34,13 @@ enum IndexItem {
         positions: Vec<usize>,
     },
     NewAxis,
-    /// A `...` that covers no axis. As in NumPy, it still separates the index arrays before it from those
-    /// after it.
+    /// A `...` that covers no axis. As in NumPy, it still separates the index arrays before and after it.
     Nothing,
 }
 
-/// One axis of the result, or all axes that the index arrays give together. The index of a selected element
-/// in the tensor is the sum of one of the `offsets` per axis, plus a constant for the integers in the index.
+/// One axis of the result, or all axes of the common shape of the index arrays. The position of a selected
+/// element in the tensor is a constant for the integers in the index, plus one of the `offsets` of each
+/// result axis.
 struct ResultAxis {
     shape: Vec<usize>,
     offsets: Vec<usize>,
@@ -50,12 +49,10 @@ struct ResultAxis {
 }
 
 impl Selection {
-    /// Resolves an index for a tensor of `shape`.
-    ///
-    /// Index arrays, and integers in an index with index arrays, broadcast to a common shape. If these arrays
-    /// and integers are adjacent in the index, the axes of the common shape replace them; otherwise the
-    /// axes of the common shape are the first axes of the result. A mask of `n` axes applies to `n` axes of
-    /// the tensor and acts like index arrays with the positions of its true elements.
+    /// Resolves an index for a tensor of `shape`. Index arrays, and integers in an index with index arrays,
+    /// broadcast to a common shape. If these arrays and integers are adjacent in the index, the axes of the
+    /// common shape replace them; otherwise these axes are the first of the result. A mask of `n` axes
+    /// applies to `n` axes of the tensor like index arrays of the positions of its true elements.
     pub(crate) fn new(shape: &[usize], index: &[Index]) -> Result<Self> {
         let items = resolve_items(shape, index)?;
         let strides = element_strides(shape);
@@ -65,7 +62,8 @@ impl Selection {
         let arrays = |i: &IndexItem| matches!(i, IndexItem::Array { .. });
         let advanced = |i: &IndexItem| matches!(i, IndexItem::Array { .. } | IndexItem::At { .. });
         let any = items.iter().any(arrays);
-        // Combined axes of the index arrays, and the position in the index at which they are inserted.
+        // `first`: position in the index at which the combined axes of the index arrays are inserted.
+        // `combined`: these axes.
         let (first, combined) = if any {
             let at: Vec<usize> = (0..items.len()).filter(|i| advanced(&items[*i])).collect();
             let neighbours = at.windows(2).all(|w| w[0] + 1 == w[1]);
@@ -97,8 +95,7 @@ impl Selection {
         }
         let out: Vec<usize> = dims.iter().flat_map(|d| d.shape.iter().copied()).collect();
         let count = element_count(&out).unwrap_or(usize::MAX);
-        // If the index selects the last axes completely, their elements are adjacent in memory: join them to
-        // one range.
+        // The last axes that the index selects completely are adjacent in memory: join them to one range.
         let (mut run, mut axis) = (1usize, shape.len());
         while let Some(dim) = dims.last()
             && dim.whole.is_some_and(|a| a + 1 == axis)
@@ -108,7 +105,7 @@ impl Selection {
             run *= shape[axis];
             dims.pop();
         }
-        // Check the size only if repeated indices or broadcasts select more elements than the tensor has.
+        // Only repeated indices and broadcasts can select more elements than the tensor has: limit these.
         if count > element_count(shape).unwrap_or(usize::MAX) {
             check_size(&format!("an index that selects the shape {out:?}"), count, 64)?;
         }
@@ -140,8 +137,8 @@ impl Selection {
     }
 }
 
-/// Returns the row-major strides of a shape whose element count fits a `usize`. Returns zeros for a
-/// shape without elements, whose other sizes may overflow.
+/// Returns the row-major strides; zeros for a shape without elements, because the product of its nonzero
+/// sizes may overflow.
 fn element_strides(shape: &[usize]) -> Vec<usize> {
     if shape.contains(&0) { vec![0; shape.len()] } else { strides(shape) }
 }

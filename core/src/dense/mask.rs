@@ -12,8 +12,7 @@ use super::{DType, DenseOptions, DenseTensor, Fill};
 use crate::array::{Layout, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
 
-/// Returns a `Bool` tensor of shape `[rows, d1, .. d_axis]`: true for elements of the lists on axis `axis`,
-/// false for padding.
+/// Returns a `Bool` tensor `[rows, d1, .. d_axis]`: true for elements of axis `axis`, false for padding.
 ///
 /// The mask matches a [`densify`](super::densify::densify) with the same sizes and side. `sizes`
 /// has one size for each axis after the rows; sizes after `axis` are ignored. Axis 1 is the
@@ -37,8 +36,8 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// If the axis does not exist or is 0 (all rows exist), the number of sizes is wrong, or the result
-/// exceeds the byte limit.
+/// If the axis is 0 (all rows exist) or does not exist, the number of sizes is wrong, or the byte limit is
+/// exceeded.
 pub fn mask(
     array: &RaggedArray,
     axis: i64,
@@ -80,7 +79,6 @@ pub(crate) fn mask_axes(
     })
 }
 
-/// Writes the mask that [`mask_axes`] returns to `out`.
 pub(crate) fn mask_axes_into(
     rows: usize,
     layouts: Vec<Layout>,
@@ -95,10 +93,8 @@ pub(crate) fn mask_axes_into(
     Ok(())
 }
 
-/// Returns a `Bool` tensor of the shape of [`densify`](super::densify::densify): true for leaves that are not
-/// null, false for null leaves and padding. Leaves may have any type.
-///
-/// If no leaf is null, this is the [`mask`] of the innermost axis.
+/// Returns a `Bool` tensor of the shape of [`densify`](super::densify::densify): true for leaves (of any
+/// type) that are not null, else false. If no leaf is null, this is the [`mask`] of the innermost axis.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -127,6 +123,21 @@ pub fn validity_mask(
 
 /// Computes the mask of [`validity_mask`] and writes it to `out`.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::dense::mask::validity_mask_into;
+/// // [[1, NULL], [3]]
+/// let leaves = Arc::new(Int32Array::from(vec![Some(1), None, Some(3)]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let mut out = [9; 4];
+/// validity_mask_into(&a, None, &Default::default(), &mut out)?;
+/// assert_eq!(out, [1, 0, 1, 0]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// Same as [`validity_mask`]; also if `out` does not have the length of the result.
 pub fn validity_mask_into(
@@ -139,7 +150,7 @@ pub fn validity_mask_into(
     densify_into_named(&valid, sizes, &options, "validity mask", out)
 }
 
-/// Returns the array with booleans as leaves (false for a null leaf), and the options to densify it.
+/// Returns the lists of `array` with one boolean per leaf, false for null, and the options to densify them.
 fn make_validity(
     array: &RaggedArray,
     options: &DenseOptions,

@@ -5,8 +5,7 @@ use crate::error::{Error, Result};
 use crate::kernels::side::Side;
 use crate::limit::{DEFAULT_LIMIT, check_bytes};
 
-/// The value of padding. The element type must be able to represent the value: 0.5 does not fit
-/// integers, and -1 does not fit unsigned integers.
+/// The value of padding. The element type must represent it: 0.5 fits no integer, -1 no unsigned integer.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -70,6 +69,14 @@ impl std::fmt::Display for Fill {
 impl Fill {
     /// Returns the value as a tensor of one element.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::{DType, Fill};
+    /// assert_eq!(Fill::from(7).to_tensor(DType::U8)?.as_slice::<u8>()?, [7]);
+    /// assert!(Fill::from(-1).to_tensor(DType::U8).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the type cannot represent the value.
     pub fn to_tensor(self, dtype: DType) -> Result<DenseTensor> {
@@ -110,21 +117,20 @@ pub struct DenseOptions {
     pub side: Side,
     /// Fill value for padding and null leaves; `None` for zero (or `false`).
     pub fill: Option<Fill>,
-    /// Element type of the result; `None` for the type of the leaves. Integers widened to int64 are
-    /// converted while the result is written; other conversions need an extra pass over the leaves.
-    /// A value that does not fit is an error.
+    /// Element type of the result; `None` for the type of the leaves. Narrower integers are widened to int64
+    /// while the result is written; other conversions need an extra pass. A value that does not fit is an
+    /// error.
     pub dtype: Option<DType>,
     /// Maximum number of bytes of one result, checked before allocation; `None` for no limit.
     pub limit: Option<u64>,
-    /// Whether several (rayon) threads may write a large result. Set this to false if the caller
-    /// already runs in parallel.
+    /// Whether rayon's threads may write a large result. Set this to false if the caller runs in parallel.
     pub parallel: bool,
     /// Pool that provides the memory of results and takes it back; `None` allocates new memory.
     pub pool: Option<BufferPool>,
 }
 
 impl DenseOptions {
-    /// Default limit: 4 GiB.
+    /// Default of [`limit`](Self::limit): 4 GiB.
     pub const DEFAULT_LIMIT: u64 = DEFAULT_LIMIT;
 
     /// Returns an error if a result of this number of bytes exceeds the limit or the address space.

@@ -18,7 +18,7 @@ use rayon::prelude::*;
 use super::Side;
 use crate::array::{Layout, Offsets};
 
-/// Bytes that one task writes: small enough to balance rows of different lengths, large enough that
+/// Number of bytes that one task writes: small enough to balance rows of different lengths, large enough that
 /// two tasks rarely write to the same huge page.
 const GRAIN: usize = 1 << 20;
 
@@ -35,14 +35,12 @@ pub(crate) trait Sink: Sync {
 pub(crate) struct Plan {
     layouts: Vec<Layout>,
     shape: Vec<usize>,
-    /// For each axis, rows first: the size of one of its elements in bytes. The last number is the size of a
-    /// leaf.
+    /// For each axis, rows first: the size of one of its elements in bytes; the last is the size of a leaf.
     blocks: Vec<usize>,
     side: Side,
 }
 
-/// Layout of a list level. Offsets are slices of their own type, so that the inner loop does not branch on
-/// the type.
+/// Layout of a list level, with offsets as typed slices, so that the inner loop does not branch on the type.
 enum Level<'a> {
     I32(&'a [i32]),
     I64(&'a [i64]),
@@ -71,9 +69,8 @@ struct PlanWriter<'a, S> {
 }
 
 impl Plan {
-    /// Creates the plan of a tensor. `shape` is the number of rows, then one size per layout;
-    /// `size` is the size of a leaf in bytes. The caller guarantees that the size of the tensor in
-    /// bytes fits a `usize`.
+    /// Creates the plan of a tensor. `shape` is the number of rows, then one size per layout; `size` is the
+    /// size of a leaf in bytes. The caller guarantees that the size of the tensor in bytes fits a `usize`.
     pub(crate) fn new(layouts: Vec<Layout>, shape: Vec<usize>, size: usize, side: Side) -> Self {
         debug_assert_eq!(layouts.len() + 1, shape.len());
         let mut blocks = vec![size; shape.len()];
@@ -93,9 +90,7 @@ impl Plan {
     }
 
     /// Gives every byte of the tensor to `sink` once. Several threads do so for a large tensor if `parallel`
-    /// is set.
-    ///
-    /// `out` has at least [`bytes`](Self::bytes) bytes; any further bytes stay unchanged.
+    /// is set. `out` has at least [`bytes`](Self::bytes) bytes; any further bytes stay unchanged.
     pub(crate) fn walk_lists<S: Sink>(&self, sink: &S, out: &mut [u8], parallel: bool) {
         let bytes = self.bytes();
         if bytes == 0 {

@@ -36,8 +36,7 @@ pub enum Size {
 /// ```
 #[derive(Clone, Debug)]
 pub struct TableDenseOptions {
-    /// Side, fill, threads, pool, limit and type of the tensors. The limit applies to all tensors and masks
-    /// together, and the type to every column.
+    /// Side, fill, threads, pool, limit (of all tensors and masks together) and type (of every column).
     pub dense: DenseOptions,
     /// Rows to convert; `None` for all.
     pub rows: Option<Range<usize>>,
@@ -45,8 +44,8 @@ pub struct TableDenseOptions {
     pub columns: Option<Vec<String>>,
     /// Size of each axis after the rows, in order; the axes after the last given size have [`Size::Longest`].
     pub sizes: Vec<Size>,
-    /// Whether integer columns become int64, the type of token ids that embedding layers take. A
-    /// value of 2^63 or more is an error.
+    /// Whether integer columns become int64, as embedding layers require. A value of 2^63 or more is an
+    /// error.
     pub tokens_as_i64: bool,
     /// Whether to add a mask for every axis that has columns, and one for every column with nulls.
     pub masks: bool,
@@ -68,8 +67,7 @@ impl Default for TableDenseOptions {
 /// Name, type and shape of one dense tensor of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DenseSpec {
-    /// Name of the column or scalar, `dim{d}/mask` for the mask of axis `d`, or `{column}/valid`
-    /// for a validity mask.
+    /// Name of a column or scalar; `dim{d}/mask` (mask of axis `d`); or `{column}/valid` (validity mask).
     pub name: String,
     /// Type of the elements of the tensor.
     pub dtype: DType,
@@ -88,13 +86,11 @@ impl DenseSpec {
 impl RaggedTable {
     /// Converts every column to a padded tensor.
     ///
-    /// The result holds the columns by name, in order; then the [scalars](RaggedTable::scalars), as
-    /// tensors without axes; then a mask `dim{d}/mask` (bool, shape `[rows, .. d]`) for every axis
-    /// `d` from 1 on that has columns; then a mask `{column}/valid` for every column or scalar with
-    /// nulls, which is true at values and false at nulls and padding.
-    ///
-    /// All columns of an axis have the same shape; each size is the length of the longest list of
-    /// its axis. An axis without elements has size 0 and keeps its columns.
+    /// The result holds the columns by name, in order; then the [scalars](RaggedTable::scalars), as tensors
+    /// without axes; then a mask `dim{d}/mask` (bool, shape `[rows, .. d]`) for every axis `d` from 1 on that
+    /// has columns; then a mask `{column}/valid` for every column or scalar with nulls, which is true at
+    /// values and false at nulls and padding. All columns of an axis have the same shape; each size is the
+    /// length of the longest list of its axis. An axis without elements has size 0 and keeps its columns.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -150,8 +146,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// Same as [`to_dense`](Self::to_dense); also for unknown rows or columns, or more sizes than
-    /// axes.
+    /// Same as [`to_dense`](Self::to_dense); also for unknown rows or columns, or more sizes than axes.
     pub fn to_dense_with(&self, options: &TableDenseOptions) -> Result<Vec<(String, DenseTensor)>> {
         let parts = TablePlan::new(self, options)?;
         parts.specs.iter().map(|s| Ok((s.spec.name.clone(), parts.build_tensor(s)?))).collect()
@@ -180,13 +175,11 @@ impl RaggedTable {
         Ok(TablePlan::new(self, options)?.specs.into_iter().map(|p| p.spec).collect())
     }
 
-    /// Converts the table like [`to_dense_with`](Self::to_dense_with), but writes to `out`, which
-    /// has one slice for each tensor of [`dense_specs`](Self::dense_specs), in that order. Each
-    /// slice has exactly [`nbytes`](DenseSpec::nbytes) bytes and need not be aligned; every byte is
-    /// overwritten. Returns the specs of the tensors.
-    ///
-    /// If every axis has [`Size::Exactly`] and no column has nulls, the specs depend only on the
-    /// number of rows. The same memory then fits every batch with this number of rows.
+    /// Converts the table like [`to_dense_with`](Self::to_dense_with), but writes to `out`, which has one
+    /// slice for each tensor of [`dense_specs`](Self::dense_specs), in that order. Each slice has exactly
+    /// [`nbytes`](DenseSpec::nbytes) bytes and need not be aligned; every byte is overwritten. Returns the
+    /// specs of the tensors. If every axis has [`Size::Exactly`] and no column has nulls, the specs depend
+    /// only on the number of rows. The same memory then fits every batch with this number of rows.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -204,8 +197,8 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// Same as [`to_dense_with`](Self::to_dense_with); also if the number of slices or the length
-    /// of a slice is wrong. After an error, earlier slices have been written.
+    /// Same as [`to_dense_with`](Self::to_dense_with); also if the number of slices or the length of a slice
+    /// is wrong. After an error, the slices of earlier tensors are already written.
     pub fn to_dense_into(
         &self,
         options: &TableDenseOptions,

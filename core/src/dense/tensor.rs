@@ -40,12 +40,10 @@ pub(crate) fn element_count(shape: &[usize]) -> Option<usize> {
 }
 
 impl DenseTensor {
-    /// Creates a tensor from an element type, a shape and a buffer. Copies a buffer that is not
-    /// aligned for the type.
+    /// Creates a tensor from an element type, a shape and a buffer. Copies a buffer that is not aligned.
     ///
     /// # Errors
-    /// If the buffer does not have the size that shape and type require, or a byte of a `Bool`
-    /// tensor is neither 0 nor 1.
+    /// If shape and type require another buffer size, or a byte of a `Bool` tensor is neither 0 nor 1.
     pub fn try_new(dtype: DType, shape: impl Into<Vec<usize>>, buffer: Buffer) -> Result<Self> {
         if dtype == DType::Bool
             && let Some(i) = buffer.iter().position(|b| *b > 1)
@@ -58,8 +56,7 @@ impl DenseTensor {
         Self::try_new_trusted(dtype, shape.into(), buffer)
     }
 
-    /// Creates a tensor like [`try_new`](Self::try_new), but does not check that the bytes of a `Bool` tensor
-    /// are 0 or 1. The caller guarantees this.
+    /// Creates a tensor like [`try_new`](Self::try_new); the caller guarantees that `Bool` bytes are 0 or 1.
     pub(crate) fn try_new_trusted(dtype: DType, shape: Vec<usize>, buffer: Buffer) -> Result<Self> {
         let expected = element_count(&shape).and_then(|n| n.checked_mul(dtype.size()));
         if expected != Some(buffer.len()) {
@@ -137,11 +134,18 @@ impl DenseTensor {
     }
 
     /// Returns the buffer of the elements, row-major.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2], vec![1u16, 2])?;
+    /// assert_eq!(t.buffer().len(), 4);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn buffer(&self) -> &Buffer {
         &self.buffer
     }
 
-    /// Returns an empty tensor of shape `[0]`.
     pub(crate) fn new_empty(dtype: DType) -> Self {
         Self { dtype, shape: vec![0], buffer: Buffer::from_vec(Vec::<u64>::new()) }
     }
@@ -261,8 +265,8 @@ impl DenseTensor {
         Ok(Self { shape, ..self.clone() })
     }
 
-    /// Converts every element to `dtype`. For integer types, floats are truncated towards zero; for
-    /// bool, nonzero numbers are true.
+    /// Converts every element to `dtype`. Floats are truncated towards zero for integer types; nonzero values
+    /// become true for bool.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -42,17 +42,27 @@ impl Default for MedsWriteOptions {
 const STATIC: [&str; 3] = ["BIRTH_YEAR", "SEX//F", "SEX//M"];
 
 impl Patients {
-    /// Writes the remaining patients as a MEDS data set: `data/{train,tuning,held_out}/*.parquet`
-    /// with 80, 10 and 10 % of the patients, `metadata/codes.parquet`, `subject_splits.parquet` and
-    /// `dataset.json`. `progress` is called with the number of patients written, from any thread.
+    /// Writes the remaining patients as a MEDS data set: `data/{train,tuning,held_out}/*.parquet` with 80, 10
+    /// and 10 % of the patients, `metadata/codes.parquet`, `subject_splits.parquet` and `dataset.json`.
+    /// `progress` is called from any thread with the number of patients written so far.
     ///
     /// A code with values is named like `LAB//17`, another code like `DIAGNOSIS//18`, `MEDICATION//19` or
     /// `PROCEDURE//20`; the number is the code's `code/vocab_index`, and its token in the other formats.
     /// Sex and year of birth are static facts. The files appear together when all are complete. Shards are
     /// written in parallel; each needs memory for one chunk and one encoded row group.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::generate::Patients;
+    /// let dir = tempfile::tempdir()?;
+    /// let root = dir.path().join("meds");
+    /// Patients::new(42, 10)?.write_meds(&root, &Default::default(), |_| ())?;
+    /// assert!(root.join("metadata/codes.parquet").exists());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
-    /// When the folder has files that may not be replaced, or cannot be written.
+    /// When the folder has files and `overwrite` is false, or the folder cannot be written to.
     pub fn write_meds(
         self,
         folder: impl AsRef<Path>,
@@ -199,8 +209,8 @@ impl TokenNames {
         Ok(Self { names, first_static, vocabulary, schema: Arc::new(schema) })
     }
 
-    /// Converts a chunk to a record batch with one row per measurement. Two rows with the static facts of
-    /// each patient precede the measurements of the patient.
+    /// Converts a chunk to a batch with one row per measurement. The rows of each patient begin with two
+    /// static facts.
     #[expect(clippy::cast_precision_loss, reason = "a year")]
     fn to_long(&self, chunk: &PatientChunk) -> Result<RecordBatch> {
         let rows = chunk.code.len() + 2 * chunk.subject_id.len();

@@ -13,8 +13,7 @@ use crate::array::Offsets;
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
-/// Default number of patients per chunk. The patients of [`Shape::mimic`] have about 2^18 measurements per
-/// chunk.
+/// Default number of patients per chunk; with [`Shape::mimic`], a chunk has about 2^18 measurements.
 pub const DEFAULT_CHUNK_ROWS: usize = 32;
 
 /// Number of the random stream from which the properties of codes are drawn; patient `i` uses stream `i`.
@@ -25,7 +24,8 @@ const DAY: i64 = 86_400;
 /// Synthetic patients, streamed as chunks of a ragged table.
 ///
 /// The same seed gives the same patients, regardless of the chunk size, the number of threads and the number
-/// of patients: patient `i` is drawn from stream `i` of a ChaCha generator. Memory holds a few chunks.
+/// of patients: patient `i` is drawn from stream `i` of a ChaCha generator. At most a few chunks are in
+/// memory at a time.
 ///
 /// Each chunk has the axes subject, event, measurement and the columns
 ///
@@ -69,6 +69,17 @@ impl Patients {
     }
 
     /// Creates a source of `patients` patients with the distributions of a shape.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::generate::{Patients, Shape};
+    /// let shape = Shape::mimic()?;
+    /// assert!(shape.vocab_size() > 1000 && shape.means().0 > 200.0);
+    /// let mut patients = Patients::with_shape(&shape, 42, 10).with_chunk_rows(4)?;
+    /// assert_eq!(patients.next().unwrap()?.num_rows(), 4);
+    /// assert_eq!(patients.remaining(), 6);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn with_shape(shape: &Shape, seed: u64, patients: u64) -> Self {
         Self {
             source: PatientSource::new(shape, seed),
@@ -100,8 +111,7 @@ impl Patients {
         &self.source
     }
 
-    /// Returns the source, the range of patients, and the patients per chunk. Returns an error if chunks were
-    /// already drawn.
+    /// Returns the source, the range of patients and the chunk size; an error if chunks were already drawn.
     #[cfg(feature = "parquet")]
     pub(super) fn into_parts(self) -> Result<(PatientSource, Range<u64>, usize)> {
         if !self.ready.is_empty() {
@@ -188,7 +198,7 @@ pub(super) struct PatientChunk {
 
 impl PatientChunk {
     fn push(&mut self, patient: u64, sampler: &Sampler, rng: &mut ChaCha8Rng) {
-        // There are fewer than 2^63 patients, so the id fits an i64.
+        // In practice, there are fewer than 2^63 patients, so the id fits an i64.
         self.subject_id.push(i64::try_from(patient).unwrap_or(i64::MAX - 1) + 1);
         let female = rng.next_u32() & 1 == 0;
         let born = 1930 + draw_below(rng, 70);
@@ -258,7 +268,8 @@ impl PatientChunk {
     }
 }
 
-/// Draws the seconds between two events: 88 % are up to 8 hours, 8 % days, 4 % one month to two years.
+/// Draws the number of seconds between two events: for 88 % of the events up to 8 hours, for 8 % one to seven
+/// days, for 4 % one month to two years.
 fn draw_gap(rng: &mut ChaCha8Rng) -> i64 {
     match draw_below(rng, 100) {
         0..=3 => (30 + draw_below(rng, 690)) * DAY + draw_below(rng, 1_440) * 60,

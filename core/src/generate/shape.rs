@@ -6,16 +6,17 @@ use serde::Deserialize;
 
 use crate::error::{Error, Result};
 
-/// Distributions from which generated patients are drawn: numbers of events and measurements, and values.
+/// Distributions from which synthetic patients are drawn: the number of events of a patient, the number of
+/// measurements of an event, and how often measurements of a code have a value.
 ///
-/// The built-in shape, [`Shape::mimic`], holds the frequencies in an extract of MIMIC: 897 distinct numbers
-/// of events per patient (mean 228) and 511 distinct numbers of measurements per event (mean 36.7).
+/// The built-in shape, [`Shape::mimic`], has the frequencies of an extract of MIMIC: 897 distinct numbers of
+/// events per patient (mean 228) and 511 distinct numbers of measurements per event (mean 36.7).
 #[derive(Clone, Debug, Deserialize)]
 pub struct Shape {
-    /// Number of distinct codes, which are the tokens `1..=vocab_size`.
+    /// Number of distinct codes; their tokens are `1..=vocab_size`.
     vocab_size: u32,
-    /// Each code has a value in a fraction of its occurrences; this is the distribution of these fractions
-    /// over codes.
+    /// Distribution from which one number is drawn per code: the fraction (0 to 1) of the measurements of the
+    /// code that have a value.
     frac_codes_with_value: Frequencies<f64>,
     events: Frequencies<u32>,
     measurements: Frequencies<u32>,
@@ -28,18 +29,29 @@ struct Frequencies<T> {
 }
 
 impl Shape {
-    /// Returns the built-in shape of a MIMIC extract.
+    /// Returns the built-in shape, whose distributions are those of an extract of MIMIC.
     pub fn mimic() -> Result<Self> {
         Self::parse(include_str!("mimic-shape.json"))
             .map_err(|e| Error::invalid(format!("internal error: the built-in distributions of the synthetic patients are invalid ({e}); please report it")))
     }
 
-    /// Reads a shape from a JSON file with the members `vocab_size`, `frac_codes_with_value`,
-    /// `events` and `measurements`; the last three are `{"x": [values], "freq": [counts]}`.
+    /// Reads a shape from a JSON file with the members `vocab_size`, `frac_codes_with_value`, `events` and
+    /// `measurements`; the last three are `{"x": [values], "freq": [counts]}`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::generate::Shape;
+    /// let dir = tempfile::tempdir()?;
+    /// let path = dir.path().join("shape.json");
+    /// std::fs::write(&path, r#"{"vocab_size": 5, "frac_codes_with_value": {"x": [0.5], "freq": [1]},
+    ///     "events": {"x": [3], "freq": [1]}, "measurements": {"x": [2], "freq": [1]}}"#)?;
+    /// let shape = Shape::open(&path)?;
+    /// assert_eq!((shape.vocab_size(), shape.means()), (5, (3.0, 2.0)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
-    /// When the file cannot be read or does not have this form, a distribution is empty, or its
-    /// lists differ in length.
+    /// If the file cannot be read or lacks this form, a distribution is empty, or its lists differ in length.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
@@ -66,7 +78,7 @@ impl Shape {
         }
     }
 
-    /// Returns the number of distinct codes; tokens are `1..=vocab_size`, 0 is padding.
+    /// Returns the number of distinct codes; tokens are `1..=vocab_size`, token 0 is padding.
     pub fn vocab_size(&self) -> u32 {
         self.vocab_size
     }
@@ -77,7 +89,7 @@ impl Shape {
     }
 }
 
-/// Number of tokens reserved after `vocab_size` for the static facts of a MEDS data set.
+/// Number of tokens after `vocab_size` that are reserved for the static facts of a MEDS data set.
 pub(super) const RESERVED: u32 = 3;
 
 impl<T> Frequencies<T> {
@@ -165,13 +177,13 @@ impl AliasTable {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CodeValues {
-    /// A measurement with this code has a value if 32 random bits are below this threshold.
+    /// Threshold: a measurement with this code has a value if 32 random bits are below it; 2^32 if every
+    /// measurement has one.
     present: u64,
     mean: f32,
     spread: f32,
 }
 
-/// Draws from the distributions of a [`Shape`]; one seed determines the properties of every code.
 #[derive(Clone, Debug)]
 pub(super) struct Sampler {
     events: (AliasTable, Vec<u32>),
@@ -181,8 +193,8 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// Prepares the distributions of a shape for drawing. `rng` determines which codes have values, and how
-    /// large the values are.
+    /// Prepares the distributions for drawing. `rng` determines, for each code, how often a measurement has a
+    /// value, and the size of the values.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -212,7 +224,7 @@ impl Sampler {
         }
     }
 
-    /// Returns, for each code in order, whether its measurements ever have values.
+    /// Returns, for each code in token order, whether any of its measurements can have a value.
     #[cfg(feature = "parquet")]
     pub(super) fn have_values(&self) -> impl ExactSizeIterator<Item = bool> + '_ {
         self.values.iter().map(|v| v.present > 0)

@@ -10,13 +10,14 @@ impl Patients {
         self.source().draw_patients(0..0).into_table()
     }
 
-    /// Writes the remaining patients as one `.nrt` file, with memory for a few chunks. `progress`
-    /// is called with the number of patients written after each chunk.
+    /// Writes the patients that this iterator has not yielded yet as one `.nrt` file, with at most a few
+    /// chunks in memory. Calls `progress` after each chunk with the number of patients written so far.
     ///
-    /// The format has no timestamps: `time` is omitted, `time_delta_days` stays. NULL becomes NaN.
+    /// The format has neither timestamps nor NULL, so the column `time` is omitted, and missing values are
+    /// NaN.
     ///
     /// # Errors
-    /// When the file exists and may not be replaced, or cannot be written.
+    /// When the file exists and `overwrite` is false, or it cannot be written.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -43,11 +44,22 @@ impl Patients {
         writer.finish()
     }
 
-    /// Writes the remaining patients as one Parquet file, with memory for a few chunks and one encoded row
-    /// group. `progress` is called with the number of patients written after each chunk.
+    /// Writes the patients that this iterator has not yielded yet as one Parquet file, with at most a few
+    /// chunks and one encoded row group in memory. Calls `progress` after each chunk with the number of
+    /// patients written so far.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::generate::Patients;
+    /// let dir = tempfile::tempdir()?;
+    /// let path = dir.path().join("patients.parquet");
+    /// Patients::new(42, 20)?.write_parquet(&path, &Default::default(), |_| ())?;
+    /// assert!(path.exists());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
-    /// When the file exists and may not be replaced, or cannot be written.
+    /// When the file exists and `overwrite` is false, or it cannot be written.
     #[cfg(feature = "parquet")]
     pub fn write_parquet(
         self,

@@ -15,9 +15,9 @@ use crate::kernels::reshape::squeeze;
 
 /// Concatenates tensors along dim `dim`, which counts from the end if negative.
 ///
-/// Along dim 0, the tensors follow each other. Along an inner dim, each list is concatenated with
-/// the lists at the same position of the other tensors; so the dims before `dim` must have the same
-/// lists. All tensors have the same number of dims. Types are promoted as in PyTorch.
+/// Along an inner dim, each list is concatenated with the lists at the same position in the other tensors.
+/// All tensors must therefore have the same number of dims, and the same list lengths on the dims before
+/// `dim`. Types are promoted as in PyTorch.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -32,8 +32,8 @@ use crate::kernels::reshape::squeeze;
 /// ```
 ///
 /// # Errors
-/// If there are no tensors, the tensors differ in the number of dims, `dim` does not exist, or
-/// lists differ in length on a dim before `dim`.
+/// If there are no tensors, they differ in the number of dims or in the list lengths on the dims before
+/// `dim`, or dim `dim` does not exist.
 pub fn cat(tensors: &[&HetTensor], dim: i64) -> Result<HetValue> {
     let [first, rest @ ..] = tensors else {
         return Err(Error::invalid("there are no tensors to concatenate; give at least one"));
@@ -76,7 +76,7 @@ pub fn cat(tensors: &[&HetTensor], dim: i64) -> Result<HetValue> {
     let below = take_ranges(&all, ranges)?;
     let length = |list: usize| levels.iter().map(|l| l.layout().length(list)).sum();
     let layout = lists_like(levels[0].layout(), (0..lists).map(length))?;
-    // A list of the result is null only if it is null in all tensors.
+    // A list of the result is null only if the lists at its position are null in all tensors.
     let is_valid = |list: usize| levels.iter().any(|l| l.nulls().is_none_or(|n| n.is_valid(list)));
     let nulls: NullBuffer = (0..lists).map(is_valid).collect();
     let level = ListAxis::try_new(layout, Some(nulls))?;

@@ -48,9 +48,8 @@ impl HetTensor {
     /// ```
     pub fn dim_types(&self) -> Vec<DimType> {
         let leaves = self.array.leaves();
-        // Start with one id per leaf: 1 for a value, 0 for a null. The loop then goes from the innermost axis
-        // outwards and gives two lists the same id if their elements have the same ids, apart from nulls at
-        // the end.
+        // The loop goes from the innermost axis outwards, starting with one id per leaf: 1 for a value, 0 for
+        // a null. Two lists get the same id if their elements have the same ids, apart from nulls at the end.
         let mut below = SliceStructure::Same;
         if leaves.null_count() > 0 {
             below = SliceStructure::Each(
@@ -80,8 +79,8 @@ impl HetTensor {
         self.array.axes().iter().map(|axis| axis.layout().max_length()).collect()
     }
 
-    /// Returns the size of every dim, or -1 if lists of the dim differ in length or are null. Unlike
-    /// [`shape`](Self::shape), this method does not compare slices, so dim 0 always has a size.
+    /// Returns the size of every dim, or -1 if lists of the dim differ in length or are null. Dim 0 is a
+    /// single list, so it always has a size; [`shape`](Self::shape) returns -1 for it if its slices differ.
     pub fn uniform_shape(&self) -> Vec<i64> {
         let size = |axis: &ListAxis| match axis.layout() {
             Layout::Ragged(_) => -1,
@@ -91,8 +90,7 @@ impl HetTensor {
     }
 }
 
-/// The coordinates at which the elements of an axis have values below them, for comparison between these
-/// elements.
+/// For the elements of one axis: which of them have values at the same coordinates below them.
 enum SliceStructure {
     /// All elements have values at the same coordinates, and each has at least one value.
     Same,
@@ -101,8 +99,8 @@ enum SliceStructure {
 }
 
 impl SliceStructure {
-    /// Returns the type of a dim and the ids of its lists. `self` holds the ids of the elements of these
-    /// lists.
+    /// Returns the type of a dim and the [`SliceStructure`] of its lists. `self` is the [`SliceStructure`] of
+    /// the elements of these lists.
     fn classify_axis(&self, axis: &ListAxis) -> (DimType, Self) {
         let layout = axis.layout();
         let lists = layout.lists();

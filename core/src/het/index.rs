@@ -11,21 +11,19 @@ use crate::kernels::gather::{take_rows, with_axis};
 use crate::kernels::index::{new_axis, slice};
 
 impl HetTensor {
-    /// Selects elements of the tensor. The first [`Index`] applies to dim 0, the second to dim 1, and so
-    /// on; each applies to the result of the previous one. An integer drops its dim; a slice (with steps
-    /// and negatives as in Python), a list of indices or a mask keeps it. `...` and new axes work as in
-    /// NumPy.
+    /// Selects elements of the tensor. The items of `index` apply one after another: the first to dim 0 of
+    /// this tensor, the second to dim 1, and so on. An integer drops its dim; a slice (with steps and
+    /// negatives as in Python), a list of indices or a mask keeps it. `...` and new axes work as in NumPy.
     ///
     /// If lists differ in length:
     /// * A slice is resolved for each list separately.
-    /// * An integer, also one in a list of indices, leaves a hole where a list is too short.
-    ///   Negatives count from the end of each list. An integer outside every list is an error.
+    /// * An integer, also one in a list of indices, leaves a hole where a list is too short. Negatives count
+    ///   from the end of each list. An integer outside every list is an error.
     /// * A mask is as long as the longest list; a shorter list uses the first values of the mask.
     ///
     /// # Errors
-    /// If `index` selects on more dims than the tensor has, an integer exceeds every list (`OutOfRange`,
-    /// whose axis is the dim), the length of a mask is wrong, or `index` has more than one list of indices
-    /// or mask.
+    /// If `index` selects on too many dims, an integer exceeds every list (`OutOfRange`, whose axis is the
+    /// dim), a mask has the wrong length, or `index` has more than one list of indices or mask.
     pub fn index(&self, index: &[Index]) -> Result<HetValue> {
         let dims = self.ndim();
         let items = Index::expand_axes(index, dims, &format!("a tensor with {dims} dims"))?;
@@ -64,17 +62,16 @@ impl HetTensor {
         Self::from_boxed(out)?.into_value()
     }
 
-    /// Keeps the values where `mask` is true, and moves the remaining values of each list together.
-    /// The mask has the structure of this tensor, or of its outer dims.
+    /// Keeps the values where `mask` is true. The mask must have the list lengths of this tensor, either on
+    /// all dims or on its outer dims only.
     ///
     /// # Errors
-    /// If the mask is not boolean, or has another structure.
+    /// If the mask is not boolean, or has other list lengths.
     pub fn filter(&self, mask: &Self) -> Result<HetValue> {
         Self::from_boxed(filter(&self.array, &mask.array)?)?.into_value()
     }
 }
 
-/// Returns an error if `index` is outside every list of the axis.
 fn check_index(array: &RaggedArray, axis: usize, dim: usize, index: i64) -> Result<()> {
     let size = array.axis(axis)?.layout().max_length();
     match resolve_position(index, size) {

@@ -8,14 +8,12 @@
 //!   [`unbind`](HetTensor::unbind), [`to_dense`](HetTensor::to_dense), `Display`.
 //! * Structure: [`dim_types`](HetTensor::dim_types), [`shape`](HetTensor::shape),
 //!   [`max_shape`](HetTensor::max_shape), [`uniform_shape`](HetTensor::uniform_shape).
-//! * Selection: [`index`](HetTensor::index) on every axis; [`filter`](HetTensor::filter) by a mask
-//!   of the same structure; [`unsqueeze`](HetTensor::unsqueeze), [`squeeze`](HetTensor::squeeze),
-//!   [`cat`].
+//! * Selection: [`index`](HetTensor::index) on every axis; [`filter`](HetTensor::filter) by a mask of the
+//!   same structure; [`unsqueeze`](HetTensor::unsqueeze), [`squeeze`](HetTensor::squeeze), [`cat`].
 //! * Reduction: [`reduce`](HetTensor::reduce) over any axis ([`sum`](HetTensor::sum), `mean`,
 //!   `prod`, `amax`, `amin`), skipping holes.
-//! * Arithmetic: [`binary`](HetTensor::binary) with another tensor, a dense tensor or a number,
-//!   broadcast as in NumPy; [`unary`](HetTensor::unary) functions; [`apply`](HetTensor::apply) for
-//!   other functions.
+//! * Arithmetic: [`binary`](HetTensor::binary) with another tensor, a dense tensor or a number, broadcast as
+//!   in NumPy; [`unary`](HetTensor::unary) functions; [`apply`](HetTensor::apply) for other functions.
 //!
 //! **Holes.** A hole is an element without a value: `x[:, :, 1]` has one element per list, and this
 //! element is a hole if the list has no second element. Reductions skip holes, arithmetic with a hole
@@ -100,8 +98,7 @@ impl HetTensor {
         let mut lists = 1usize;
         for size in tensor.shape() {
             axes.push(ListAxis::from(Layout::Uniform { size: *size, lists }));
-            // `lists` is at most the number of elements of the tensor. Only a tensor without elements may
-            // have sizes whose product overflows.
+            // Until a size is 0, `lists` divides the number of elements, so the product cannot overflow.
             lists = lists.saturating_mul(*size);
         }
         Self::from_boxed(RaggedArray::try_new(1, axes, tensor.to_flat()?)?)
@@ -181,6 +178,25 @@ impl HetTensor {
     }
 
     /// Returns a [`DenseTensor`] if the tensor [is dense](Self::is_dense), else this tensor.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// use serrate::dense::{DType, DenseTensor};
+    /// use serrate::het::HetTensor;
+    /// let leaves = Arc::new(Int32Array::from(vec![Some(1), Some(2), None]));
+    /// let array = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+    /// let x = HetTensor::from_ragged(&array)?;
+    /// assert_eq!((x.ndim(), x.dtype(), x.num_values()), (2, DType::I32, 2));
+    /// assert_eq!((x.has_holes(), x.is_dense(), x.to_ragged()?), (true, false, array));
+    /// assert!(x.into_value()?.dense().is_none());
+    /// let even = HetTensor::from_dense(&DenseTensor::from_vec([1, 2], vec![1, 2])?)?.into_value()?;
+    /// assert_eq!(even.dense().unwrap().shape(), [1, 2]);
+    /// assert_eq!((even.dtype(), even.into_het()?.ndim()), (DType::I32, 2));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn into_value(self) -> Result<HetValue> {
         Ok(if self.is_dense() { HetValue::Dense(self.to_uniform()?) } else { HetValue::Het(self) })
     }
@@ -189,7 +205,6 @@ impl HetTensor {
         DenseTensor::from_flat(self.array.leaves(), "a tensor")?.reshape(self.max_shape())
     }
 
-    /// Returns the axis of `self.array` for dim `dim`, which counts from the end if negative.
     fn resolve_dim(&self, dim: i64) -> Result<usize> {
         Ok(crate::array::resolve_axis(dim, self.ndim(), "the tensor")? + 1)
     }

@@ -69,7 +69,8 @@ impl HetTensor {
     /// are promoted as in PyTorch (int64 with float32 gives float32); bfloat16 becomes float32.
     ///
     /// # Errors
-    /// If `nested` contains no tensor, or tensors at different depths. The message contains the position.
+    /// If `nested` contains no tensor, or two of its tensors result in different numbers of dims; the message
+    /// contains the position of the second one.
     pub fn from_nested(nested: &Nested) -> Result<Self> {
         let mut found = NestedSummary::default();
         found.visit_nested(nested, 0, &mut Vec::new())?;
@@ -102,8 +103,19 @@ impl HetTensor {
         Self::from_boxed(RaggedArray::try_new(1, axes, leaves)?)
     }
 
-    /// Returns the nested list of tensors, in which a sublist of uniform shape is one tensor.
-    /// Shares memory.
+    /// Returns the nested list of tensors, in which a sublist of uniform shape is one tensor. Shares memory.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let nested = Nested::List(vec![
+    ///     DenseTensor::from_vec([2], vec![1i64, 2])?.into(),
+    ///     DenseTensor::from_vec([1], vec![3i64])?.into(),
+    /// ]);
+    /// assert_eq!(HetTensor::from_nested(&nested)?.unbind()?, nested);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn unbind(&self) -> Result<Nested> {
         let values = DenseTensor::from_flat(self.array.leaves(), "a tensor")?;
         Unbinder { het: self, values }.build_nested(0, 0)
@@ -178,8 +190,7 @@ impl ListBuilder {
                 let mut lists = 1usize;
                 for (axis, size) in tensor.shape().iter().enumerate() {
                     let lengths = &mut self.lengths[level + axis];
-                    // A tensor without elements may have huge axes, so check the number of lists
-                    // before memory is allocated for their lengths.
+                    // A tensor without elements may have huge axes, so check before allocating their lengths.
                     let total = lengths.len().saturating_add(lists);
                     check_size(&format!("axis {} of a nested list", level + axis), total, 64)?;
                     lengths.resize(lengths.len() + lists, *size);
@@ -223,8 +234,8 @@ impl Unbinder<'_> {
         parts.collect::<Result<_>>().map(Nested::List)
     }
 
-    /// Returns the shape of list `at` as a dense tensor, and the range of its leaves. Returns `None` if
-    /// inner lists differ in length or there is a hole.
+    /// Returns the shape that list `at` of level `level` has as a dense tensor, and the range of its leaves.
+    /// Returns `None` if inner lists differ in length or there is a hole.
     fn find_block(&self, level: usize, at: usize) -> Option<(Vec<usize>, Range<usize>)> {
         let array = &self.het.array;
         let mut window = at..at + 1;

@@ -15,9 +15,8 @@ use crate::kernels::elementwise::{Op, Operand, Pair, binary, pair_dims};
 use crate::kernels::normalize;
 use crate::kernels::unary::{Unary, unary};
 
-/// A number as an operand. The result has the type of the tensor, unless the number is of a higher
-/// category (boolean, integer and float, in ascending order): a float with an integer tensor gives
-/// float32.
+/// A number as an operand. The result has the type of the tensor, unless the number is of a higher category
+/// (boolean, integer and float, in ascending order): a float with an integer tensor gives float32.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
     /// A boolean.
@@ -79,8 +78,7 @@ impl From<f64> for HetOperand<'_> {
 }
 
 impl HetOperand<'_> {
-    /// Returns the operand as a tensor, and the type to which the operand and a tensor of type `with` are
-    /// promoted.
+    /// Returns the operand as a tensor, and the common type of the operand and a tensor of type `with`.
     fn to_common(&self, with: DType) -> Result<(HetTensor, DType)> {
         let number = |tensor: Result<DenseTensor>| {
             let tensor = tensor?;
@@ -141,6 +139,26 @@ impl HetTensor {
 
     /// Computes `other op self` for every value: [`binary`](Self::binary) with swapped operands.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// use serrate::het::HetTensor;
+    /// use serrate::index::Index;
+    /// use serrate::kernels::elementwise::Op;
+    /// use serrate::kernels::reduce::Reduction;
+    /// use serrate::kernels::unary::Unary;
+    /// let x = HetTensor::from_dense(&DenseTensor::from_vec([2], vec![1i64, 4])?)?;
+    /// assert_eq!(x.binary_reverse(Op::Sub, 10i64)?.to_string(), "tensor([9, 6])");
+    /// assert_eq!(x.unary(Unary::Sqrt)?.to_string(), "tensor([1.0, 2.0])");
+    /// assert_eq!(x.cast(DType::F64)?.softmax(0)?.dtype(), DType::F64);
+    /// assert_eq!(x.apply(|leaves| Ok(leaves.clone()))?.into_het()?, x);
+    /// assert_eq!(x.reduce(Reduction::Max, None)?.to_string(), "tensor(4)");
+    /// let mask = HetTensor::from_dense(&DenseTensor::from_bools([2], [false, true])?)?;
+    /// assert_eq!(x.filter(&mask)?.to_string(), "tensor([4])");
+    /// assert_eq!(x.unsqueeze(0)?.into_het()?.index(&[Index::At(0)])?.into_het()?, x);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Same as [`binary`](Self::binary).
     pub fn binary_reverse<'a>(&self, op: Op, other: impl Into<HetOperand<'a>>) -> Result<HetValue> {
@@ -162,14 +180,14 @@ impl HetTensor {
         };
         if function == Unary::IsNull {
             return Err(Error::invalid(
-                "a HetTensor does not support the function IsNull, because functions skip holes; convert it with to_ragged and apply IsNull to the result",
+                "a HetTensor does not support the function IsNull, because its functions skip nulls (holes); convert it with to_ragged and apply IsNull to the result",
             ));
         }
         Self::from_boxed(unary(function, &array)?)?.into_value()
     }
 
-    /// Computes the softmax of the values along a dim (negative dims count from the end); holes
-    /// stay holes. Integers and booleans become float32.
+    /// Computes the softmax along a dim (negative dims count from the end). Holes stay holes. Integers and
+    /// booleans become float32.
     ///
     /// # Errors
     /// If the dim does not exist.
@@ -192,8 +210,8 @@ impl HetTensor {
         Self::from_boxed(cast_leaves(&self.array, dtype)?)
     }
 
-    /// Applies a function to the values. The function receives all values as one flat array, with
-    /// nulls at holes, and must return an array of the same length.
+    /// Applies a function to the values, one flat array with nulls at holes. The function must return as many
+    /// values as it receives.
     ///
     /// # Errors
     /// If the function fails, or its result has another length or is neither numeric nor boolean.

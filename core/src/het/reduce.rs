@@ -54,7 +54,7 @@ impl HetTensor {
 
     fn reduce_all(&self, how: Reduction) -> Result<DenseTensor> {
         let array = if self.ndim() == 0 {
-            // The kernel reduces lists, so reduce a scalar as a list of one element.
+            // The kernel reduces only lists, so make a list of one element from the scalar.
             crate::kernels::index::new_axis(&self.array, 1)?
         } else {
             self.array.clone()

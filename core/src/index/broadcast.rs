@@ -11,8 +11,8 @@ pub(crate) fn strides(shape: &[usize]) -> Vec<usize> {
     strides
 }
 
-/// Returns the shape that both shapes broadcast to, aligned at their last axes; `None` if two sizes
-/// differ and neither is 1.
+/// Returns the shape to which both shapes broadcast, aligned at the last axis; `None` if two sizes differ and
+/// neither is 1.
 pub(crate) fn broadcast_shapes(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
     let ndim = a.len().max(b.len());
     let size = |s: &[usize], i: usize| (i + s.len()).checked_sub(ndim).map_or(1, |i| s[i]);
@@ -26,7 +26,7 @@ pub(crate) fn broadcast_shapes(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
         .collect()
 }
 
-/// Returns the strides that read an array of shape `from` as shape `to`: 0 on axes that repeat.
+/// Returns the strides to read an array of shape `from` as if it had shape `to`: 0 on axes that repeat.
 pub(crate) fn broadcast_strides(from: &[usize], to: &[usize]) -> Vec<usize> {
     let mut out = vec![0; to.len()];
     let missing = to.len().saturating_sub(from.len());
@@ -36,8 +36,8 @@ pub(crate) fn broadcast_strides(from: &[usize], to: &[usize]) -> Vec<usize> {
     out
 }
 
-/// Calls `each` for every element of the shape `to` in row-major order, with the flat index of the
-/// element of `from` that broadcasts to it.
+/// Calls `each` for every element of an array of shape `to`, in row-major order, with the flat index of the
+/// element of the array of shape `from` that is broadcast to it.
 pub(crate) fn for_each_broadcast(from: &[usize], to: &[usize], mut each: impl FnMut(usize)) {
     // The closure never fails, so the result carries no error.
     let _ = try_for_each_broadcast(from, to, |at| {

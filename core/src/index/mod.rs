@@ -25,21 +25,23 @@ pub use parse::parse_index;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Index {
-    /// One element; drops the axis.
+    /// An integer: selects one element and drops the axis.
     At(i64),
-    /// A slice; keeps the axis.
+    /// A slice `start:stop:step`: keeps the axis.
     Slice {
-        /// First element; `None` for the beginning (the end if the step is negative).
+        /// Index to start at; `None` for the first element (the last if the step is negative).
         start: Option<i64>,
-        /// Element to stop before; `None` for the end (the beginning if the step is negative).
+        /// Index to stop before; `None` to go on to the last element (the first if the step is negative).
         stop: Option<i64>,
-        /// Step; `None` for 1, never 0.
+        /// Distance between selected elements; `None` for 1, never 0.
         step: Option<i64>,
     },
-    /// Elements at these indices, in any order and with repeats. As in NumPy, all arrays of an
-    /// index, and every [`At`](Self::At) beside them, broadcast and select element by element.
+    /// Elements at these indices, in any order and with repeats. If an index expression has such an array,
+    /// all its arrays and integers ([`At`](Self::At)) are broadcast to one shape and select element by
+    /// element, as in NumPy.
     Array(IndexArray<i64>),
-    /// A boolean mask as long as the axis; selects the elements where it is true.
+    /// A boolean mask, which has the sizes of the axes that it uses (usually one axis); selects the elements
+    /// where it is true.
     Mask(IndexArray<bool>),
     /// `...`: a whole axis (`:`) for every axis that the other items do not use.
     Rest,
@@ -51,7 +53,19 @@ impl Index {
     /// A whole axis: `:`.
     pub const ALL: Self = Self::Slice { start: None, stop: None, step: None };
 
-    /// Returns whether the item applies to an existing axis; only `...` and `None` do not.
+    /// Returns false for `...`, which may stand for no axis, and for `None`, which inserts an axis; all other
+    /// items use at least one axis of the array.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::index::{Index, parse_index};
+    /// let index = parse_index("..., None, 0, [2, 1]")?;
+    /// let taken: Vec<bool> = index.iter().map(Index::takes_axis).collect();
+    /// assert_eq!(taken, [false, false, true, true]);
+    /// let Index::Array(array) = &index[3] else { panic!() };
+    /// assert_eq!((array.values(), array.shape()), (&[2, 1][..], &[2][..]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn takes_axis(&self) -> bool {
         !matches!(self, Self::Rest | Self::NewAxis)
     }
@@ -181,7 +195,8 @@ impl<T> IndexArray<T> {
         &self.values
     }
 
-    /// Returns the values of a one-dimensional array; ragged axes accept no other index array.
+    /// Returns the values; an error unless the array has exactly one axis, because other index arrays cannot
+    /// index a ragged axis.
     pub(crate) fn as_flat(&self) -> Result<&[T]> {
         if self.shape.len() == 1 {
             return Ok(&self.values);
@@ -224,8 +239,7 @@ impl Span {
     /// Resolves a slice of an axis by Python's rules; a step of 0 selects nothing.
     pub(crate) fn new(start: Option<i64>, stop: Option<i64>, step: i64, size: usize) -> Self {
         let n = i64::try_from(size).unwrap_or(i64::MAX);
-        // A forward slice starts and stops within 0..=n. A backward slice starts and stops within
-        // -1..n, where -1 is before the first element.
+        // Bounds are clamped to 0..=n, or for a negative step to -1..n, where -1 is before the first element.
         let (low, high) = if step < 0 { (-1, n - 1) } else { (0, n) };
         let clip = |at: i64| if at < 0 { (at + n).max(low) } else { at.min(high) };
         let (from, to) = if step < 0 { (high, low) } else { (low, high) };

@@ -57,7 +57,7 @@ impl AtomicFile {
     /// Syncs the file to disk and renames it from its temporary to its final name.
     ///
     /// # Errors
-    /// If the disk is full, or a file with the final name appeared in the meantime and may not be overwritten.
+    /// If the disk is full, or `overwrite` is false and a file with the final name appeared in the meantime.
     pub fn commit(self) -> Result<()> {
         let Self { target, overwrite, writer, lease } = self;
         let file = writer.into_inner().map_err(|e| Error::io(&target, e.into_error()))?;
@@ -66,7 +66,7 @@ impl AtomicFile {
 }
 
 #[cfg(feature = "sql")]
-/// Syncs a complete file to disk and renames it, like [`AtomicFile::commit`].
+/// Syncs the complete file `temporary` to disk and renames it to `target`, like [`AtomicFile::commit`].
 pub fn settle(temporary: &Path, target: &Path, overwrite: bool) -> Result<()> {
     let file = File::open(temporary).map_err(|e| Error::io(temporary, e))?;
     sync_and_rename(&file, temporary, target, overwrite)
@@ -109,9 +109,9 @@ impl Write for AtomicFile {
     }
 }
 
-/// A folder that is filled under a temporary name next to its final path; [`commit`](Self::commit) gives it
-/// its final name. A drop without a commit removes the folder; the next writer into the same parent folder
-/// removes the leftovers of a killed process.
+/// A folder that is filled under a temporary name next to its final path; [`commit`](Self::commit) renames
+/// it. A drop without a commit removes the folder; the next writer into the parent folder removes the
+/// leftovers of a killed process.
 ///
 /// A commit does not sync the files in the folder to disk.
 ///
@@ -152,16 +152,14 @@ impl AtomicFolder {
         &self.staging
     }
 
-    /// Renames the folder from its temporary to its final name. An existing folder with the final name
-    /// is replaced with all its contents; a caller that must not overwrite checks for it first.
+    /// Renames the folder from its temporary to its final name. An existing folder with the final name is
+    /// replaced with all its contents; a caller that must not overwrite checks for it first.
     ///
-    /// On Linux and macOS the two folders are exchanged in one step. Elsewhere the old folder is
-    /// moved aside first; if the process ends between the two renames, the next writer into the
-    /// parent folder moves it back.
+    /// Linux and macOS exchange the two folders in one step. Elsewhere the old folder is moved aside first;
+    /// if the process ends between the two renames, the next writer into the parent moves it back.
     ///
     /// # Errors
-    /// If a rename fails; everything is then as before. If the old folder was moved aside and
-    /// cannot be moved back, the message names its path.
+    /// If a rename fails. The old folder is then back, or the message names the path to which it was moved.
     pub fn commit(self) -> Result<()> {
         let Self { target, staging, lease } = self;
         let rename = |from: &Path, to: &Path| fs::rename(from, to).map_err(|e| Error::io(to, e));
@@ -241,8 +239,8 @@ pub struct AtomicFiles {
     target: PathBuf,
     staging: PathBuf,
     overwrite: bool,
-    /// Whether the target folder exists. Files are then staged inside the target, because the parent
-    /// of the target may be on another disk or not writable.
+    /// Whether the target exists. The temporary folder is then in the target, because the parent of the
+    /// target may be read-only or on another disk.
     within: bool,
     lease: Lease,
 }
@@ -270,7 +268,7 @@ impl AtomicFiles {
     /// next writer into the folder moves the remaining files.
     ///
     /// # Errors
-    /// If a file exists and may not be overwritten, or the new folder appeared in the meantime.
+    /// If a file exists and `overwrite` is false, or the new folder appeared in the meantime.
     pub fn commit(self) -> Result<()> {
         let Self { target, staging, overwrite, within, mut lease } = self;
         let io = |e| Error::io(&target, e);

@@ -14,21 +14,23 @@ use super::json::text::{lists_as_json, schema_of_texts};
 pub struct CsvQuotes {
     /// Character between fields.
     pub delimiter: u8,
-    /// Character around fields, which is doubled within them.
+    /// Character around fields.
     pub quote: u8,
+    /// Character before quotes within fields, and before itself. If `None`, quotes within fields are doubled.
+    pub escape: Option<u8>,
     /// Text that the writer writes for NULL.
     pub null: String,
 }
 
 impl Default for CsvQuotes {
     fn default() -> Self {
-        Self { delimiter: b',', quote: b'"', null: String::new() }
+        Self { delimiter: b',', quote: b'"', escape: None, null: String::new() }
     }
 }
 
 impl CsvQuotes {
-    /// Returns the schema of [`quote_fields`]: lists and dictionaries become strings, and names are quoted like
-    /// values.
+    /// Returns the schema of the result of [`quote_fields`]: lists, structs, maps and dictionaries of strings
+    /// become strings, and names are quoted where necessary.
     pub fn quote_schema(&self, schema: &Schema) -> SchemaRef {
         let texts = schema_of_texts(schema);
         let fields = texts.fields().iter().map(|field| {
@@ -41,16 +43,20 @@ impl CsvQuotes {
     }
 
     fn write_field(&self, value: &str, field: &mut String) {
-        let special = |b: u8| b == self.delimiter || b == self.quote || b == b'\n' || b == b'\r';
+        let special = |b: u8| {
+            let escaped = b == self.quote || Some(b) == self.escape;
+            escaped || b == self.delimiter || b == b'\n' || b == b'\r'
+        };
         if !value.is_empty() && value != self.null && !value.bytes().any(special) {
             field.push_str(value);
             return;
         }
         let quote = char::from(self.quote);
+        let escape = self.escape.map_or(quote, char::from);
         field.push(quote);
         for c in value.chars() {
-            if c == quote {
-                field.push(quote);
+            if c == quote || c == escape {
+                field.push(escape);
             }
             field.push(c);
         }
@@ -59,8 +65,9 @@ impl CsvQuotes {
 }
 
 /// Encodes lists, structs and maps as JSON, and quotes strings where necessary, for a writer that does not
-/// quote. An empty string is quoted, so that it differs from NULL, for which the writer writes nothing. In
-/// rows of one column, NULL is quoted as well, because readers skip empty lines.
+/// quote. Empty strings and strings equal to `quotes.null` are quoted, so that they differ from NULL. If
+/// `quotes.null` is empty and the batch has only one column, its NULLs are quoted as well, because readers
+/// skip empty lines.
 pub fn quote_fields(batch: &RecordBatch, quotes: &CsvQuotes) -> Result<RecordBatch, ArrowError> {
     let schema = quotes.quote_schema(batch.schema_ref());
     let texts = lists_as_json(batch)?;
@@ -95,7 +102,8 @@ fn quote_column(
     Ok(Arc::new(fields.finish()))
 }
 
-/// Whether a column contains text that may need quotes. A writer quotes other columns itself, where necessary.
+/// Returns whether a column has a type that only [`quote_fields`] quotes correctly: string, list, struct or
+/// map. A CSV writer itself quotes columns of other types.
 pub fn has_text(schema: &Schema) -> bool {
     let texts = |f: &Arc<Field>| is_text(f.data_type()) || f.data_type().is_nested();
     schema.fields().iter().any(texts)
@@ -148,7 +156,8 @@ mod tests {
         .unwrap();
         let csv = write_text(&batch, &CsvQuotes::default());
         assert_eq!(csv, "\"a,b\",n,d\n\"\",,\"\"\n,2,\n\"x\"\"y\",3,p;q\nNA,4,r\n");
-        let quotes = CsvQuotes { delimiter: b';', quote: b'\'', null: "NA".into() };
+        let quotes =
+            CsvQuotes { delimiter: b';', quote: b'\'', null: "NA".into(), ..Default::default() };
         assert_eq!(
             write_text(&batch, &quotes),
             "a,b;n;d\n'';NA;''\nNA;2;NA\nx\"y;3;'p;q'\n'NA';4;r\n"

@@ -73,7 +73,7 @@ fn tensor_name(name: &str, i: usize, count: usize) -> String {
 /// ```
 ///
 /// # Errors
-/// If the file exists and may not be replaced, it cannot be written, or two columns have the same
+/// If the file exists and `overwrite` is false, it cannot be written, or two columns would have the same
 /// tensor name.
 pub fn write(path: impl AsRef<Path>, dictionary: &Dictionary, options: &SaveOptions) -> Result<()> {
     let path = path.as_ref();
@@ -102,7 +102,10 @@ pub fn write(path: impl AsRef<Path>, dictionary: &Dictionary, options: &SaveOpti
         tensors.push((name, part.values.clone()));
     }
     let columns = serde_json::to_string(&declared).map_err(|e| {
-        Error::file(path, format!("the list of columns cannot be written as JSON: {e}"))
+        Error::file(
+            path,
+            format!("the column names cannot be encoded as JSON; rename the columns: {e}"),
+        )
     })?;
     let mut options = options.clone();
     options.metadata.insert("format".into(), FORMAT.into());
@@ -111,6 +114,24 @@ pub fn write(path: impl AsRef<Path>, dictionary: &Dictionary, options: &SaveOpti
 }
 
 /// Returns whether the metadata of a file marks it as a dictionary.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use std::sync::Arc;
+/// use arrow::datatypes::{DataType, Field};
+/// use serrate::dok::{Dictionary, MapOptions};
+/// use serrate::io::dictionary;
+/// use serrate::io::safetensors::{SafetensorsFile, SaveOptions};
+/// let field = |name: &str| Arc::new(Field::new(name, DataType::Int64, false));
+/// let d = Dictionary::new(vec![field("subject_id")], field("visits"), MapOptions::default())?;
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("visits.safetensors");
+/// dictionary::write(&path, &d, &SaveOptions::default())?;
+/// assert!(dictionary::is_dictionary(&path)?);
+/// let file = SafetensorsFile::open(&path, true)?;
+/// assert!(dictionary::read_file(&file, MapOptions::default())?.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 /// If the file is not a safetensors file.
@@ -122,8 +143,8 @@ pub fn is_dictionary(path: impl AsRef<Path>) -> Result<bool> {
 /// Reads a dictionary.
 ///
 /// # Errors
-/// If the file is not a dictionary, its tensors do not match the declared columns, columns differ
-/// in length, or two entries have the same key.
+/// If the file is not a dictionary, its tensors do not match the columns in its metadata, two columns differ
+/// in length, or a key occurs twice.
 pub fn read(path: impl AsRef<Path>) -> Result<Dictionary> {
     read_file(&SafetensorsFile::open(path, true)?, MapOptions::default())
 }
@@ -134,7 +155,7 @@ pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictiona
     let metadata = file.header().metadata();
     if metadata.get("format").is_none_or(|f| f != FORMAT) {
         return Err(wrong(format!(
-            "the metadata has the format {:?} instead of {FORMAT:?}, so the file is no dictionary; give another file",
+            "the metadata has the format {:?} instead of {FORMAT:?}, so the file is not a dictionary; give another file",
             metadata.get("format").map_or("", String::as_str)
         )));
     }

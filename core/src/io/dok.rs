@@ -1,8 +1,7 @@
 //! Sparse tensors in safetensors files.
 //!
-//! A file has two tensors, `indices` (int64, `[ndim, nnz]`, one row per axis, entries in row-major
-//! order) and `values` (`[nnz]`). Its metadata has `format` (`serrate.dok`) and `shape`, a JSON
-//! list of sizes. In Python:
+//! A file has two tensors, `indices` (int64, `[ndim, nnz]`, entries in row-major order) and `values`
+//! (`[nnz]`). Its metadata has `format` (`serrate.dok`) and `shape`, a JSON list of sizes. In Python:
 //!
 //! ```python
 //! with safetensors.safe_open("m.safetensors", "np") as f:
@@ -51,14 +50,13 @@ const SHAPE: &str = "shape";
 /// ```
 ///
 /// # Errors
-/// If the file exists and may not be replaced, or cannot be written.
+/// If the file exists and `overwrite` is false, or it cannot be written.
 pub fn write(path: impl AsRef<Path>, tensor: &DokTensor, options: &SaveOptions) -> Result<()> {
     let coo = tensor.to_coo()?;
     write_coo(path, &coo.shape, &coo.indices, &coo.values, options)
 }
 
-/// Writes entries in the given order. The caller guarantees that each coordinate occurs once and is
-/// within the shape.
+/// Writes a sparse tensor with its entries in the given order. Coordinates must be distinct and in the shape.
 pub(crate) fn write_coo(
     path: impl AsRef<Path>,
     shape: &[usize],
@@ -72,13 +70,13 @@ pub(crate) fn write_coo(
     dense::write(path, [(INDICES, indices), (VALUES, values)], &options)
 }
 
-/// Writes the coordinates of one axis, or all values, to a writer as little-endian bytes.
+/// A function that writes the coordinates of one axis, or all values, as little-endian bytes.
 #[cfg(feature = "parquet")]
 pub(crate) type WriteEntries<'a> = &'a dyn Fn(&mut dyn std::io::Write) -> Result<()>;
 
-/// Writes `count` entries of type float64 without holding them in memory. Each function of `axes`
-/// writes the int64 coordinates of one axis, and `values` writes the values, all in row-major order of
-/// the entries. The caller guarantees that coordinates are distinct and within the shape.
+/// Writes a sparse float64 tensor of `count` entries without holding them in memory. Each function of `axes`
+/// writes the int64 coordinates of one axis, and `values` writes the values, all in row-major order of the
+/// entries. The caller guarantees that coordinates are distinct and within the shape.
 #[cfg(feature = "parquet")]
 pub(crate) fn write_entries(
     path: &Path,
@@ -109,6 +107,26 @@ pub fn read(path: impl AsRef<Path>) -> Result<DokTensor> {
 }
 
 /// A sparse tensor file with a checked header; its entries are read on demand.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::dense::{DType, DenseTensor};
+/// use serrate::dok::{DokTensor, MapOptions};
+/// use serrate::io::dok::{self, DokFile};
+/// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("t.safetensors");
+/// dok::write(&path, &t, &Default::default())?;
+/// let file = DokFile::open(&path, true)?;
+/// assert_eq!((file.shape(), file.dtype(), file.nnz()), (&[2, 2][..], DType::I32, 2));
+/// assert_eq!(file.coo()?.0.as_slice::<i64>()?, [0, 1, 1, 1]);
+/// assert_eq!(file.columns()?.0.len(), 2);
+/// assert_eq!(file.tensor(MapOptions::default())?.to_dense()?, t.to_dense()?);
+/// assert_eq!(file.file().tensors().len(), 2);
+/// let bytes = bytes::Bytes::from(std::fs::read(&path)?);
+/// assert_eq!(DokFile::from_bytes("t", bytes)?.nnz(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct DokFile {
     file: SafetensorsFile,
@@ -144,7 +162,7 @@ impl DokFile {
             && format != FORMAT
         {
             return Err(wrong(format!(
-                "the metadata has the format {format:?} instead of {FORMAT:?}, so the file is no sparse tensor; give another file"
+                "the metadata has the format {format:?} instead of {FORMAT:?}, so the file is not a sparse tensor; give another file"
             )));
         }
         let shape = metadata.get(SHAPE).ok_or_else(|| {
@@ -209,8 +227,8 @@ impl DokFile {
         &self.file
     }
 
-    /// Returns the coordinates (int64, `[ndim, nnz]`) and the values, in file order. Aligned
-    /// tensors of a mapped file are not copied. All coordinates are within the shape.
+    /// Returns the coordinates (int64, `[ndim, nnz]`), all within the shape, and the values, in file order.
+    /// Aligned tensors of a mapped file are not copied.
     ///
     /// # Errors
     /// If a coordinate is out of range, or the file cannot be read.

@@ -27,7 +27,7 @@ const DATA: &str = ".tmp";
 /// Suffix of a folder that was moved aside to be replaced.
 const ASIDE: &str = ".old";
 
-/// Minimum time between two searches of a folder for leftovers by this process.
+/// Minimum time between two searches of the same folder for leftovers by this process.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// Names leased by this process. The lock on a file does not show whether this process leases the name,
@@ -40,17 +40,19 @@ fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether a name belongs to a temporary file, in use or left behind.
+/// Returns whether a file name begins like the names of a [`Lease`], in use or left behind.
 pub(crate) fn is_temporary(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
 }
 
-/// Record of a commit of several renames, from which recovery completes or undoes it.
+/// Record of a commit of several renames. The next writer completes or undoes it if the process ends halfway.
 #[derive(Debug, Deserialize, PartialEq, Serialize)]
 pub(super) enum Commit {
-    /// The folder with this name is moved aside and replaced. Recovery moves the old folder back.
+    /// The folder with this name is moved aside and replaced. If the process ends before the replacement, the
+    /// next writer moves the old folder back.
     Replace(Vec<u8>),
-    /// The files of the temporary folder move to its parent folder. Recovery moves the remaining files.
+    /// The files of the temporary folder move to its parent folder. If the process ends halfway, the next
+    /// writer moves the remaining files.
     Spread,
 }
 
@@ -80,7 +82,7 @@ fn decode_name(name: &[u8]) -> OsString {
     String::from_utf8_lossy(name).into_owned().into()
 }
 
-/// Temporary names in a folder. Dropping the lease removes the files with these names.
+/// Exclusive use of temporary names in a folder. Dropping the lease removes the files with these names.
 #[derive(Debug)]
 pub struct Lease {
     folder: PathBuf,
@@ -88,12 +90,12 @@ pub struct Lease {
     /// Path of the lock file. Dropped before `lock`, so the lock file is removed while it is still locked.
     path: TempPath,
     lock: File,
-    /// Whether a drop keeps the data and the lock file, for the next writer to recover.
+    /// Whether a drop keeps the data and the lock file, so that the next writer finishes the commit.
     left: bool,
 }
 
 impl Lease {
-    /// Acquires unused names in an existing folder.
+    /// Acquires unused temporary names in an existing folder.
     pub fn acquire(folder: &Path) -> io::Result<Self> {
         sweep_folder(folder);
         loop {
@@ -109,8 +111,7 @@ impl Lease {
         }
     }
 
-    /// Returns a random file name without suffix, the stem of the names `<stem>.lock` and `<stem>.tmp` for
-    /// [`acquire_named`](Self::acquire_named). Creates no files.
+    /// Returns a random name, without suffix, for [`acquire_named`](Self::acquire_named). Creates no files.
     #[cfg(feature = "sql")]
     pub fn draw_stem() -> String {
         // The system's randomness seeds each `RandomState` differently.
@@ -140,8 +141,8 @@ impl Lease {
         }
     }
 
-    /// Locks a new lock file. Returns `None` if another writer took the unlocked file for a leftover and
-    /// removed it.
+    /// Locks a new lock file. Returns `None` if another writer removed the file as a leftover before it was
+    /// locked.
     fn lock_file(folder: &Path, (lock, path): (File, TempPath)) -> io::Result<Option<Self>> {
         let stem = path.file_stem().unwrap_or_default().to_owned();
         lock_mutex(&HELD).get_or_insert_default().insert(stem.clone());
@@ -151,8 +152,8 @@ impl Lease {
                 lease.path.disable_cleanup(true);
                 return Ok(None);
             }
-            // A file system without locks returns an error. Leftovers on such a file system are never removed,
-            // because their writers may still be running.
+            // A file system without locks returns an error; go on without a lock. Leftovers on such a file
+            // system are never removed, because their writers may still be running.
             Ok(()) | Err(_) => {}
         }
         // Data without a lock file belongs to another program and is not overwritten.
@@ -189,8 +190,7 @@ impl Lease {
         self.lock.sync_all()
     }
 
-    /// Drops the lease, but keeps the data and the lock file. The next writer completes or undoes the commit
-    /// that the lock file records.
+    /// Drops the lease, but keeps data and lock file: the next writer completes or undoes the commit.
     pub(super) fn leave_to_next_writer(mut self) {
         self.left = true;
     }
@@ -212,8 +212,7 @@ impl Drop for Lease {
 
 /// A lock that excludes other writers of one file, in this and other processes, until it is dropped.
 ///
-/// Writers replace the file itself, so the lock is on a separate lock file next to it. Dropping the
-/// lock removes the lock file.
+/// Writers replace the file, so the lock is on a lock file next to it, which a drop removes.
 #[cfg(feature = "sql")]
 #[derive(Debug)]
 pub(crate) struct FileLock {
@@ -225,9 +224,8 @@ pub(crate) struct FileLock {
 impl FileLock {
     /// Takes the lock that a writer of the file `target` must hold. The path must have no symbolic links.
     ///
-    /// While another writer holds the lock, the thread sleeps and tries again, until `is_given_up` returns
-    /// true; the result is then `None`. Returns an error if the folder cannot be written to, or its file
-    /// system has no locks.
+    /// While another writer holds the lock, sleeps and tries again. Returns `None` once `is_given_up` returns
+    /// true, and an error if the folder is not writable or its file system has no locks.
     pub(crate) fn wait_for(
         target: &Path,
         is_given_up: &dyn Fn() -> bool,
@@ -246,7 +244,7 @@ impl FileLock {
                 .truncate(false)
                 .open(&path)?;
             match lock.try_lock() {
-                // If `path` is no longer the locked file, the previous holder of the lock removed that file.
+                // If `path` is no longer the locked file, its previous holder removed it: try again.
                 Ok(()) if is_same_file(&path, &lock) => {
                     return Ok(Some(Self { path, _lock: lock }));
                 }
@@ -264,7 +262,7 @@ impl FileLock {
 #[cfg(feature = "sql")]
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // Remove the file before its lock is released.
+        // Remove the file before its lock is released: afterwards it could be the lock of another writer.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -322,8 +320,7 @@ pub(super) fn move_files(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes the leftovers of dead writers in a folder. Failures are ignored, because they must not
-/// stop a new writer.
+/// Removes the leftovers of dead writers in a folder. Ignores failures: they must not stop a new writer.
 fn sweep_folder(folder: &Path) {
     if !is_due(folder) {
         return;
@@ -344,7 +341,8 @@ fn is_due(folder: &Path) -> bool {
     swept.insert(folder.to_path_buf(), now).is_none()
 }
 
-/// Completes or undoes the commit that an unheld lock file records, then removes the data and the lock file.
+/// Completes or undoes the commit that a lock file records, then removes the data and the lock file. Does
+/// nothing while a writer holds the lock.
 fn recover_commit(folder: &Path, path: &Path) -> io::Result<()> {
     let stem = path.file_stem().unwrap_or_default();
     let held = || lock_mutex(&HELD).as_ref().is_some_and(|held| held.contains(stem));
@@ -370,8 +368,8 @@ fn recover_commit(folder: &Path, path: &Path) -> io::Result<()> {
         }
         Ok(Commit::Spread) if data.exists() => move_files(&data, folder)?,
         Ok(_) => {}
-        // A writer makes no rename before the record is complete. If a folder was moved aside nevertheless,
-        // the record is damaged: remove nothing.
+        // A writer completes the record before its first rename. If the record is unreadable although a
+        // folder was moved aside, it was damaged later: keep all files.
         Err(_) if aside.exists() => return Ok(()),
         Err(_) => {}
     }
@@ -419,7 +417,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let alive = Lease::acquire(dir.path()).unwrap();
         fs::write(alive.data(), "1").unwrap();
-        // Forget the name in `HELD`, as if another process had acquired the lease.
+        // Remove the name from `HELD`, as if another process had acquired the lease.
         lock_mutex(&HELD).as_mut().unwrap().remove(&alive.stem);
         abandon(dir.path(), ".serrate-dead", None);
         fs::write(dir.path().join(".serrate-mine.tmp"), "no lock: not ours").unwrap();
@@ -434,7 +432,7 @@ mod tests {
     fn commits_that_were_cut_off_are_completed_or_undone() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("out");
-        // The process ended between the two renames of a replaced folder.
+        // The process ended after it had moved the old folder aside, and before it renamed the new folder.
         abandon(dir.path(), ".serrate-a", Some(&Commit::replace(&target)));
         fs::create_dir(dir.path().join(".serrate-a.old")).unwrap();
         fs::write(dir.path().join(".serrate-a.old/x"), "old").unwrap();
@@ -461,7 +459,7 @@ mod tests {
         assert_eq!(entries(&target), ["sub", "x"]);
         assert_eq!(fs::read(target.join("x")).unwrap(), b"new");
 
-        // An incomplete record: no rename was made.
+        // The record in the lock file is incomplete, so the process ended before the first rename.
         abandon(&target, ".serrate-d", None);
         fs::write(target.join(".serrate-d.lock"), "{\"Repl").unwrap();
         fs::write(target.join(".serrate-d.tmp/x"), "not whole").unwrap();

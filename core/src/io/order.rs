@@ -1,5 +1,4 @@
-/// Returns a key that sorts files folder by folder, with numbers in names by value: `shard-9` comes
-/// before `shard-10`.
+/// Returns a key that sorts files folder by folder, numbers in names by value: `shard-9` before `shard-10`.
 ///
 /// Every reader of several files uses this file order: the "source order" of rows is file, then row.
 ///
@@ -19,8 +18,7 @@ pub fn natural(path: &str) -> Vec<(Vec<(String, u128)>, String)> {
                 let digit = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
                 let (text, number) = rest.split_at(digit);
                 let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
-                // A number counts as its value plus 1, and the end of the name as 0, so the name sorts before
-                // names that continue with a number.
+                // A number counts as its value plus 1, the end of a name as 0, so `x` sorts before `x0`.
                 let value = number[..end].parse::<u128>().map_or(0, |n| n.saturating_add(1));
                 parts.push((text.to_owned(), value));
                 rest = &number[end..];
@@ -30,8 +28,7 @@ pub fn natural(path: &str) -> Vec<(Vec<(String, u128)>, String)> {
         .collect()
 }
 
-/// Returns a key that sorts files folder by folder, names as strings: `shard-10` comes before
-/// `shard-9`, as in Python.
+/// Returns a key that sorts files folder by folder, names as strings: `shard-10` before `shard-9`.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -16,8 +16,7 @@ pub struct Stamp {
     inode: u64,
 }
 
-/// Resolution of a file system's clock: kernel ticks are 1 to 10 ms apart, and changes within one
-/// tick get the same time.
+/// Resolution of a file system's clock: changes in one kernel tick (1 to 10 ms) get the same time.
 const TICK: Duration = Duration::from_millis(10);
 /// Resolution of a file system whose times have no fraction of a second (FAT: 2 s).
 const WHOLE_SECONDS: Duration = Duration::from_secs(2);
@@ -47,11 +46,10 @@ impl Stamp {
         Self { length: metadata.len(), modified, changed, inode }
     }
 
-    /// Returns the stamp of a file once its last change is older than the clock's resolution, so
-    /// that any later change gives another stamp.
+    /// Returns the stamp of a file once its last change is older than the clock's resolution, so that any
+    /// later change gives another stamp.
     ///
-    /// The sleep of this function is bounded, because the times of the file may come from another machine's
-    /// clock.
+    /// The sleep is bounded, because the times of the file may come from another machine's clock.
     pub fn settled(path: &Path) -> io::Result<Self> {
         let mut stamp = Self::of(path)?;
         for _ in 0..ROUNDS {
@@ -62,15 +60,13 @@ impl Stamp {
         Ok(stamp)
     }
 
-    /// Returns for how long after `now` a further change of the file may get the same times as this stamp.
-    /// Returns `None` if any further change gets other times, or if the times of this stamp are in the
-    /// future.
+    /// Returns for how long after `now` another change of the file could get the times of this stamp; `None`
+    /// if no change could, or if the times of this stamp are in the future.
     fn time_to_settle(&self, now: SystemTime) -> Option<Duration> {
         let whole = |time: i128| time % 1_000_000_000 == 0;
         let step = if whole(self.modified) && whole(self.changed) { WHOLE_SECONDS } else { TICK };
         let last = u64::try_from(self.modified.max(self.changed)).ok()?;
-        // A time in the future comes from another machine's clock. Return `None`, so that `settled` does not
-        // sleep until that time.
+        // A time in the future comes from another machine's clock; `settled` must not sleep until that time.
         let age = now.duration_since(UNIX_EPOCH + Duration::from_nanos(last)).ok()?;
         step.checked_sub(age).filter(|left| !left.is_zero())
     }

@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 
 /// Returns both arrays with the same list lengths on the first `levels` levels.
 ///
-/// A list that is null in one array loses its elements in the other; neither array gets new nulls. Without
-/// null lists, copies nothing.
+/// If a list is null in one array, the list at the same place of the other array becomes empty; it does not
+/// become null. If no list is null, nothing is copied.
 ///
 /// # Errors
 /// When two valid lists differ in length; the message has axis, list, row and both lengths.
@@ -46,8 +46,11 @@ pub fn aligned(
     Ok((left, right))
 }
 
-/// Like [`aligned`], but a list that is null in one array is null in both results.
-pub(super) fn share_lists(
+/// Returns both arrays like [`aligned`], but a list that is null in one array is null in both results.
+///
+/// # Errors
+/// When two valid lists differ in length.
+pub fn share_lists(
     left: &RaggedArray,
     right: &RaggedArray,
     levels: usize,

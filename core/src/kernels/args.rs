@@ -10,8 +10,9 @@ use super::elementwise::{Pair, pair_arrays};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
-/// Converts values to another type, or returns an error if that changes a value (0.5 to an integer, 300 to
-/// a byte). Only floats are rounded (0.1 to float32). `what` names the values in the error.
+/// Converts values to another type. Returns an error if the type cannot represent a value (0.5 as an integer,
+/// 300 as a byte), except that a float type rounds values (0.1 as float32). `what` names the values in the
+/// error.
 pub(super) fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     if values.data_type() == to {
         return Ok(values.clone());
@@ -23,8 +24,8 @@ pub(super) fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Resu
         cast_with_options(from, to, &options).map_err(|e| refuse(format!(": {e}")))
     };
     let made = cast(values, to)?;
-    // Convert numbers back to find values that the conversion changed. Strings are not converted back,
-    // because different strings can denote the same value.
+    // Convert numbers back to find those that the cast changed. Strings are not compared, because several
+    // strings can mean the same number ("1" and "01").
     if values.data_type().is_numeric() && !to.is_floating() {
         let back = cast(&made, values.data_type())?;
         if *back != **values {
@@ -40,19 +41,20 @@ pub(super) fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Resu
 
 /// An integer argument for all elements of an axis, or one per element.
 ///
-/// The array may have fewer levels of lists than the axis; its values then apply to all elements below a
-/// row or an outer element.
+/// An array of integers may have fewer levels of lists than the axis. Each integer then applies to all
+/// elements below its row or outer element.
 #[derive(Clone, Copy, Debug)]
 pub enum Count<'a> {
     /// One integer for every element.
     All(usize),
-    /// One integer per element, or per element of an outer axis.
+    /// One integer per element of the axis, or per element of an outer axis.
     Each(&'a RaggedArray),
 }
 
 impl Count<'_> {
-    /// Returns the integer of every element of axis `axis` of `array`; `None` if it is null. Returns an
-    /// error for negative integers, other types, more levels than the axis, and lists of other lengths.
+    /// Returns the integer for every element of axis `axis` of `array`; `None` for a null integer. Returns an
+    /// error if a value is negative or not an integer, if the argument has more than `axis` levels of lists,
+    /// or if its lists differ in length from those of `array`. `what` names the argument in errors.
     pub(crate) fn of_elements(
         &self,
         what: &str,
@@ -76,9 +78,8 @@ impl Count<'_> {
         let Pair { left, right, .. } =
             pair_arrays(&indexed, &given.with_leaves(Arc::new(numbers))?)?;
         let (ids, numbers) = (left.as_primitive::<UInt64Type>(), right.as_primitive::<Int64Type>());
-        // `ids` has, for each of the counts in `numbers`, the index of the element that the count is for. An
-        // index occurs twice if a list of one element was paired with a list of several counts, because
-        // pairing repeats the element.
+        // `ids` has, for each count in `numbers`, the index of its element. An index occurs twice if a list
+        // of one element was paired with a list of several counts, because pairing repeats the element.
         if ids.values().windows(2).any(|w| w[0] == w[1]) {
             return Err(Error::invalid(format!(
                 "{what}: a list of one element has several counts on axis {axis}; give one count per element"

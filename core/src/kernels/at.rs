@@ -13,9 +13,9 @@ use crate::index::resolve_position;
 /// Returns the leaf of every row at the coordinates `coords`: one coordinate per axis from axis 1,
 /// each for all rows or one per row. Negative coordinates count from the end of the list.
 ///
-/// The result is `default` (or null) if no value is stored: out of range, below a null list, for a
-/// null leaf or a null coordinate. `default` is one value or one per row, of the type of the leaves
-/// or a type that casts to it without loss (to floats: rounded to the nearest).
+/// The result is `default`, or null without a default, if a coordinate is null or out of range, the leaf is
+/// null, or it is below a null list. `default` is one value for all rows or one per row. It is cast to the
+/// type of the leaves without loss, except that a float type rounds it to the nearest float.
 ///
 /// ```
 /// # use serrate_core as serrate;

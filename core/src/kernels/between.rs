@@ -11,7 +11,7 @@ use super::search::{SearchSide, searchsorted};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
-/// The ends that are part of a range.
+/// The ends that a range of values includes.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -21,14 +21,14 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Closure {
-    /// `[]`: both ends.
+    /// `[]`: includes both ends.
     #[default]
     Both,
-    /// `[)`: the lower end.
+    /// `[)`: includes only the lower end.
     Left,
-    /// `(]`: the upper end.
+    /// `(]`: includes only the upper end.
     Right,
-    /// `()`: neither end.
+    /// `()`: includes neither end.
     Neither,
 }
 
@@ -43,14 +43,15 @@ impl FromStr for Closure {
             "(]" => Ok(Self::Right),
             "()" => Ok(Self::Neither),
             _ => Err(Error::invalid(format!(
-                "the ends of a range are {s:?}; use '[]', '[)', '(]' or '()'"
+                "the ends that a range includes must be '[]', '[)', '(]' or '()', not {s:?}"
             ))),
         }
     }
 }
 
 /// Returns, for every row, the start and end of the elements of `times` (sorted ascending) between
-/// `low` and `high`, as arguments for [`slice`](fn@slice) along axis 1 of any number of arrays.
+/// `low` and `high`. With these two arguments, [`slice`](fn@slice) selects the elements at the same indices
+/// from any other array along axis 1.
 ///
 /// `low` and `high` are one value for all rows or one per row; a missing or null bound leaves the range
 /// open on that side. The bounds compare with the elements like the needles of [`searchsorted`].
@@ -81,7 +82,7 @@ pub fn range(
 /// Returns the elements of axis 1 of `array` whose times are between `low` and `high` (see
 /// [`range`]). `times` has one time per element, sorted ascending within each row.
 ///
-/// Copies only ranges, and nothing if all elements are in range. A row that is null in `array`
+/// The result shares all buffers if every element is between the bounds. A row that is null in `array`
 /// stays null; a row that is null only in `times` becomes empty.
 ///
 /// ```

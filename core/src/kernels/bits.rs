@@ -6,8 +6,8 @@ use arrow::array::OffsetSizeTrait;
 use arrow::buffer::{BooleanBuffer, MutableBuffer, ScalarBuffer};
 
 /// Evaluates an expression in a function compiled for AVX2 if the CPU supports it, otherwise in the
-/// surrounding function. The expression calls `#[inline(always)]` functions, which are compiled for both
-/// cases.
+/// surrounding function. The `#[inline(always)]` functions that the expression calls are compiled for both.
+/// The macro must be the last expression of a function, because it returns the value from this function.
 ///
 /// The syntax is `fn[generics](arguments) -> result = expression`; the expression can use only these
 /// generics and arguments. `::[..]` after the generics is the turbofish of the call, for generics that the
@@ -66,15 +66,14 @@ macro_rules! return_avx512 {
 }
 pub(crate) use return_avx512;
 
-/// A bitmap with the number of set bits before each of its 64-bit words.
+/// A bitmap with the number of set bits before each of its 64-bit words, for rank queries.
 #[derive(Debug)]
 pub(crate) struct Rank {
     bits: BooleanBuffer,
-    /// Copy of the last bytes of the bitmap, padded with zeros.
+    /// Copy of the last bytes (at most [`SPAN`]) of the bitmap, padded with zeros. Bits past the end are 0.
     last: [u8; LAST],
-    /// The bitmap as words, computed on first use.
     words: OnceLock<ScalarBuffer<u64>>,
-    /// Number of set bits before each word, then the total, so that the end of the bitmap is a valid index.
+    /// `before[i]` is the number of set bits before word `i`; the last entry is the number of all set bits.
     before: OnceLock<Vec<usize>>,
 }
 
@@ -91,7 +90,7 @@ impl Rank {
         Self { bits: bits.clone(), last, words: OnceLock::new(), before: OnceLock::new() }
     }
 
-    /// Returns a view that reads 64 bits from any bit offset, without copying the bitmap.
+    /// Returns a view of the bitmap that reads 64 bits from any bit offset; copies nothing.
     pub(crate) fn bits(&self) -> BitWords<'_> {
         let bytes = map_bytes(&self.bits);
         BitWords {
@@ -157,14 +156,14 @@ fn rank_at(words: &[u64], before: &[usize], at: usize) -> usize {
 /// Maximum number of bytes that 64 adjacent bits extend over.
 const SPAN: usize = size_of::<u64>() + 1;
 
-/// Size in bytes of [`Rank::last`], the copy of the last bytes of the bitmap. A read of 64 bits that
-/// includes the last byte of the bitmap takes its bytes from this copy.
+/// Size in bytes of [`Rank::last`]. Reads that include the last byte of the bitmap use this array.
 const LAST: usize = 2 * SPAN;
 
 /// A bitmap from which 64 bits can be read at any bit offset.
 #[derive(Clone, Copy)]
 pub(crate) struct BitWords<'a> {
-    /// All bytes of the bitmap except the last, which may contain bits past the end.
+    /// The bytes of the bitmap without the last byte, which may have set bits past the end of the bitmap.
+    /// `last` has the last bytes with these bits set to 0.
     bytes: &'a [u8],
     last: &'a [u8; LAST],
     /// Bit offset of the bitmap within its first byte.
@@ -189,7 +188,7 @@ impl BitWords<'_> {
         let (Some(word), Some(next)) = (span.first_chunk(), span.last_chunk()) else {
             return 0;
         };
-        // The shifted `word` lacks up to seven high bits, which `next`, read one byte later, provides.
+        // `word >> bit` lacks up to seven high bits; `next`, which is read one byte later, has them.
         // Combining two aligned words by funnel shifts takes longer.
         u64::from_le_bytes(*word) >> bit | u64::from_le_bytes(*next) >> bit << 8
     }
@@ -220,13 +219,13 @@ impl BitWords<'_> {
     }
 }
 
-/// Validity of leaves: a bitmap, or [`AllValid`] without nulls. A trait instead of an `Option`, so that each
-/// case compiles to its own loop.
+/// Validity of leaves: a bitmap, or [`AllValid`] if no leaf is null. It is a trait instead of an `Option`, so
+/// that each case compiles to its own loop.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) trait Validity: Copy {
     const ALL: bool;
 
-    /// Returns the validity bits of the values `at..end`, at most 64.
+    /// Returns the validity bits of the leaves `at..end` (at most 64), the first leaf in the lowest bit.
     fn load_valid(self, at: usize, end: usize) -> u64;
     /// Returns the exclusive upper bound of `at` in [`load_valid_within`](Self::load_valid_within).
     fn reach(self) -> usize;
@@ -280,8 +279,8 @@ impl Validity for BitWords<'_> {
     }
 }
 
-/// Returns a bitmap as 64-bit words, the first bit lowest and bits past the end 0. Shares the buffer if the
-/// bitmap starts at an aligned word and all later bits of its last word are 0.
+/// Returns a bitmap as 64-bit words, the first bit lowest; bits past the end are 0. Shares the buffer if the
+/// bitmap starts at an aligned word and the bits past its end are 0.
 pub(crate) fn align_words(bits: &BooleanBuffer) -> ScalarBuffer<u64> {
     collect_words(&Rank::new(bits))
 }
@@ -339,14 +338,12 @@ fn count_before_words(words: &[u64]) -> Vec<usize> {
     for_avx2!(fn[](words: &[u64]) -> Vec<usize> = count(words))
 }
 
-/// Whether the CPU supports AVX2, BMI1, BMI2, LZCNT and POPCNT.
-///
-/// The default x86-64 target has only 128-bit registers, so loops over leaves are compiled a second time
-/// for these features.
+/// Whether the CPU supports AVX2, BMI1, BMI2, LZCNT and POPCNT. The default x86-64 target has only 128-bit
+/// registers, so loops over leaves are compiled a second time for these features.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn has_avx2() -> bool {
-    // Each of these macros only loads one value, because the standard library caches the detected features.
+    // Each of these macros only reads a value that the standard library has cached.
     is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")
@@ -371,15 +368,13 @@ pub(crate) fn has_vbmi2() -> bool {
     has_avx512() && is_x86_feature_detected!("avx512vbmi2")
 }
 
-/// Token that proves that the CPU supports AVX2: only functions compiled for AVX2 can create it without
-/// `unsafe`.
+/// Proof that the CPU supports AVX2: only functions compiled for AVX2 can create it without `unsafe`.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Avx2(());
 
 #[cfg(target_arch = "x86_64")]
 impl Avx2 {
-    /// Creates the token; code inside [`for_avx2`] can call this without `unsafe`.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
     pub(crate) fn new() -> Self {
@@ -406,8 +401,8 @@ impl Avx2 {
         unsafe { pack_bytes_avx2(bytes) }
     }
 
-    /// Returns two bit masks with one bit per word, the lowest for the first word. In the first, a bit is set
-    /// if the word equals `wanted` after a right shift by `SHIFT`; in the second, if the word is 0.
+    /// Returns two masks with one bit per word, the lowest for the first word: whether the word, shifted
+    /// right by `SHIFT`, equals `wanted`, and whether the word is 0.
     #[inline(always)]
     pub(crate) fn find_words<const SHIFT: i32>(self, words: &[u64; 8], wanted: u64) -> (u32, u32) {
         // SAFETY: a token exists only on CPUs with AVX2.
@@ -530,7 +525,7 @@ mod tests {
             assert_eq!(align_words(&part)[..], expected, "{start} {len}");
             let shared = start % 64 == 0 && len % 64 == 0;
             let at = align_words(&part).as_ptr().cast::<u8>();
-            // The slice shares the buffer if no set bits follow in its last word.
+            // The buffer is shared if the last word of the slice has no set bits past the end of the slice.
             assert_eq!(at == whole.values()[start / 8..].as_ptr(), shared || len == 127);
         }
         assert_eq!(rank.bits().at(285), 0);

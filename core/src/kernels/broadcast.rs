@@ -11,7 +11,7 @@ use super::levels::leaf_lists;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
-/// Mode of [`broadcast`]: the elements of an inner list that receive the value of the outer element.
+/// Mode of [`broadcast`]: which elements of an inner list receive the value of the outer element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Spread {
     /// All elements of the list receive the value.
@@ -36,11 +36,9 @@ impl FromStr for Spread {
     }
 }
 
-/// Broadcasts the values of `outer` over the lists of `inner`, which has the same outer lists and
-/// more levels: for example, the time of an event over its measurements.
-///
-/// The result shares the lists of `inner`. The value of an element with an empty list is dropped. A
-/// list that is null in either array is null.
+/// Repeats each value of `outer` for the elements of its list in `inner`, such as the time of an event for
+/// its measurements. `inner` has the lists of `outer` and more levels below. The result shares the lists of
+/// `inner`. A value with an empty list is dropped. Lists that are null in either array are null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -62,7 +60,7 @@ pub fn broadcast(outer: &RaggedArray, inner: &RaggedArray, how: Spread) -> Resul
     let levels = outer.axes().len();
     if levels >= inner.axes().len() {
         return Err(Error::invalid(format!(
-            "the values have {levels} level(s) of lists, so they cannot be broadcast over an array with {}; the array must have more levels",
+            "the values have {levels} level(s) of lists, so they cannot be broadcast over an array with {} level(s); the array must have more levels",
             inner.axes().len()
         )));
     }

@@ -1,4 +1,4 @@
-//! Canonical floats, with one zero and one NaN, for code that compares or hashes their bits.
+//! Canonical floats have one zero (0.0) and one NaN, so that their bits can be compared and hashed.
 
 use std::sync::Arc;
 
@@ -25,11 +25,11 @@ pub fn holds_float(t: &DataType) -> bool {
     }
 }
 
-/// Replaces -0.0 with 0.0 and every NaN with the positive quiet NaN, at any depth of lists and
-/// structs. Types without floats are returned unchanged.
+/// Replaces -0.0 with 0.0 and every NaN with the positive quiet NaN, at any depth of lists and structs.
+/// Returns values of types without floats unchanged.
 ///
-/// CPUs return a NaN with the sign bit set for 0.0 / 0.0, which the total order of IEEE 754 sorts
-/// below all numbers.
+/// The sign matters for sorting: x86 CPUs set the sign bit of the NaN of 0.0 / 0.0, and a NaN with this bit
+/// sorts below all numbers in the total order of IEEE 754.
 pub fn canonical_floats(values: &ArrayRef) -> Result<ArrayRef> {
     macro_rules! canonical {
         ($t:ty, $float:ty) => {{

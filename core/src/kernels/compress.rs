@@ -1,4 +1,4 @@
-//! AVX-512 compress instructions: pack the values whose mask bit is set.
+//! AVX-512 compress instructions: move the values whose mask bit is set to the front of a register.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{
@@ -12,7 +12,8 @@ use std::arch::x86_64::{
 pub(super) const WORD: usize = 64;
 
 pub(super) trait Compress: Copy + Default {
-    /// Packs the values whose bit in `bits` is set, and stores them at `to`, followed by unspecified values.
+    /// Selects the values whose bit in `bits` is 1, and stores them at `to` without gaps. Unspecified values
+    /// may follow them.
     ///
     /// # Safety
     /// `to` must have capacity for [`WORD`] values. The CPU must support AVX-512 F/VL/DQ/BW, and

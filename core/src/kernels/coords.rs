@@ -1,4 +1,4 @@
-//! Coordinates of leaves.
+//! Coordinates of leaves: the index of each leaf along an axis.
 
 use std::sync::Arc;
 
@@ -9,10 +9,8 @@ use super::levels::leaf_lists;
 use crate::array::{Layout, RaggedArray, resolve_axis};
 use crate::error::Result;
 
-/// Returns the index of every leaf along axis `axis` (axis 0 gives its row, negative axes count
-/// from the innermost), as `Int64`. The result shares the lists of the array.
-///
-/// Null leaves have coordinates, too.
+/// Returns the index of every leaf along axis `axis` (axis 0 gives its row, negative axes count from the
+/// innermost), as `Int64`. The result shares the lists of the array. Null leaves have coordinates, too.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -1,7 +1,7 @@
 use super::bits::{for_avx2, return_avx512};
 
-/// Replaces each value by `e` to its power, within one unit in the last place of [`f64::exp`];
-/// exact for results of 0 and infinity, and NaN for NaN.
+/// Replaces each value `x` with `e^x`, within one unit in the last place of [`f64::exp`]; exact for results
+/// of 0 and infinity, and NaN for NaN.
 ///
 /// The argument is split into a multiple of `ln 2` and a remainder of at most half of `ln 2` (Cody
 /// and Waite, "Software Manual for the Elementary Functions", 1980), whose Taylor series is summed
@@ -20,8 +20,8 @@ fn exp_all(values: &mut [f64]) {
 
 #[inline(always)]
 fn exp_one(x: f64) -> f64 {
-    /// 1.5 * 2^52. Adding it rounds to an integer, which is then in the lowest bits of the sum;
-    /// subtracting it again gives the integer as a float.
+    /// 1.5 * 2^52. Adding this constant to a float rounds the float to an integer, which is then in the
+    /// lowest bits of the sum; subtracting the constant again gives the integer as a float.
     const ROUND: f64 = 6_755_399_441_055_744.0;
     /// `ln 2` in two parts; the first has so few digits that its integer multiples are exact.
     const LN_2: (f64, f64) = (6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10);
@@ -43,8 +43,7 @@ fn exp_one(x: f64) -> f64 {
     sum = sum * r + 1.0 / 6.0;
     sum = sum * r + 0.5;
     sum = sum * r * r + r + 1.0;
-    // Multiply `sum` by 2 to the power of `twos` in two steps, because this power may overflow or underflow
-    // although the result does not.
+    // Multiply `sum` by `2^twos` in two steps: the power may overflow or underflow, although the result fits.
     let half = (twos * 0.5 + ROUND) - ROUND;
     let found = sum * power_of_two(half) * power_of_two(twos - half);
     if x.is_nan() { x } else { found }

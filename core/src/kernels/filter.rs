@@ -13,12 +13,12 @@ use crate::array::nulls::true_bits;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 
-/// Returns the elements for which `mask` is true; null counts as false, and so does everything
-/// under a null list of the mask.
+/// Returns the elements for which `mask` is true. A null value of the mask counts as false, and so do all
+/// values below a null list of the mask.
 ///
-/// The mask has boolean leaves and either the lists of the array (it selects leaves) or only its
-/// outer levels (it selects whole elements of an outer axis). Lists remain: a list without selected
-/// elements becomes empty, a null list stays null. A mask without false values shares all buffers.
+/// The mask has boolean leaves and either the lists of the array (it selects leaves) or only its outer levels
+/// (it selects whole elements of an outer axis). Lists are kept: a list without selected elements becomes
+/// empty, and a null list stays null. If no value of the mask is false, the result shares all buffers.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -37,19 +37,16 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// When the mask is not boolean, has no levels or more levels than the array, or a list that is valid in
-/// both has another length in the mask.
+/// When the mask is not boolean, has no levels or more than the array, or two valid lists differ in length.
 pub fn filter(array: &RaggedArray, mask: &RaggedArray) -> Result<RaggedArray> {
     let axis = masked_axis(array, mask)?;
     let (array, mask) = aligned(array, mask, axis)?;
     filter_elements(array, true_bits(mask.leaves().as_boolean()), axis)
 }
 
-/// Returns the leaves for which `mask` is true in one list per row, like NumPy's `compress`. Equals
-/// [`filter`] followed by [`flatten_all`], without building the lists in between.
-///
-/// A null row stays null; null lists and values inside a row are treated as in [`filter`]. Leaves
-/// are shared if no mask value is false.
+/// Returns, in one list per row, the leaves for which `mask` is true, like NumPy's `compress`. Equals
+/// [`filter`] followed by [`flatten_all`], without building the lists in between. A null row stays null;
+/// nulls inside a row are treated as in [`filter`]. The leaves are shared if no mask value is false.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -109,7 +106,7 @@ fn filter_elements(array: RaggedArray, keep: BooleanBuffer, axis: usize) -> Resu
     with_axis(&array, array.len(), axis, level, below)
 }
 
-/// Returns the offsets of the lists after their elements are filtered by the bits of `rank`.
+/// Returns the offsets of lists after filtering, which keeps the elements whose bit in `rank` is set.
 pub(super) fn count_kept(layout: &Layout, rank: &Rank) -> Result<Offsets> {
     Ok(match layout {
         Layout::Ragged(Offsets::I32(o)) => Offsets::from(rank_offsets(o, rank)),

@@ -17,7 +17,7 @@ use super::native::reinterpret_values;
 use crate::array::memory::{prefetch_ahead, prefetch_value};
 use crate::error::Result;
 
-/// Returns the values whose bit is set.
+/// Returns the values whose bit in `keep` is set.
 ///
 /// Values of fixed width are filtered 64 at a time, by words of the mask. Values of a word without set
 /// bits are skipped, and values of a word without unset bits are copied at once. For a word with few set
@@ -121,8 +121,7 @@ fn dispatch_compress<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn compress_registers<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
-    // Reserve memory for [`WORD`] more values: a compressing store writes a full register, also beyond the
-    // selected values.
+    // Reserve [`WORD`] more values: a compressing store writes a full register, beyond the selected values.
     let mut out: Vec<V> = allocate_values(count + WORD);
     let (whole, rest) = flat.as_chunks::<WORD>();
     let mut found = [0u32; BLOCK];
@@ -139,7 +138,8 @@ unsafe fn compress_registers<V: Compress>(flat: &[V], keep: &[u64], count: usize
                     for line in 0..WORD * size_of::<V>() / 64 {
                         prefetch_ahead(flat, (start + at) * WORD + line * (64 / size_of::<V>()));
                     }
-                    // SAFETY: the capacity was checked, and one value per set bit is written.
+                    // SAFETY: the arm's condition ensures spare capacity for `WORD` values, and `compress`
+                    // initializes one value per set bit, which is the number added to the length.
                     unsafe {
                         V::compress(values, word, out.as_mut_ptr().add(out.len()));
                         out.set_len(out.len() + ones as usize);
@@ -160,16 +160,16 @@ unsafe fn compress_registers<V: Compress>(flat: &[V], keep: &[u64], count: usize
     out
 }
 
-/// Like [`FEW`], for code with AVX-512. The limit is lower, because AVX-512 processes a whole word in a
-/// few steps.
+/// Value of [`FEW`] for AVX-512 code. It is lower, because that code processes a whole word in a few steps.
 #[cfg(target_arch = "x86_64")]
 const FEW_MOVED: u32 = 6;
 
 /// Number of mask words per step. Each step first finds the nonzero words and then reads their values.
 const BLOCK: usize = 256;
 
-/// Number of nonzero mask words between the word whose values are copied and the word whose values are
-/// prefetched. The hardware cannot predict which values a sparse mask selects.
+/// Prefetch distance in nonzero mask words: while the values of one nonzero word are copied, the values of
+/// the nonzero word this many words later are prefetched. The hardware cannot predict which values a sparse
+/// mask selects.
 const AHEAD: usize = 16;
 
 /// If the mask is sparse, prefetches the first selected value of the nonzero mask word that is [`AHEAD`]
@@ -185,7 +185,10 @@ fn prefetch_sparse<V>(flat: &[V], start: usize, keep: &[u64], found: &[u32], i: 
 }
 
 #[inline(always)]
-#[expect(clippy::needless_range_loop, reason = "the closures of a zip may not be inlined")]
+#[expect(
+    clippy::needless_range_loop,
+    reason = "the compiler might not inline the closures of a zip"
+)]
 fn compress_words<V: Copy + Default>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
     let mut out: Vec<V> = allocate_values(count);
     let mut buffer = [V::default(); 64];
@@ -211,8 +214,7 @@ fn compress_words<V: Copy + Default>(flat: &[V], keep: &[u64], count: usize) -> 
             } else if ones >= FEW {
                 let mut next = 0;
                 for i in 0..64 {
-                    // `next` counts the selected values before value `i`, so it is less than 64; `& 63`
-                    // avoids a bounds check.
+                    // `next`, the number of stored values, is less than 64; `& 63` avoids a bounds check.
                     buffer[next & 63] = values[i];
                     next += usize::from(word >> i & 1 == 1);
                 }
@@ -241,7 +243,7 @@ fn find_nonzero_words<'a>(words: &[u64], found: &'a mut [u32; BLOCK]) -> &'a [u3
     &found[..next]
 }
 
-/// Returns the bits of `bits` at the positions of the set bits of `keep`, which has `count` set bits.
+/// Returns the bits of `bits` whose bit in `keep` is set. `keep` has `count` set bits.
 fn compress_bits(bits: &BooleanBuffer, keep: &[u64], count: usize) -> BooleanBuffer {
     let bits = Rank::new(bits);
     let bits = bits.bits();
@@ -263,8 +265,7 @@ fn compress_bits(bits: &BooleanBuffer, keep: &[u64], count: usize) -> BooleanBuf
     BooleanBuffer::new(Buffer::from_vec(words), 0, count)
 }
 
-/// Extracts the bits of `bits` at the positions of the set bits of `mask`, and packs them into the lowest
-/// bits.
+/// Extracts the bits of `bits` at the set bits of `mask`, and packs them into the lowest bits.
 ///
 /// # Safety
 /// The CPU must support BMI2 if `WIDE` is set.
@@ -284,6 +285,8 @@ unsafe fn extract_bits<const WIDE: bool>(bits: u64, mask: u64) -> u64 {
     out
 }
 
+/// Returns the bits of `bits` whose bit in `keep` is set, as words; `keep` has `count` set bits.
+///
 /// # Safety
 /// Same as [`extract_bits`].
 #[inline(always)]
@@ -305,8 +308,7 @@ unsafe fn compress_bitmap<const WIDE: bool>(
             word |= found << filled;
             if filled + n >= 64 {
                 out.push(word.to_le());
-                // Start the next word with the bits of `found` that did not fit. If `word` was empty, all
-                // bits fitted.
+                // Start the next word with the bits of `found` that did not fit (none if `word` was empty).
                 word = if filled == 0 { 0 } else { found >> (64 - filled) };
                 filled = filled + n - 64;
             } else {

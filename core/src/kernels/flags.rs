@@ -8,12 +8,12 @@ use super::bits::for_avx2;
 
 pub(super) const WORD: usize = 64;
 
-/// A predicate on values; a trait, because a closure may not be inlined in functions compiled for AVX2.
+/// A predicate on values. It is a trait, because a closure might not be inlined in AVX2 functions.
 pub(super) trait Predicate<T>: Copy {
     fn holds(self, value: T) -> bool;
 }
 
-/// Returns a bitmap with one bit per value: whether `predicate` holds.
+/// Returns a bitmap with one bit per value, which is set if `predicate` holds for the value.
 pub(super) fn collect_flags<T: Copy + Default, Q: Predicate<T>>(
     values: &[T],
     predicate: Q,
@@ -56,7 +56,7 @@ fn collect_word<T: Copy, Q: Predicate<T>>(
     pack: impl PackFlags,
 ) -> u64 {
     let mut flags = [0u8; WORD];
-    // An index loop, because the closures of a zip may not be inlined.
+    // An index loop, because the compiler might not inline the closures of a zip.
     for i in 0..WORD {
         flags[i] = u8::from(predicate.holds(values[i]));
     }

@@ -1,7 +1,6 @@
-//! Gathers elements of an axis with all levels below them.
-//!
-//! The elements of axis `k` are the rows of [`RaggedArray::inner`]`(k)`, so these functions work on
-//! rows; `with_axis` puts the result back below the outer levels.
+//! Gathers elements of an axis with all levels below. The functions work on rows, because the elements of
+//! axis `k` are the rows of [`RaggedArray::inner`]`(k)`. Afterwards, `with_axis` puts the gathered rows back
+//! below the outer levels.
 
 use std::ops::Range;
 
@@ -16,10 +15,9 @@ use crate::array::ranges::{count_values, gather_bits, gather_layout, gather_valu
 use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
 
-/// Returns the rows of `ranges`, one range after the other; a row may occur more than once.
-///
-/// Adjacent ranges are merged first, and a single range copies nothing. Leaves of fixed width are
-/// copied as bytes, range by range.
+/// Returns the rows of `ranges`, one range after the other; a row may occur more than once. A range that
+/// starts at the end of the range before it is merged with that range. If only one range remains, the result
+/// shares all buffers of the array.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -16,11 +16,8 @@ use crate::error::{Error, Result};
 /// A [`Histogram`] counts `UInt32` values below this limit in an array with the values as indices.
 const TABLE_LIMIT: u32 = 1 << 20;
 
-/// Counts of values, accumulated over any number of arrays.
-///
-/// Nulls are not counted. Integers of 8 and 16 bits, and wider unsigned integers up to a limit, are
-/// counted in an array. For a dictionary the keys are counted first, so each dictionary value is
-/// processed once. All NaN count as one value, and so do both zeros.
+/// Counts of values, accumulated over any number of arrays. Nulls are not counted. For a dictionary the keys
+/// are counted first, so each of its values is processed once. All NaN are one value, and so are both zeros.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -41,10 +38,10 @@ const TABLE_LIMIT: u32 = 1 << 20;
 pub struct Histogram {
     /// Type of the values; for dictionaries, the type of their values.
     values: DataType,
-    /// Counts of small integers. The index of a count is the value, its bits read as an unsigned integer.
+    /// Counts of integers of 8 and 16 bits, and of `UInt32` below [`TABLE_LIMIT`]. The index of a count is
+    /// the integer, its bits read as an unsigned integer.
     table: Vec<u64>,
-    /// Counts outside `table`: values and the count of each value. A value may occur in several pairs; its
-    /// counts add up.
+    /// Counts that are not in `table`: values, and a count per value. The counts of a repeated value add up.
     parts: Vec<(ArrayRef, UInt64Array)>,
     part_values: usize,
 }
@@ -143,6 +140,22 @@ impl Histogram {
 
     /// Adds values with given counts, one count per value.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, Int32Array, UInt64Array};
+    /// # use arrow::datatypes::DataType;
+    /// use serrate::kernels::histogram::Histogram;
+    /// let values: ArrayRef = Arc::new(Int32Array::from(vec![7, 9]));
+    /// let mut h = Histogram::new(&DataType::Int32)?;
+    /// h.add_counted(&values, &UInt64Array::from(vec![2, 5]))?;
+    /// let mut other = Histogram::new(h.value_type())?;
+    /// other.add(&values)?;
+    /// h.merge(&other)?;
+    /// assert_eq!(h.counts()?, (values, UInt64Array::from(vec![3, 6])));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the values have another type, or the number of counts differs.
     pub fn add_counted(&mut self, values: &ArrayRef, counts: &UInt64Array) -> Result<()> {
@@ -191,13 +204,15 @@ impl Histogram {
     fn check_type(&self, found: &DataType) -> Result<()> {
         match *found == self.values {
             true => Ok(()),
-            false => {
-                Err(Error::type_of("values to add to a histogram", self.values.to_string(), found))
-            }
+            false => Err(Error::type_of(
+                "values to add to a histogram (cast them first)",
+                self.values.to_string(),
+                found,
+            )),
         }
     }
 
-    /// Converts indices of `table` to the values whose counts are at these indices.
+    /// Converts indices of `table` to the values that are counted there.
     fn table_values(&self, indices: &[usize]) -> Result<ArrayRef> {
         let numbers = indices.iter().map(|i| u32::try_from(*i).unwrap_or(u32::MAX));
         let numbers: ArrayRef = Arc::new(UInt32Array::from_iter_values(numbers));
@@ -256,8 +271,7 @@ pub fn value_counts(values: &ArrayRef) -> Result<(ArrayRef, UInt64Array)> {
 }
 
 /// Adds the counts of integers to `table`, with the integers as indices. Many values without nulls are
-/// counted alternately in two tables, so that a repeated value does not wait for the last update of its
-/// counter.
+/// counted alternately in two tables, so that a repeated value does not wait for an update of its counter.
 fn count_in_table<T>(table: &mut Vec<u64>, size: usize, values: &ArrayRef)
 where
     T: ArrowPrimitiveType<Native: TryInto<usize>>,
@@ -299,8 +313,7 @@ where
     }
 }
 
-/// Returns the distinct values of all `parts`, pairs of values and their counts, in ascending order, with
-/// the sum of the counts of each value.
+/// Returns the distinct values of all `parts` in ascending order, and the sum of the counts of each.
 fn merge_counts(
     t: &DataType,
     parts: &[(ArrayRef, UInt64Array)],

@@ -15,7 +15,7 @@ use crate::with_offsets;
 
 /// Returns the elements `start..stop` by `step` of every list of axis `axis` (1 or more, negative axes count
 /// from the innermost), with Python's rules: negative bounds count from the end, out-of-range bounds are
-/// clamped, a negative step runs backwards, and a missing bound is the end of the list.
+/// clamped, a negative step runs backwards, and without a bound the slice is open on that side.
 ///
 /// Each argument is one number for all rows or one per row. Null lists stay null. The result shares all
 /// buffers if every list stays whole; with a step of 1, whole ranges are copied instead of single elements.
@@ -65,7 +65,7 @@ pub fn slice(
     if let (RowArg::All(start), RowArg::All(stop), RowArg::All(None | Some(1)), Layout::Ragged(o)) =
         (start, stop, step, layout)
     {
-        return slice_by_bounds(array, axis, o, Bound::start(*start), Bound::stop(*stop));
+        return slice_by_bounds(array, axis, o, SliceBound::start(*start), SliceBound::stop(*stop));
     }
     let lists = layout.lists();
     let mut spans = Vec::with_capacity(lists);
@@ -107,12 +107,12 @@ pub fn slice(
 
 /// A bound of a slice for lists of any size, counted from the start or the end of the list.
 #[derive(Clone, Copy)]
-enum Bound {
+enum SliceBound {
     FromStart(usize),
     FromEnd(usize),
 }
 
-impl Bound {
+impl SliceBound {
     fn new(at: i64) -> Self {
         let n = usize::try_from(at.unsigned_abs()).unwrap_or(usize::MAX);
         if at < 0 { Self::FromEnd(n) } else { Self::FromStart(n) }
@@ -139,13 +139,13 @@ fn slice_by_bounds(
     array: &RaggedArray,
     axis: usize,
     offsets: &Offsets,
-    start: Bound,
-    stop: Bound,
+    start: SliceBound,
+    stop: SliceBound,
 ) -> Result<RaggedArray> {
     fn slice_offsets<O: OffsetSizeTrait>(
         offsets: &[O],
-        start: Bound,
-        stop: Bound,
+        start: SliceBound,
+        stop: SliceBound,
     ) -> (Vec<O>, Vec<Range<usize>>) {
         let base = offsets[0].as_usize();
         let (mut ends, mut ranges) =
@@ -303,8 +303,8 @@ pub fn take(array: &RaggedArray, axis: i64, positions: &[i64]) -> Result<RaggedA
     take_positions(array, axis, positions, None)
 }
 
-/// Returns the elements of every list of axis `axis` where `keep` is true. A null list stays null.
-/// See [`filter`](super::filter::filter) for a separate mask per list.
+/// Returns, from every list of axis `axis`, the elements at the indices where `keep` is true. A null list
+/// stays null. See [`filter`](super::filter::filter) for a separate mask per list.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -385,7 +385,7 @@ fn take_positions(
 /// ```
 ///
 /// # Errors
-/// When `axis` is 0 or past the innermost axis.
+/// When `axis` is 0 or greater than the number of axes.
 pub fn new_axis(array: &RaggedArray, axis: usize) -> Result<RaggedArray> {
     let lists = axis.checked_sub(1).and_then(|outer| array.axis_len(outer).ok());
     let lists = lists.ok_or_else(|| Error::NoSuchAxis {
@@ -420,9 +420,9 @@ pub fn new_axis(array: &RaggedArray, axis: usize) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When the index is for more axes than the array has, an integer is out of range for a valid list, or an
-/// array or mask is combined with another one or with an integer, which NumPy would pair element by element
-/// (apply them one after the other). Axes in messages are the axes of `array`.
+/// When the index is for more axes than the array has, or an integer is out of range for a valid list. Also
+/// when an array or mask is combined with another one or with an integer: NumPy pairs these element by
+/// element (apply them one after the other instead). Messages name the axes of `array`.
 pub fn get(array: &RaggedArray, index: &[Index]) -> Result<RaggedArray> {
     let lists = array.ndim() - 1;
     let what = format!("an array with {lists} axes of lists (the first index is axis 1)");

@@ -17,9 +17,8 @@ use crate::error::{Error, Result};
 use crate::index::resolve_position;
 use crate::limit::check_size;
 
-/// Returns the indices at which each innermost list of a mask is true, ascending, as `Int64`.
-///
-/// Null counts as false; a null list stays null. Outer lists are shared.
+/// Returns, for each innermost list of a mask, the indices at which it is true, ascending, as `Int64`. Null
+/// counts as false; a null list stays null. Outer lists are shared.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -84,9 +83,9 @@ pub fn indices_from_mask(mask: &RaggedArray) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and
-/// size), indices or sizes are not integers, or the result exceeds
-/// [`DenseOptions::DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
+/// When an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and size), indices
+/// or sizes are not integers, or the result exceeds
+/// [`DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
 pub fn mask_from_indices(indices: &RaggedArray, sizes: Count<'_>) -> Result<RaggedArray> {
     const WHAT: &str = "mask_from_indices";
     let (layout, nulls) = new_lists(WHAT, indices, sizes)?;

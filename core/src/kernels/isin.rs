@@ -27,13 +27,12 @@ macro_rules! among_primitives {
 /// Unsigned leaves are looked up in a bitmap only if all values to search for are below this limit.
 const BITMAP_LIMIT: u32 = 1 << 20;
 
-/// Returns whether each leaf is one of the given values, a flat array (`IN` of SQL). The result
-/// shares the lists of the array.
+/// Returns whether each leaf is one of `values`, a flat array (`IN` of SQL). Shares the lists of the array.
 ///
 /// A null leaf gives null, and so does a leaf that is not found if the values contain a null, as in SQL. The
-/// values are converted to the type of the leaves. Numbers and times that this type cannot represent (1.5 or
-/// 300 for `uint8` leaves) match nothing; integers and floats compare as floats, as with `=`; strings are
-/// parsed. NaN matches NaN, and 0.0 matches -0.0. Dictionaries are searched once per value.
+/// values are converted to the type of the leaves; strings are parsed. A number or time that this type cannot
+/// represent matches nothing (1.5 or 300 for `uint8` leaves), but a float type rounds numbers, as with `=`.
+/// NaN matches NaN, and 0.0 matches -0.0. If the leaves are a dictionary, each of its values is tested once.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -69,6 +68,14 @@ pub fn isin(array: &RaggedArray, values: &ArrayRef) -> Result<RaggedArray> {
 
 /// Checks that values of one type can be searched for among leaves of another.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use arrow::datatypes::DataType;
+/// use serrate::kernels::isin::check_types;
+/// assert!(check_types(&DataType::Int32, &DataType::Int64).is_ok());
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// When the types cannot be compared; the message names both.
 pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
@@ -76,7 +83,8 @@ pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
     let number = |t: &DataType| t.is_numeric() && !t.is_decimal();
     let time =
         |t: &DataType| matches!(t, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..));
-    // Intervals are excluded, because they compare by their fields, although 1 day equals 24 hours.
+    // Leaves that are intervals are excluded: Arrow compares them by their fields, so 1 day would not equal
+    // 24 hours.
     let scalar =
         !leaf.is_nested() && !matches!(leaf, DataType::RunEndEncoded(..) | DataType::Interval(_));
     let fits = leaf.is_null()
@@ -91,14 +99,15 @@ pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
         true => Ok(()),
         false => Err(Error::type_of(
             "the values to search for",
-            format!("a type that compares with {leaf}, the type of the leaves (cast one of them)"),
+            format!("a type that compares with {leaf}, the type of the leaves (cast the values)"),
             value,
         )),
     }
 }
 
-/// Whether 64-bit integer leaves are searched for floats of 2^53 or more, so that leaves must be compared as
-/// floats. Several integers convert to the same such float, and all of them match, as with `=`.
+/// Whether the leaves must be compared with the searched values as floats: if they are 64-bit integers, and a
+/// searched value is a float of magnitude 2^53 or more. Several integers convert to the same such float, and
+/// all of them match it, as with `=`.
 fn must_compare_as_floats(leaf: &DataType, values: &ArrayRef) -> Result<bool> {
     if !matches!(leaf, DataType::Int64 | DataType::UInt64)
         || !value_type(values.data_type()).is_floating()
@@ -125,7 +134,7 @@ fn value_type(t: &DataType) -> &DataType {
 /// The values to search for, in the type of the leaves and without nulls.
 struct SearchSet {
     values: ArrayRef,
-    /// Whether the values contained a null; the result of a leaf that is not found is then null.
+    /// Whether the values contained a null. If so, a leaf that is not found gives null instead of false.
     unknown: bool,
 }
 
@@ -149,8 +158,8 @@ impl SearchSet {
             let strict = is_text(&given) || is_text(leaf);
             let options = CastOptions { safe: !strict, ..CastOptions::default() };
             let converted = cast_with_options(&values, to, &options)?;
-            // For float leaves, each number is searched as the nearest float. For other leaves, values that the
-            // cast changes are dropped, because they equal no leaf.
+            // For float leaves, each number is searched as the nearest float. For other leaves, values that
+            // the cast changes are dropped, because they equal no leaf.
             let nearest = leaf.is_floating() && (given.is_floating() || given.is_integer());
             values = match strict || nearest {
                 true => converted,
@@ -166,7 +175,7 @@ impl SearchSet {
     fn find_each(&self, leaves: &ArrayRef) -> Result<BooleanArray> {
         let (values, t) = (&self.values, leaves.data_type());
         let bits = match t {
-            // Reached for a dictionary whose values are a dictionary.
+            // The caller passes the values of a dictionary here, which can themselves be a dictionary.
             DataType::Dictionary(..) => return over_values(leaves, |l| self.find_each(l)),
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
                 let set: HashSet<&str> = values.as_string::<i32>().iter().flatten().collect();
@@ -200,8 +209,8 @@ impl SearchSet {
     }
 }
 
-/// Builds a bitmap in which bit `v` is set for each value `v`. Returns `None` if the largest value reaches
-/// [`BITMAP_LIMIT`], or if the bitmap would have more than about 64 bits per leaf.
+/// Builds a bitmap in which bit `v` is set for each value `v`. Returns `None` if a value is [`BITMAP_LIMIT`]
+/// or more, or if the bitmap would have more than about 64 bits per leaf.
 fn build_bitmap(values: &ArrayRef, leaves: usize) -> Result<Option<BooleanBuffer>> {
     let values = cast(values, &DataType::UInt32)?;
     let values = values.as_primitive::<UInt32Type>().values();
@@ -214,7 +223,6 @@ fn build_bitmap(values: &ArrayRef, leaves: usize) -> Result<Option<BooleanBuffer
     Ok(Some(BooleanBuffer::from(bits)))
 }
 
-/// Sorts the values and searches them for each leaf.
 fn find_in_sorted<T: ArrowPrimitiveType>(leaves: &ArrayRef, values: &ArrayRef) -> BooleanBuffer {
     // Adding zero turns -0.0 into 0.0 and changes nothing else.
     let one_zero = |v: T::Native| v.add_wrapping(T::Native::ZERO);
@@ -304,8 +312,7 @@ mod tests {
         assert_eq!(found(tokens(), Int64Array::from(vec![7, 8])), [YES, NO, NO]);
         assert_eq!(found(tokens(), Int64Array::from(vec![7, 1 << 20])), [YES, NO, YES]);
         assert_eq!(found(tokens(), Int64Array::from(vec![-1])), [NO, NO, NO]);
-        // For one leaf, a bitmap up to these large values would cost more than it saves, so another search
-        // is used.
+        // A bitmap for these large values would cost too much for one leaf, so another search is used.
         for t in [DataType::UInt8, DataType::UInt16, DataType::UInt32] {
             let leaves = cast(&UInt8Array::from(vec![200]), &t).unwrap();
             let values = Int64Array::from(vec![200, 255, 60_000, 1 << 19]);

@@ -28,8 +28,8 @@ pub(super) fn merge_levels(outer: &ListAxis, inner: &ListAxis) -> Result<ListAxi
     ListAxis::try_new(layout, outer.nulls().cloned())
 }
 
-/// Merges two levels of lists: returns offsets with one list per outer list, which has the elements of all
-/// its inner lists. The offsets have 64 bits if those of `outer` or of `inner` have 64 bits.
+/// Merges two levels of lists: each outer list becomes one list, the concatenation of its inner lists. The
+/// result has 64-bit offsets if `outer` or `inner` has 64-bit offsets.
 fn compose_offsets(outer: &Layout, inner: &Offsets) -> Result<Layout> {
     fn compose_offsets<O: OffsetSizeTrait>(outer: &Layout, inner: &[O]) -> Offsets {
         let base = inner[0];

@@ -1,5 +1,5 @@
-//! Finds the rows of a table by key. Assigns numbers to bins, if the table has a list of cuts (bin edges)
-//! for each key.
+//! Finds rows of a table by key. If the table has a list of bin edges per key, also finds the bin of a number
+//! among the edges of a given key.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,16 +12,15 @@ use arrow::compute::kernels::cmp;
 use arrow::compute::{CastOptions, cast, cast_with_options, concat, nullif, take};
 use arrow::datatypes::{DataType, Field, Float64Type, Int64Type};
 
-use super::align::aligned;
+use super::align::share_lists;
 use super::seeded::Seeded;
 use super::text::is_text;
 use super::times::{compare_exactly, exact_seconds};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
-/// An index from keys to their rows in a table.
-///
-/// Strings and sparse integers are in a hash map, dense integers in an array. Null keys are not indexed.
+/// An index from keys to their rows in a table. Strings and sparse integers are in a hash map, dense integers
+/// in an array. Null keys are not indexed.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -44,7 +43,7 @@ pub struct Lookup {
 #[derive(Debug)]
 enum KeyIndex {
     Strings(HashMap<Box<str>, u32>),
-    /// Row of each key, indexed by `key - first`; [`ABSENT`] marks missing keys.
+    /// `table[key - first]` is the row of the key, or [`ABSENT`] if this integer is not a key.
     Dense {
         first: i64,
         table: Vec<u32>,
@@ -52,10 +51,23 @@ enum KeyIndex {
     Sparse(HashMap<i64, u32, Seeded>),
 }
 
-/// Row of a key that is missing in [`KeyIndex::Dense`]. Tables have fewer rows than this index.
+/// Entry of [`KeyIndex::Dense`] for an integer that is not a key. Tables have fewer rows than this.
 const ABSENT: u32 = u32::MAX;
 
 /// Checks that values of one type can be looked up among keys of another.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, StringArray};
+/// # use arrow::datatypes::DataType;
+/// use serrate::kernels::lookup::{Lookup, comparable};
+/// let keys: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
+/// let lookup = Lookup::try_new(&keys)?;
+/// assert!(comparable(&DataType::Utf8View, lookup.data_type()).is_ok());
+/// assert!(comparable(&DataType::Int64, lookup.data_type()).is_err());
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// When the types cannot be compared.
@@ -121,7 +133,7 @@ impl Lookup {
         let numbers = to_key_integers(&whole, &data_type)?;
         if numbers.null_count() > whole.null_count() {
             return Err(Error::invalid(
-                "a key of the table does not fit a signed 64-bit integer; cast keys and values to strings",
+                "a key of the table does not fit a signed 64-bit integer; cast the keys and the values to look up to strings",
             ));
         }
         let (mut least, mut most) = (i64::MAX, i64::MIN);
@@ -161,9 +173,8 @@ impl Lookup {
         &self.data_type
     }
 
-    /// Returns the row of each value among the keys; null if the value is null or not a key.
-    ///
-    /// A dictionary with at most as many values as elements is looked up once per value.
+    /// Returns the row of each value among the keys; null if the value is null or not a key. A dictionary
+    /// with at most as many values as elements is looked up once per value.
     ///
     /// # Errors
     /// When the type of the values cannot be compared with the keys.
@@ -205,7 +216,7 @@ fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     let values = match of.is_integer() || values.data_type() == of {
         true => Arc::clone(values),
-        // A time that the unit of the keys cannot represent equals no key.
+        // A time that is not a multiple of the keys' unit equals no key, so it becomes null.
         false if compare_exactly(values.data_type(), of) => {
             let there = cast_with_options(values, of, &options)?;
             let other = cmp::neq(&exact_seconds(&there)?, &exact_seconds(values)?)?;
@@ -245,9 +256,9 @@ pub fn looked_up(array: &RaggedArray, keys: &Lookup, values: &ArrayRef) -> Resul
     array.with_leaves(take(values, &rows, None)?)
 }
 
-/// Returns the bin of every value (`numpy.digitize`). Each value has a code, which is a key with a list
-/// of cuts (bin edges). The bin is the number of these cuts that are not greater than the value. Null if
-/// the value is null or NaN, the code is null or not a key, or the cuts of the code are null.
+/// Returns the bin of every value (`numpy.digitize`). The code of the value is looked up in `keys`, and each
+/// key has a list of cuts (bin edges). The bin is the number of these cuts that are not greater than the
+/// value. Null if the value is null or NaN, the code is null or not a key, or the cuts of the key are null.
 ///
 /// `codes` has the lists of `values`, or only their outer levels; a code then applies to all values
 /// below its element. `cuts` has one ascending list per key.
@@ -289,7 +300,7 @@ pub fn bins(
             "the codes have {outer} level(s) of lists, but the values have only {levels}; give one code per value, or one per list of values"
         )));
     }
-    let (values, codes) = aligned(values, codes, outer)?;
+    let (values, codes) = share_lists(values, codes, outer)?;
     let mut key_rows: Vec<Option<u32>> = keys.places(codes.leaves())?.iter().collect();
     for axis in outer + 1..=levels {
         let layout = values.axis(axis)?.layout();
@@ -368,7 +379,7 @@ pub fn cuts(values: &ArrayRef) -> Result<ListArray> {
         let wrong = cuts.null_count() > 0 || cuts.values().iter().any(|c| c.is_nan());
         if wrong || !cuts.values().is_sorted() {
             return Err(Error::invalid(format!(
-                "the cuts of row {row} do not ascend or contain NULL or NaN ({:?}); sort them and remove NULL and NaN",
+                "the cuts of row {row} contain NULL or NaN, or do not ascend ({:?}); sort them and remove NULL and NaN",
                 cuts.values()
             )));
         }

@@ -1,13 +1,13 @@
 //! Operations on ragged arrays: free functions that take arrays and return a `Result`.
 //!
-//! Axis 0 is the rows, axis `k` the elements of the `k`-th level of lists; negative axes count from
-//! the innermost. A null list has no elements and stays null in every kernel that keeps lists. Each
-//! kernel documents its treatment of null leaves.
+//! Axis 0 is the rows, axis `k` the elements of the `k`-th level of lists; negative axes count from the
+//! innermost. A null list has no elements; it stays null in all kernels that keep lists. Each kernel
+//! documents its treatment of null leaves.
 
 pub mod at;
 pub mod between;
 pub mod broadcast;
-// The feature `sql` re-exports functions of this module through `serrate_core::internal`.
+// The functions of `canonical` are `pub`, because `serrate_core::internal` (feature `sql`) re-exports them.
 #[cfg_attr(not(feature = "sql"), allow(unreachable_pub))]
 pub(crate) mod canonical;
 mod compress;

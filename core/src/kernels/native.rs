@@ -1,5 +1,4 @@
-//! Dispatch on the leaf type; types that are stored as integers, such as timestamps, share the code of
-//! these integers.
+//! Dispatch on the leaf type; types stored as integers, such as timestamps, share the code of the integers.
 
 use std::sync::Arc;
 
@@ -9,8 +8,7 @@ use arrow::datatypes::DataType;
 
 use crate::error::Result;
 
-/// Returns the type `Int32` or `Int64` that represents values of `t` in the same order; `None` for other
-/// types.
+/// Returns the type, `Int32` or `Int64`, that stores values of `t` in the same order; `None` for other types.
 pub(super) fn native_int(t: &DataType) -> Option<DataType> {
     use DataType::{
         Date32, Date64, Decimal32, Decimal64, Duration, Int32, Int64, Time32, Time64, Timestamp,
@@ -28,8 +26,8 @@ pub(super) fn reinterpret_values(values: &ArrayRef, to: &DataType) -> Result<Arr
     }
     let data = values.to_data();
     let width = values.data_type().primitive_width();
-    // Builds the array directly, because `ArrayDataBuilder::build` would count the nulls, which takes as
-    // long as a sum.
+    // Builds the array directly, because `ArrayDataBuilder::build` counts the nulls, which takes as long as
+    // adding up the values.
     macro_rules! view {
         ($t:ty) => {{
             let numbers = ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len());

@@ -1,8 +1,9 @@
 //! Softmax, log-softmax and normalization along an axis.
 //!
-//! Null leaves stay null and are skipped. Along an outer axis, lists of different lengths are stacked
-//! without padding. The result shares the lists of the array. Floats keep their type and are computed in 64
-//! bits; integers become Float64.
+//! Null leaves stay null and are skipped. Along an outer axis, the elements of a list are lists themselves,
+//! and their leaves at the same index are normalized together; these lists may differ in length. The result
+//! shares the lists of the array. Floats keep their type and are computed in 64 bits; integers become
+//! Float64.
 
 use std::sync::Arc;
 
@@ -20,6 +21,14 @@ use crate::error::{Error, Result};
 
 /// Returns the type of the result for leaves of type `leaf`; `what` names the function in the error.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use arrow::datatypes::DataType;
+/// use serrate::kernels::normalize::output_type;
+/// assert_eq!(output_type("softmax", &DataType::Int32)?, DataType::Float64);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// When the leaves are not numbers.
 pub fn output_type(what: &str, leaf: &DataType) -> Result<DataType> {
@@ -34,13 +43,11 @@ pub fn output_type(what: &str, leaf: &DataType) -> Result<DataType> {
     }
 }
 
-/// Computes `exp(x) / sum(exp(x))` over each group of leaves along axis `axis` (1 or more, negative
-/// axes count from the innermost).
+/// Computes `exp(x) / sum(exp(x))` over groups of leaves along `axis` (not 0; negative: from the innermost).
 ///
-/// Along the innermost axis each list is a group. Along an outer axis the elements of each list are
-/// themselves lists; they are stacked, and values at the same index form a group, as in
-/// [`reduce`](super::reduce::reduce). The largest value is subtracted first, so nothing overflows. A group
-/// with a NaN, or with only negative infinities, gives NaN (as in PyTorch).
+/// Along the innermost axis each list is a group. Along an outer axis the elements of a list are themselves
+/// lists, whose leaves at the same index form a group, as in [`reduce`](super::reduce::reduce). The largest
+/// value is subtracted first to avoid overflow. A NaN, or only negative infinities, give NaN (as in PyTorch).
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -97,10 +104,9 @@ pub fn log_softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     })
 }
 
-/// Divides values by the `p`-norm of their group along axis `axis`, like
-/// `torch.nn.functional.normalize`: the divisor is `max(norm, eps)`, which avoids division by zero.
-///
-/// `p` may be infinite (the largest absolute value) or 0 (the number of nonzero values).
+/// Divides values by the `p`-norm of their group along axis `axis`, like `torch.nn.functional.normalize`: the
+/// divisor is `max(norm, eps)`, which avoids division by zero. `p` may be infinite (the largest absolute
+/// value) or 0 (the number of nonzero values).
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -188,10 +194,9 @@ impl LeafGroups {
         if axis == array.axes().len() {
             return Ok(Self::Lists(level.clone()));
         }
-        // For each element of the current level, the number of its slot. A slot is a set of elements that
-        // are stacked on each other: at first, the elements of one list; at each deeper level, the elements
-        // at the same index of lists in the same slot. At the innermost level, the leaves in one slot form a
-        // group.
+        // `on` has, for each element of the current level, the number of its slot. At first, the elements of
+        // one list have the same slot. At each deeper level, elements at the same index of lists in the same
+        // slot have the same slot. At the innermost level, the leaves in one slot form a group.
         let mut on: Vec<usize> = Vec::with_capacity(level.children());
         for list in 0..level.lists() {
             on.resize(on.len() + level.length(list), list);
@@ -213,7 +218,7 @@ impl LeafGroups {
             on = next;
             slots = starts[slots];
         }
-        // Sort the leaves by slot, the group of leaves that share a norm, with a counting sort.
+        // Sort the leaves by slot, which is the number of their group, with a counting sort.
         let mut ends = vec![0usize; slots];
         for slot in &on {
             ends[*slot] += 1;
@@ -261,7 +266,6 @@ fn to_f32(value: f64) -> f32 {
     value as f32
 }
 
-/// Applies `work` to the valid values of each group of leaves.
 fn apply_to_groups(
     what: &str,
     array: &RaggedArray,

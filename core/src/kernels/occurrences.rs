@@ -1,4 +1,4 @@
-//! Counting and finding given values in lists.
+//! Counts given values in lists, or tests whether lists contain them.
 
 use std::sync::Arc;
 
@@ -13,9 +13,8 @@ use super::reshape::flatten_all;
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::Result;
 
-/// Counts the leaves of every list of axis `axis`, or of every row, that are one of `values`, as `Int64`.
-///
-/// Equality is as in [`isin`]; null leaves equal no value. A null list gives null.
+/// Counts the leaves that are one of `values`, in every list of axis `axis`, or in every row if `axis` is
+/// `None`. Returns `Int64`. Equality is as in [`isin`]; null leaves equal no value. A null list gives null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -42,9 +41,8 @@ pub fn count_values(
     reduce(&isin(array, values)?, Reduction::Sum, axis)
 }
 
-/// Returns whether any leaf of every list of axis `axis`, or of every row, is one of `values`.
-///
-/// Equality is as in [`isin`]; null leaves equal no value. A null list gives null. A single
+/// Returns, for every list of axis `axis`, or for every row if `axis` is `None`, whether any leaf is one of
+/// `values`. Equality is as in [`isin`]; null leaves equal no value. A null list gives null. A single
 /// integer, or a single string of a dictionary, is searched for directly, without a mask.
 ///
 /// ```
@@ -100,16 +98,15 @@ struct Needle {
 }
 
 impl Needle {
-    /// Returns `None` unless `values` is one integer among integer leaves, or one value with exactly one
-    /// key in a dictionary of leaves.
+    /// Returns `None` unless one comparison per leaf is enough: `values` is one integer among integer leaves,
+    /// or one value with exactly one key in a dictionary of leaves.
     fn new(leaves: &ArrayRef, values: &ArrayRef) -> Result<Option<Self>> {
         let t = leaves.data_type();
         if values.len() != 1 || values.logical_null_count() > 0 {
             return Ok(None);
         }
         if let Some(dictionary) = leaves.as_any_dictionary_opt() {
-            // Find the dictionary key of the value. If several keys have this value, one key is not enough
-            // for the search.
+            // Find the dictionary key of the value. One key is not enough if several keys have the value.
             let found = RaggedArray::try_new(
                 dictionary.values().len(),
                 Vec::new(),
@@ -163,8 +160,7 @@ fn first_value_bits(values: &ArrayRef) -> Result<u64> {
     })
 }
 
-/// Number of leaves that the search compares with the value before it branches on whether any of them is
-/// equal.
+/// Number of leaves to compare with the value before each branch on whether one of them was equal.
 const STEP: usize = 128;
 
 fn search_lists<T>(leaves: &ArrayRef, bits: u64, lists: &Layout) -> BooleanBuffer
@@ -181,7 +177,7 @@ where
         let mut at = range.start;
         for step in flat[range].chunks(STEP) {
             if step.iter().fold(false, |found, v| found | (*v == wanted)) {
-                // A null leaf also has a value in the buffer, so check that an equal leaf is valid.
+                // Check that an equal leaf is valid, because the buffer also has a value for a null leaf.
                 let valid = |i: usize| nulls.is_none_or(|n| n.is_valid(at + i));
                 if step.iter().enumerate().any(|(i, v)| *v == wanted && valid(i)) {
                     return true;

@@ -17,8 +17,7 @@ use crate::limit::{DEFAULT_LIMIT, check_bytes};
 pub struct PadOptions {
     /// The side on which lists are padded or truncated.
     pub side: Side,
-    /// Value of new leaves: an array of length 1, which is cast to the type of the leaves. With `None`,
-    /// new leaves are null.
+    /// Value of new leaves: an array of length 1, which is cast to the type of the leaves; null if `None`.
     pub fill: Option<ArrayRef>,
     /// Whether to truncate longer lists; otherwise they keep their length.
     pub truncate: bool,
@@ -32,8 +31,8 @@ impl Default for PadOptions {
     }
 }
 
-/// Adjacent elements on one axis of the result: copies of the input elements from index `source` on, or new
-/// elements if `source` is `None`.
+/// Adjacent elements of the result. If `source` is `None`, they are new elements; otherwise they are copies
+/// of the input elements from index `source` on.
 struct ElementRun {
     source: Option<usize>,
     len: usize,
@@ -98,8 +97,7 @@ pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Resul
             || "give smaller sizes, take fewer rows at a time, or raise the limit".into(),
         )
     };
-    // Size in bytes of the offsets that were built for outer levels. It counts towards the limit of the
-    // result.
+    // Size in bytes of the offsets of the levels built so far, which count towards the limit.
     let mut made = 0u128;
     for (k, (level, size)) in array.axes().iter().zip(sizes).enumerate() {
         let lists = runs.iter().fold(0u128, |n, r| n.saturating_add(r.len as u128));
@@ -112,8 +110,7 @@ pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Resul
             Some(_) => count.total().saturating_mul(OFFSET as u128),
             None => estimate_leaf_bytes(array.leaves(), fill.as_ref(), &count),
         };
-        // Upper bound of the number of runs of adjacent elements on the next level: each padded or truncated
-        // list adds at most two.
+        // Maximum number of runs on the next level: each padded or truncated list adds at most two.
         let pieces = (runs.len() as u128).saturating_add(count.changed.saturating_mul(2));
         let working = lists
             .saturating_mul(size_of::<PaddedLength>() as u128)
@@ -134,7 +131,7 @@ struct PaddedLength {
 }
 
 impl PaddedLength {
-    /// Returns the number of new elements, which fits a `usize` because the size of the result was checked.
+    /// Returns `new`, which fits a `usize` because the size of the result was checked.
     fn new_elements(self) -> usize {
         usize::try_from(self.new).unwrap_or(usize::MAX)
     }
@@ -145,8 +142,7 @@ const OFFSET: usize = 8;
 struct LevelTotals {
     kept: u128,
     new: u128,
-    /// Number of padded or truncated lists. The elements of such a list and the elements of the next list
-    /// are not contiguous in the result.
+    /// Number of padded or truncated lists. Each of them ends an [`ElementRun`] of copied elements.
     changed: u128,
 }
 
@@ -166,8 +162,8 @@ impl LevelTotals {
     }
 }
 
-/// Estimates the bytes of the padded leaves. Assumes that the strings that remain have the average length
-/// of all strings.
+/// Estimates the bytes of the padded leaves. Assumes that the strings kept after truncation have the average
+/// length of all strings.
 fn estimate_leaf_bytes(leaves: &ArrayRef, fill: Option<&ArrayRef>, count: &LevelTotals) -> u128 {
     let total = count.total();
     let validity = if fill.is_none() || leaves.is_nullable() { total.div_ceil(8) } else { 0 };
@@ -221,7 +217,7 @@ fn compute_lengths(
                 None => PaddedLength { kept: len, new: 0, cut: false },
                 Some(n) => match n.checked_sub(len as u64) {
                     Some(new) => PaddedLength { kept: len, new, cut: false },
-                    // `n` is less than `len`, so it fits a `usize`.
+                    // Truncate the list to `n` elements; `n` is less than `len`, so it fits a `usize`.
                     None if options.truncate => {
                         PaddedLength { kept: usize::try_from(n).unwrap_or(len), new: 0, cut: true }
                     }

@@ -11,11 +11,9 @@ use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
 use crate::error::Result;
 use crate::limit::check_size;
 
-/// Repeats every element of axis `axis` (1 or more, negative axes count from the innermost), with
-/// everything below it: NumPy's `repeat`, list by list.
-///
-/// `counts` is one integer for all elements, or an array of integers: one per element of the axis, or one per
-/// element of an outer axis (such as one per row). A null count is 0. Null lists stay null.
+/// Repeats every element of axis `axis` (1 or more, negative axes count from the innermost), with all below
+/// it: NumPy's `repeat`, list by list. `counts` is an integer for all elements, or an array with one per
+/// element of the axis or of an outer axis (such as one per row). A null count is 0. Null lists stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -33,9 +31,8 @@ use crate::limit::check_size;
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis or `axis` is 0, counts are negative or not integers, lists of
-/// counts differ in length, or the result exceeds
-/// [`DenseOptions::DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
+/// When the array has no such axis or `axis` is 0, counts are negative or not integers, lists of counts
+/// differ in length, or the result exceeds [`DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
 pub fn repeat(array: &RaggedArray, axis: i64, counts: Count<'_>) -> Result<RaggedArray> {
     let axis = list_axis(array, axis)?;
     let level = array.axis(axis)?;

@@ -7,11 +7,9 @@ use super::shape::list_axis;
 use crate::array::{Layout, ListAxis, RaggedArray, lists_like, resolve_axis};
 use crate::error::{Error, Result};
 
-/// Merges axis `axis` (2 or more, negative axes count from the innermost) into the level above: each
-/// list of lists becomes one list, the concatenation of its inner lists.
-///
-/// Null lists of axis `axis` disappear, like empty lists; null lists of axis `axis - 1` stay null.
-/// Leaves and all other levels are shared; only one offset buffer is allocated.
+/// Merges axis `axis` (2 or more, negative axes count from the innermost) into the level above: each list of
+/// lists becomes one list, the concatenation of its inner lists. Null lists of `axis` disappear, like empty
+/// lists; null lists of `axis - 1` stay null. Shares leaves and other levels; allocates one offset buffer.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -43,9 +41,7 @@ pub fn flatten(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     RaggedArray::try_new(array.len(), axes, array.leaves().clone())
 }
 
-/// Merges all levels into one: every row becomes one list of its leaves.
-///
-/// An array with at most one level is returned unchanged.
+/// Merges all levels: every row becomes one list of its leaves. Arrays of at most one level stay unchanged.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -68,10 +64,8 @@ pub fn flatten_all(array: &RaggedArray) -> Result<RaggedArray> {
     }
 }
 
-/// Drops axis `axis` (1 or more, negative axes count from the innermost). Each of its lists must
-/// have one element, which replaces the list. A null list becomes a null element.
-///
-/// If no list is null, copies nothing.
+/// Drops axis `axis` (1 or more, negative axes count from the innermost). Each of its lists must have one
+/// element, which replaces the list. A null list becomes a null element. If no list is null, copies nothing.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -87,8 +81,7 @@ pub fn flatten_all(array: &RaggedArray) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis, `axis` is 0, or a valid list does not have exactly one element
-/// (the message names it).
+/// When the array has no such axis, `axis` is 0, or a valid list has not one element (the message names it).
 pub fn squeeze(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     let at = list_axis(array, axis)?;
     let level = array.axis(at)?;
@@ -126,11 +119,9 @@ pub fn unsqueeze(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     new_axis(array, resolve_axis(axis, array.ndim() + 1, "the array with a new axis")?)
 }
 
-/// Reshapes every list of axis `axis` (1 or more, negative axes count from the innermost): replaces
-/// the axis with one axis per size. Deeper levels are unchanged.
-///
-/// One size may be -1, which is inferred from the number of elements, list by list. Elements keep
-/// their order (row-major, as in NumPy), and no leaf is copied. Null lists stay null.
+/// Reshapes every list of axis `axis` (1 or more, negative axes count from the innermost): replaces it with
+/// one axis per size. Deeper levels are unchanged. One size may be -1: it is inferred from the number of
+/// elements, list by list. Elements keep their order (row-major). Copies no leaf. Null lists stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -173,8 +164,8 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
         fixed = product;
     }
     let valid = |i: usize| level.nulls().is_none_or(|n| n.is_valid(i));
-    // Returns the inferred size for a list of `n` elements (1 if no size is inferred); `None` if the
-    // elements do not fit the sizes.
+    // Returns the size that the size -1 stands for in a list of `n` elements (1 if there is no -1); `None` if
+    // the elements do not fit the sizes.
     let share = |n: usize| match open {
         None => (n == fixed).then_some(1),
         Some(_) if fixed == 0 => (n == 0).then_some(0),
@@ -212,8 +203,7 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
             Some(size) if !first => Layout::Uniform { size, lists: parents },
             Some(size) => lists_like(layout, (0..lists).map(|l| if valid(l) { size } else { 0 }))?,
             None => {
-                // Number of lists of this level that one list of the input is split into, the product of the
-                // sizes before this size.
+                // Number of lists of this level per list of the input: the product of the sizes before.
                 let before: usize =
                     sizes[..i].iter().filter_map(|s| usize::try_from(*s).ok()).product();
                 let each = (0..lists).filter(|l| i == 0 || valid(*l));

@@ -4,9 +4,8 @@ use arrow::array::{Array, Int64Array};
 
 use crate::error::{Error, Result};
 
-/// An integer argument, for all rows or one per row.
-///
-/// `None`, or a null in the array, means that the argument is missing, such as an open end of a slice.
+/// An integer argument, for all rows or one per row. `None`, or a null in the array, means that the argument
+/// is missing, such as an open end of a slice.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -36,6 +35,15 @@ impl RowArg {
     }
 
     /// Returns whether the argument is the same for all rows.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use arrow::array::Int64Array;
+    /// use serrate::kernels::RowArg;
+    /// assert!(RowArg::from(3).is_constant());
+    /// assert!(!RowArg::Each(Int64Array::from(vec![3])).is_constant());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn is_constant(&self) -> bool {
         matches!(self, Self::All(_))
     }

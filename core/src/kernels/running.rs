@@ -1,9 +1,8 @@
 //! Running operations along an axis: running sums, differences, shifts, filled gaps.
 //!
-//! The result has one value per leaf and the lists of the input. Along the innermost axis, an operation
-//! runs over the leaves of each list. Along an outer axis (including axis 0), it runs over the leaves with
-//! the same index in successive elements of this axis, like a reduction; elements without a leaf at the
-//! index are skipped.
+//! The result has one value per leaf and the lists of the input. Along the innermost axis, an operation runs
+//! over the leaves of each list. Along an outer axis (including axis 0), it runs over the leaves that a
+//! reduction would combine: those at the same index of successive elements; shorter elements are skipped.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,14 +35,21 @@ pub enum Running {
     Sum,
     /// Product.
     Prod,
-    /// Minimum; NaN after the first NaN.
+    /// Minimum of the values so far; NaN from the first NaN on.
     Min,
-    /// Maximum; NaN after the first NaN.
+    /// Maximum of the values so far; NaN from the first NaN on.
     Max,
 }
 
 impl Running {
     /// Returns the name used in error messages: `cumsum`, ...
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::kernels::running::Running;
+    /// assert_eq!(Running::Sum.name(), "cumsum");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn name(self) -> &'static str {
         match self {
             Self::Sum => "cumsum",
@@ -53,9 +59,17 @@ impl Running {
         }
     }
 
-    /// Returns the type of the result. Sums and products have the type that
-    /// [`reduce`](super::reduce::reduce) gives; minimum and maximum have the type of the leaves, which
-    /// must be numbers, booleans or times.
+    /// Returns the type of the result. Sums and products have the type that [`reduce`](super::reduce::reduce)
+    /// gives; minimum and maximum have the type of the leaves, which must be numbers, booleans or times.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use arrow::datatypes::DataType;
+    /// use serrate::kernels::running::{Running, diff_type};
+    /// assert_eq!(Running::Sum.output_type(&DataType::Int16)?, DataType::Int64);
+    /// assert_eq!(diff_type(&DataType::Int16)?, DataType::Int64);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When leaves of this type do not support the operation.
@@ -92,11 +106,9 @@ fn native_type(leaf: &DataType) -> Option<DataType> {
     })
 }
 
-/// Returns the [`Running`] sum, product, minimum or maximum of every leaf and the leaves before it
-/// along axis `axis` (negative axes count from the innermost).
-///
-/// A null leaf stays null and is skipped. NaN propagates to all later leaves of its list. Integers
-/// give 64-bit results and an error on overflow; `Float32` stays `Float32`, computed in 64 bits.
+/// Returns the [`Running`] sum, product, minimum or maximum of every leaf and the leaves before it along axis
+/// `axis` (negative axes count from the innermost). A null leaf stays null and is skipped. NaN propagates to
+/// all later leaves. Integers give 64-bit results; `Float32` stays `Float32`, computed in 64 bits.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -216,7 +228,7 @@ fn accumulate_lists(
         return scan_lists::<_, UInt64Type, _>(leaves, lists, start, step, |acc| acc)
             .map_err(overflow);
     }
-    // The remaining types, signed integers, booleans and durations, are accumulated as 64-bit integers.
+    // Signed integers, booleans and durations remain; they are accumulated as 64-bit integers.
     let leaves = match leaves.data_type() {
         DataType::Duration(_) => reinterpret_values(leaves, &DataType::Int64)?,
         DataType::Boolean => cast(&cast(leaves, &DataType::Int8)?, &DataType::Int64)?,
@@ -228,8 +240,8 @@ fn accumulate_lists(
     reinterpret_values(&found.map_err(overflow)?, out)
 }
 
-/// Accumulates the leaves of each list with `step`. If `step` fails (returns `None`) in a list, the error is
-/// the index of the first leaf of this list.
+/// Accumulates the leaves of each list with `step`. If `step` returns `None` (it failed), the `Err` of the
+/// result is the index of the first leaf of this list.
 fn scan_lists<T: ArrowPrimitiveType, O: ArrowPrimitiveType, A: Copy>(
     leaves: &PrimitiveArray<T>,
     lists: &Layout,
@@ -241,8 +253,7 @@ fn scan_lists<T: ArrowPrimitiveType, O: ArrowPrimitiveType, A: Copy>(
     let nulls = leaves.nulls().filter(|n| n.null_count() > 0);
     let mut out: Vec<O::Native> = allocate_values(flat.len());
     let (mut from, mut failed) = (0, None);
-    // Collect results in a local array first: each push to the vector updates its length in memory, so one
-    // push would wait for the one before it.
+    // Collect results in a local array first: each push to a vector would wait for the previous one.
     let mut block = [O::Native::default(); 256];
     each_length(lists, |n| {
         let mut acc = start;
@@ -319,11 +330,10 @@ fn scan_extremes(max: bool, leaves: &ArrayRef, lists: &Layout) -> Result<ArrayRe
     }
 }
 
-/// Shifts leaves by `n` elements along axis `axis`: each leaf becomes the leaf `n` elements before it, or
-/// after it for a negative `n`. Leaves without a source become `fill`, a flat array of one value, or null.
-///
-/// Along an outer axis, whole elements are shifted: a leaf becomes the leaf at the same index in the source
-/// element, or `fill` if the source element has no leaf there.
+/// Shifts leaves by `n` elements along axis `axis`: each leaf is replaced with the leaf `n` elements before
+/// it, or after it for a negative `n`. If there is no such leaf, the result is `fill` (a flat array of one
+/// value) or null. Along an outer axis, a leaf is replaced with the leaf at the same index of the element
+/// that is `n` before, or with `fill` if that element is shorter.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -380,7 +390,8 @@ pub fn shift(
     array.with_leaves(found)
 }
 
-/// Shifts all leaves as one list, then sets leaves to null whose source is in another list.
+/// Shifts all leaves as if they were one list, then sets the leaves to null that come from another list. Also
+/// returns a bit per leaf: whether the leaf comes from the list that it is now in.
 fn shift_lists(
     leaves: &ArrayRef,
     lists: &Layout,
@@ -396,8 +407,7 @@ fn shift_lists(
     Ok((with_nulls(&moved, nulls)?, same_list))
 }
 
-/// Returns one bit per leaf: whether its source, the leaf `distance` leaves before it (after it if `back`), is
-/// in the same list.
+/// Returns a bit per leaf: whether the leaf `distance` before it (after it if `back`) is in the same list.
 fn mark_same_list(lists: &Layout, back: bool, distance: usize, len: usize) -> BooleanBuffer {
     let mut bits = MutableBuffer::from_len_zeroed(len.div_ceil(8));
     bits.as_slice_mut().fill(u8::MAX);
@@ -411,8 +421,8 @@ fn mark_same_list(lists: &Layout, back: bool, distance: usize, len: usize) -> Bo
     BooleanBuffer::new(bits.into(), 0, len)
 }
 
-/// Shifts all leaves by `far` elements (towards the start if `back`), ignoring the limits of lists. Leaves
-/// without a source become null or zero.
+/// Shifts all leaves by `far` as if they were one list, towards the start if `back`. The `far` leaves without
+/// a source are unspecified; the caller makes them null.
 fn shift_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
     let len = leaves.len();
     macro_rules! by_width {
@@ -449,11 +459,9 @@ fn shift_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
     Ok(make_array(out.freeze()))
 }
 
-/// Returns every leaf minus the leaf `n` elements before it along axis `axis` (after it for a
-/// negative `n`). Leaves without such a leaf give null, so the lists keep their lengths.
-///
-/// Integers and booleans give `Int64`, with an error on overflow; floats keep their type; times
-/// give durations. A null on either side gives null.
+/// Returns every leaf minus the leaf `n` elements before it along axis `axis` (after it for a negative `n`).
+/// Leaves without such a leaf give null, so the lists keep their lengths. Integers and booleans give `Int64`,
+/// with an error on overflow; floats keep their type; times give durations. A null on either side gives null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -497,8 +505,8 @@ pub fn diff(array: &RaggedArray, n: i64, axis: i64) -> Result<RaggedArray> {
     array.with_leaves(found)
 }
 
-/// Subtracts shifted floats in one pass. Returns `None` for other types, arrays with null leaves, outer axes,
-/// and distances of 0 or above the number of leaves.
+/// Computes [`diff`] of floats in one pass. Returns `None` for other types, for arrays with null leaves, for
+/// outer axes, and if `n` is 0 or exceeds the number of leaves.
 fn subtract_shifted(array: &RaggedArray, n: i64, axis: i64) -> Result<Option<ArrayRef>> {
     fn subtract_typed<T: ArrowPrimitiveType>(
         leaves: &ArrayRef,
@@ -535,6 +543,15 @@ fn subtract_shifted(array: &RaggedArray, n: i64, axis: i64) -> Result<Option<Arr
 
 /// Returns the type of the [`diff`] of leaves.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use arrow::datatypes::DataType;
+/// use serrate::kernels::running::diff_type;
+/// assert_eq!(diff_type(&DataType::UInt8)?, DataType::Int64);
+/// assert!(diff_type(&DataType::Utf8).is_err());
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// When leaves of this type cannot be subtracted.
 pub fn diff_type(leaf: &DataType) -> Result<DataType> {
@@ -550,11 +567,11 @@ pub fn diff_type(leaf: &DataType) -> Result<DataType> {
                 .data_type()
                 .clone()
         }
-        t => return Err(Error::type_of("diff", "numbers or times", t)),
+        t => return Err(Error::type_of("diff", "numbers or times (cast the values first)", t)),
     })
 }
 
-/// Subtracts unsigned integers in 128 bits; only the differences must fit `Int64`.
+/// Computes [`diff`] of unsigned integers in 128 bits, so that only the differences must fit `Int64`.
 fn diff_unsigned(array: &RaggedArray, n: i64, axis: i64) -> Result<RaggedArray> {
     let before = shift(array, n, None, axis)?;
     let (a, b) = (array.leaves().as_primitive::<UInt64Type>(), before.leaves());
@@ -567,10 +584,8 @@ fn diff_unsigned(array: &RaggedArray, n: i64, axis: i64) -> Result<RaggedArray> 
     array.with_leaves(Arc::new(found))
 }
 
-/// Replaces null leaves with the last valid leaf before them along axis `axis`; nulls before the
-/// first valid leaf stay null. NaN is a valid value.
-///
-/// Shares all buffers if no leaf is null.
+/// Replaces null leaves with the last valid leaf before them along axis `axis`; nulls before the first valid
+/// leaf stay null. NaN is a valid value. Shares all buffers if no leaf is null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -592,8 +607,7 @@ pub fn forward_fill(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     fill_gaps(array, axis, false)
 }
 
-/// Replaces null leaves with the next valid leaf after them along axis `axis`; nulls after the last
-/// valid leaf stay null.
+/// Replaces null leaves with the next valid leaf along `axis`; nulls after the last valid leaf stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -670,8 +684,8 @@ fn fill_lists(
     by_width!(1 => UInt8Type, 2 => UInt16Type, 4 => UInt32Type, 8 => UInt64Type)
 }
 
-/// Calls `each` with every run of nulls in a list and the index of the valid leaf that fills it. Skips runs
-/// without such a leaf.
+/// Calls `each` with every range of adjacent nulls in a list, and the index of the valid leaf that replaces
+/// them. Skips ranges without such a leaf.
 fn for_each_gap(
     nulls: &NullBuffer,
     lists: &Layout,
@@ -701,7 +715,7 @@ fn for_each_gap(
     }
 }
 
-/// Applies `work` to lists of leaves along `axis`; for an outer axis, the leaves are reordered first.
+/// Applies `work` to lists of leaves along `axis`; for an outer axis, leaves are first reordered into lists.
 fn apply_in_lists(
     array: &RaggedArray,
     axis: i64,
@@ -712,7 +726,7 @@ fn apply_in_lists(
         AxisGroups::Stacked(stacked) => {
             let (order, lists) = stacked.order_by_slot()?;
             let found = work(&take(array.leaves(), &order, None)?, &lists)?;
-            // Restores the order of the array: `found` has the result of leaf `order[i]` at index `i`.
+            // Restore the order of the array: `found[i]` is the result of leaf `order[i]`.
             let mut back = vec![0u64; order.len()];
             for (to, from) in order.values().iter().enumerate() {
                 back[usize::try_from(*from).unwrap_or(usize::MAX)] = to as u64;

@@ -1,4 +1,4 @@
-//! Writes to every list at the indices of another list, the inverse of [`take`](fn@super::take::take).
+//! Writes values into lists at given indices, the inverse of [`take`](fn@super::take::take).
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::index::resolve_position;
 use crate::limit::check_size;
 
-/// Treatment of several values for the same element.
+/// Treatment of several values that are written to the same element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Duplicates {
     /// The last value, in the order of the indices, is written.
@@ -33,14 +33,13 @@ pub enum Duplicates {
 
 /// Replaces the elements of `into` at `indices` with `values`, list by list.
 ///
-/// `indices` has integer leaves; its innermost level is the axis to write to. `values` has a value per
-/// index, in the same lists (values that are themselves lists have the levels of the elements of `into`).
-/// Outer lists are the same in all three arrays. Indices count from 0, negative indices from the end. Null
-/// indices write nothing, nor do lists that are null in `indices` or `values`. Null lists of `into` stay null.
-/// An outer list that is null in any of the three arrays is null in the result.
+/// `indices` has integer leaves; its innermost level is the axis to write to. `values` has a value per index,
+/// in the same lists (values that are themselves lists have the levels of the elements of `into`). Outer
+/// lists are the same in all three arrays. Indices count from 0, negative indices from the end. Null indices
+/// write nothing, nor do innermost lists that are null in `indices` or `values`. Null lists of `into` stay
+/// null. An outer list that is null in any of the three arrays is null in the result.
 ///
-/// The result shares the lists of `into`. Values are converted to the type of the leaves of `into`,
-/// which must be able to represent the values.
+/// The result shares the lists of `into`. Values are converted to the type of its leaves.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -61,9 +60,8 @@ pub enum Duplicates {
 /// ```
 ///
 /// # Errors
-/// When an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and
-/// size) or occurs twice in a list with [`Duplicates::Refuse`], lists differ in length, or the type
-/// of the leaves cannot represent a value.
+/// When an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and size) or is
+/// repeated with [`Duplicates::Refuse`], lists differ in length, or a value does not fit the type.
 pub fn scatter(
     into: &RaggedArray,
     indices: &RaggedArray,
@@ -111,8 +109,9 @@ pub fn scatter(
             }
         }
     }
-    // For each element of the result, the index of its source in the concatenation of `into` and `values`.
     let elements = to.layout().children();
+    // For each element of the result, its index in the concatenation of the elements of `into` and of
+    // `values`.
     let mut order: Vec<u64> = (0..elements as u64).collect();
     write.for_each(|target_index, value| order[target_index] = (elements + value) as u64)?;
     let order = UInt64Array::from(order);
@@ -135,8 +134,7 @@ struct ScatterWrite<'a> {
 }
 
 impl ScatterWrite<'_> {
-    /// Calls `write` for every value, in order, with the index of the element to replace and the index of
-    /// the value.
+    /// Calls `write` for every value, with the index of the element to replace and the index of the value.
     fn for_each(&self, mut write: impl FnMut(usize, usize)) -> Result<()> {
         let (from, to) = (self.from.layout(), self.to.layout());
         let refuse = self.duplicates == Duplicates::Refuse;
@@ -194,12 +192,28 @@ impl ScatterWrite<'_> {
     }
 }
 
-/// Scatters into new lists of `sizes` elements, which are `fill` (or null) unless written to; see
-/// [`scatter`].
+/// Scatters into new lists of `sizes` elements, which are `fill` or null unless written; see [`scatter`].
 ///
 /// `sizes` is one size for all lists or one per list (an array of integers with the outer lists of
 /// the indices, or fewer levels). A list that is null in the indices or has a null size is null.
 /// Elements that are themselves lists are null unless written to.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, Int32Array, Int64Array, types::Int32Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::Count;
+/// use serrate::kernels::scatter::{Duplicates, scatter_new};
+/// // [2, 0] and [7, 8]
+/// let lists = || Offsets::from_lengths([2]).map(|o| vec![o.into()]);
+/// let at = RaggedArray::try_new(1, lists()?, Arc::new(Int64Array::from(vec![2, 0])))?;
+/// let values = RaggedArray::try_new(1, lists()?, Arc::new(Int32Array::from(vec![7, 8])))?;
+/// let new = scatter_new(&at, &values, Count::All(3), None, Duplicates::default())?;
+/// let new: Vec<_> = new.leaves().as_primitive::<Int32Type>().iter().collect();
+/// assert_eq!(new, [Some(8), None, Some(7)]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// Same as [`scatter`]; also when the fill is not one value that the type of the leaves can represent, or the
@@ -239,8 +253,7 @@ pub fn scatter_new(
     scatter(&into, indices, values, duplicates)
 }
 
-/// Returns the layout and validity of new lists with the given sizes: one new list per innermost list of
-/// `indices`.
+/// Returns the layout and validity of lists of the given sizes, one per innermost list of `indices`.
 pub(super) fn new_lists(
     what: &'static str,
     indices: &RaggedArray,

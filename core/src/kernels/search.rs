@@ -13,12 +13,12 @@ use arrow::datatypes::{
     UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 
-use super::align::aligned;
+use super::align::share_lists;
 use super::times::{compare_exactly, exact_seconds};
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::{Error, Result};
 
-/// The index that [`searchsorted`] returns for a needle that equals elements of the list.
+/// Index that [`searchsorted`] returns for a needle that equals elements of the list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SearchSide {
     /// The index of the first equal element: the number of elements less than the needle.
@@ -28,9 +28,8 @@ pub enum SearchSide {
     Right,
 }
 
-/// Returns, for every row, the index in its ascending list at which the needle would be inserted: 0
-/// to the length of the list, like NumPy's `searchsorted`. [`searchsorted_lists`] searches for
-/// several needles per list.
+/// Returns, for every row, the index in its ascending list at which the needle would be inserted (0 to the
+/// length of the list), like NumPy's `searchsorted`. See [`searchsorted_lists`] for several needles per list.
 ///
 /// `needles` is one value for all rows or one per row. Numbers of different types compare by value (an
 /// integer with a float as floats), and times of different units compare exactly. A string needle is parsed
@@ -82,9 +81,8 @@ pub fn searchsorted(
 /// Returns, for every needle, the index in its ascending list at which it would be inserted: 0 to
 /// the length of the list. The result has the lists of the needles.
 ///
-/// The needles have the outer levels of the array, and either a list of needles for each innermost
-/// list or (with one level less) one needle for each. Types, NaN and nulls are treated as in
-/// [`searchsorted`]; needles for a null list give null.
+/// The needles have the outer levels of the array, and a list of needles for each innermost list or (with one
+/// level less) one needle. Types, NaN and nulls are as in [`searchsorted`]; a null list gives null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -107,8 +105,7 @@ pub fn searchsorted(
 /// ```
 ///
 /// # Errors
-/// When the array is flat, the needles have other levels, valid lists differ in length on an outer
-/// level, or the two types cannot be compared.
+/// When the array is flat, levels do not match, valid outer lists differ in length, or types do not compare.
 pub fn searchsorted_lists(
     array: &RaggedArray,
     needles: &RaggedArray,
@@ -120,7 +117,7 @@ pub fn searchsorted_lists(
             "searchsorted: the needles have {given} level(s) of lists, but the array has {levels}; give needles with the same number of levels, or one less"
         )));
     }
-    let (array, needles) = aligned(array, needles, levels - 1)?;
+    let (array, needles) = share_lists(array, needles, levels - 1)?;
     let level = array.axis(levels)?;
     let which = match needles.axes().get(levels - 1) {
         Some(lists) if lists.layout().lists() != level.layout().lists() => {
@@ -163,8 +160,7 @@ fn find_positions(
     let (leaves, needles) = if leaf == needle {
         (leaves, needles)
     } else if compare_exactly(&leaf, &needle) {
-        // Seconds with nine fractional digits represent times of every unit exactly, so convert both sides
-        // to them.
+        // Convert both sides to seconds with nine decimals, which represent times of every unit exactly.
         (exact_seconds(&leaves)?, exact_seconds(&needles)?)
     } else {
         let exact = cast(&needles, &leaf).map_err(|_| no_match())?;
@@ -209,8 +205,8 @@ struct ListSearch<'a> {
 }
 
 impl ListSearch<'_> {
-    /// Returns the index at which every needle would be inserted into its list, found by binary search.
-    /// `compare` takes the index of a leaf and the index of a needle, in this order.
+    /// Finds the index at which every needle would be inserted into its list, by binary search. `compare`
+    /// takes a leaf index and a needle index.
     fn run(
         &self,
         needle_nulls: Option<NullBuffer>,

@@ -25,8 +25,7 @@ pub(crate) fn random_seed() -> u64 {
     std::collections::hash_map::RandomState::new().build_hasher().finish()
 }
 
-/// Builds hashers of integers (`NumberHasher`) for hash maps. The factors of the hashers are secret and
-/// random in each process.
+/// Builds `NumberHasher`s for hash maps; their factors are secret and random in each process.
 #[derive(Clone, Copy, Debug)]
 pub struct Seeded {
     start: u64,
@@ -60,7 +59,7 @@ impl BuildHasher for Seeded {
     }
 }
 
-/// Hasher for integers: multiplies by a secret factor per integer, and by another at the end.
+/// Hasher for integers: multiplies by one secret factor after each integer, and by another at the end.
 #[derive(Debug)]
 pub struct NumberHasher {
     seeded: Seeded,
@@ -114,7 +113,7 @@ mod tests {
     fn keys_made_to_meet_do_not() {
         const N: u64 = 1 << 14;
         let c = 0x9e37_79b9_7f4a_7c15u64;
-        // `old` is a hash function that multiplies by the known factor `c`. These keys are chosen so that
+        // An attacker who knows the factor `c` of the hash function `old` can construct the keys `crafted`:
         // `old` puts all of them into bucket 0.
         let h = |i: u64| i << 25;
         let crafted: Vec<u64> =

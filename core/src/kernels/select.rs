@@ -10,10 +10,18 @@ use crate::array::RaggedArray;
 use crate::array::nulls::true_bits;
 use crate::error::{Error, Result};
 
-/// Returns the common type of the two operands of [`where_`] and [`fill_null`].
+/// Returns the common type of the two operands of [`where_`] and [`fill_null`]. A literal takes the type of
+/// the other operand if it fits; otherwise both widen, as in [`binary`](super::elementwise::binary).
 ///
-/// A literal takes the type of the other operand if it fits; otherwise both widen, as in
-/// [`binary`](super::elementwise::binary).
+/// ```
+/// # use serrate_core as serrate;
+/// # use arrow::datatypes::DataType;
+/// use serrate::kernels::elementwise::OperandType;
+/// use serrate::kernels::select::common_type;
+/// let (a, b) = (OperandType::Leaves(&DataType::Int32), OperandType::Leaves(&DataType::Float32));
+/// assert_eq!(common_type(a, b)?, DataType::Float64);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// When the types are incompatible.
@@ -27,11 +35,9 @@ pub fn common_type(a: OperandType<'_>, b: OperandType<'_>) -> Result<DataType> {
     })
 }
 
-/// Returns the leaf of `yes` if the mask is true, otherwise the leaf of `no`; a null mask selects
-/// `no`, like CASE in SQL.
-///
-/// Mask and operands are broadcast like the operands of [`binary`](super::elementwise::binary): same lists,
-/// outer levels only, lists of one element, or a scalar. A list that is null in any of them is null.
+/// Returns the leaf of `yes` if the mask is true, otherwise the leaf of `no`; null selects `no`, like CASE in
+/// SQL. Mask and operands are broadcast like the operands of [`binary`](super::elementwise::binary): same
+/// lists, outer levels, lists of one element, or a scalar. Lists that are null in any of them are null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -56,8 +62,7 @@ pub fn where_(mask: &RaggedArray, yes: Operand<'_>, no: Operand<'_>) -> Result<R
         return Err(Error::type_of("the mask", DataType::Boolean.to_string(), mask.leaf_type()));
     }
     let to = common_type(yes.operand_type(), no.operand_type())?;
-    // First find `shape`, the lists to which the mask and both operands broadcast. Then broadcast each
-    // operand to these lists.
+    // First find `shape`, the common lists of the mask and both operands. Then broadcast the operands to it.
     let mut shape = mask.clone();
     for side in [yes, no] {
         if let Operand::Array(a) = side {
@@ -98,9 +103,8 @@ fn cast_leaves(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     Ok(cast_with_options(values, to, &options)?)
 }
 
-/// Replaces null leaves with `value`. Null lists have no leaves and stay null.
-///
-/// Shares all buffers if no leaf is null and the type does not change.
+/// Replaces null leaves with `value`. Null lists have no leaves and stay null. Shares all buffers if no leaf
+/// is null and the type does not change.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -130,9 +134,7 @@ pub fn fill_null(array: &RaggedArray, value: Operand<'_>) -> Result<RaggedArray>
     where_(&valid, Operand::Array(array), value)
 }
 
-/// Casts the leaves to another type; the lists are shared.
-///
-/// Floats are truncated to integers, like casts of Arrow and SQL engines.
+/// Casts the leaves to another type; the lists are shared. Floats are truncated to integers, as in Arrow.
 ///
 /// ```
 /// # use serrate_core as serrate;

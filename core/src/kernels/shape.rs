@@ -18,9 +18,8 @@ fn to_i64(n: usize) -> i64 {
 }
 
 /// Returns the length of every list of axis `axis` (1 or more, negative axes count from the innermost): one
-/// `Int64` per row for axis 1, lists of lengths with `axis - 1` levels for deeper axes.
-///
-/// Null elements count; the length of a null list is null. The outer levels are shared with the input.
+/// `Int64` per row for axis 1, lists of lengths with `axis - 1` levels for deeper axes. Null elements count;
+/// the length of a null list is null. The outer levels are shared with the input.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -51,10 +50,8 @@ pub fn lengths(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     RaggedArray::try_new(array.len(), array.axes()[..axis - 1].to_vec(), Arc::new(leaves))
 }
 
-/// Returns the number of valid leaves of every row; null for a null row.
-///
-/// Unlike [`lengths`], which counts elements of one level including nulls, this counts values of
-/// all levels together, like SQL's `count`.
+/// Returns the number of valid leaves of every row; null for a null row. Unlike [`lengths`], which counts
+/// elements of one level including nulls, this counts values of all levels together, like SQL's `count`.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -89,6 +86,20 @@ pub fn count(array: &RaggedArray) -> Result<Int64Array> {
 
 /// Returns the shape of every row as a list of `ndim - 1` numbers: its length, then the size of
 /// each deeper axis if it is uniform (a FixedSizeList) and -1 if it is ragged. Null for a null row.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, Int32Array, types::Int64Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::shape::row_shapes;
+/// // [[[1], [2, 3]], [[4]]]
+/// let axes = vec![Offsets::from_lengths([2, 1])?.into(), Offsets::from_lengths([1, 2, 1])?.into()];
+/// let a = RaggedArray::try_new(2, axes, Arc::new(Int32Array::from(vec![1, 2, 3, 4])))?;
+/// let shapes = row_shapes(&a)?;
+/// assert_eq!(shapes.leaves().as_primitive::<Int64Type>().values(), &[2, -1, 1, -1]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 pub fn row_shapes(array: &RaggedArray) -> Result<RaggedArray> {
     let deeper: Vec<i64> = array
         .axes()
@@ -169,11 +180,11 @@ fn collect_shapes(
     RaggedArray::try_new(array.len(), vec![ListAxis::try_new(offsets, nulls)?], leaves)
 }
 
-/// Resolves an axis of lists, negative from the innermost; axis 0 is an error.
+/// Returns the index of an axis of lists; a negative `axis` counts from the innermost. Axis 0 is an error.
 pub(crate) fn list_axis(array: &RaggedArray, axis: i64) -> Result<usize> {
     match resolve_axis(axis, array.ndim(), "the array")? {
         0 => Err(Error::invalid(format!(
-            "axis {axis} is the rows, which this function does not combine; use an axis of lists, 1 to {} or, from the innermost, -1 to -{}",
+            "axis {axis} is the rows, but only elements of lists can be combined; use an axis of lists, 1 to {} or, from the innermost, -1 to -{}",
             array.ndim() - 1,
             array.ndim() - 1
         ))),

@@ -1,8 +1,7 @@
 //! Order within lists: sorting, argsort, ranks, distinct values.
 //!
 //! Sorting is stable in both directions. 0.0 and -0.0 are equal, and all NaN are equal. NaN is greater than
-//! any number, as in the SQL of this crate, so it sorts last in ascending and first in descending order.
-//! [`Order::nulls_first`] places nulls.
+//! any number, as in the SQL of this crate: it is last in ascending order, first in descending order.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -16,7 +15,7 @@ use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::{SortOptions, cast, take};
 use arrow::datatypes::DataType;
 
-use super::align::aligned;
+use super::align::share_lists;
 use super::gather::{take_rows, with_axis};
 use super::native::{dispatch_native, reinterpret_values};
 use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
@@ -98,7 +97,7 @@ pub fn argsort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
     array.with_leaves(Arc::new(Int64Array::from(found)))
 }
 
-/// Returns the index of every leaf in its [`sort`]ed innermost list; null for a null leaf.
+/// Returns the index of every leaf among the [`sort`]ed valid leaves of its innermost list; null for null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -119,7 +118,7 @@ pub fn argsort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
 pub fn rank(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
     let lists = innermost_level(array)?.layout();
     let leaves = array.leaves();
-    // Nulls have no rank and do not shift the ranks of values.
+    // Ranks count only valid leaves: sort nulls last, so that they do not shift the ranks of values.
     let positions = argsort_leaves(leaves, lists, Order { nulls_first: false, ..order })?;
     let mut found = vec![0i64; leaves.len()];
     for_each_list(lists, |list| {
@@ -131,10 +130,9 @@ pub fn rank(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
     array.with_leaves(Arc::new(Int64Array::try_new(found.into(), nulls)?))
 }
 
-/// Sorts the elements of every list by the values of `by`.
-///
-/// `by` has the lists of the array, or only its outer levels; whole elements of an outer axis are then
-/// sorted (visits by their times). Null lists stay null; a list that is null only in `by` becomes empty.
+/// Sorts the elements of every list by the values of `by`. `by` has the lists of the array, or only its outer
+/// levels; whole elements of an outer axis are then sorted (visits by their times). Null lists stay null; a
+/// list that is null only in `by` becomes empty.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -152,8 +150,7 @@ pub fn rank(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When `by` is flat or has more levels than the array, two lists differ in length, or the values of `by`
-/// cannot be compared.
+/// When `by` is flat or has more levels than the array, lists differ in length, or values cannot be compared.
 pub fn sort_by(array: &RaggedArray, by: &RaggedArray, order: Order) -> Result<RaggedArray> {
     let axis = by.axes().len();
     if axis == 0 || axis > array.axes().len() {
@@ -162,7 +159,7 @@ pub fn sort_by(array: &RaggedArray, by: &RaggedArray, order: Order) -> Result<Ra
             array.axes().len()
         )));
     }
-    let (array, by) = aligned(array, by, axis)?;
+    let (array, by) = share_lists(array, by, axis)?;
     let level = array.axis(axis)?;
     let positions = argsort_leaves(by.leaves(), level.layout(), order)?;
     if axis == array.axes().len() {
@@ -172,9 +169,8 @@ pub fn sort_by(array: &RaggedArray, by: &RaggedArray, order: Order) -> Result<Ra
     with_axis(&array, array.len(), axis, level.clone(), below)
 }
 
-/// Returns the distinct values of every innermost list in ascending order, without nulls.
-///
-/// All NaN count as one value. A null list stays null.
+/// Returns the distinct values of every innermost list in ascending order, without nulls. All NaN count as
+/// one value. A null list stays null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -243,7 +239,7 @@ fn to_position(position: u64) -> i64 {
 trait Sortable: Copy {
     type Key: Copy + Ord + Into<u64>;
 
-    /// Whether conversion to a key and back keeps the bits of the value (not for -0 and some NaN).
+    /// Whether conversion to a key and back gives the same bits; false for -0.0 and some NaN.
     fn is_plain(self) -> bool;
 
     fn key(self) -> Self::Key;
@@ -307,8 +303,7 @@ macro_rules! floats {
 }
 floats!(f32 => u32, 1 << 31, f64 => u64, 1 << 63);
 
-/// Sorts values without nulls by unsigned keys that compare like the values ([`Sortable`]); `None` for types
-/// without such keys.
+/// Sorts values without nulls by their unsigned keys ([`Sortable`]); `None` for types without such keys.
 fn sort_values(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<Option<ArrayRef>> {
     fn sort_typed_values<T: ArrowPrimitiveType<Native: Sortable>>(
         values: &ArrayRef,
@@ -344,8 +339,8 @@ fn sort_values(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<Option
     }))
 }
 
-/// Returns an integer per leaf that compares like the leaf, with NaN greatest; `None` for types without
-/// such integers.
+/// Returns an integer per leaf that compares like the leaf, with NaN greatest; `None` for leaves that do not
+/// compare as numbers, such as strings.
 pub(super) fn order_keys(leaves: &ArrayRef) -> Result<Option<Vec<u64>>> {
     fn order_typed<T: ArrowPrimitiveType<Native: Sortable>>(values: &ArrayRef) -> Vec<u64> {
         values.as_primitive::<T>().values().iter().map(|v| v.key().into()).collect()
@@ -353,8 +348,8 @@ pub(super) fn order_keys(leaves: &ArrayRef) -> Result<Option<Vec<u64>>> {
     Ok(dispatch_native!(leaves, values, T => Some(order_typed::<T>(values)), None))
 }
 
-/// Unpacks a dictionary of floats, because Arrow's comparison of dictionaries distinguishes 0 from -0, and NaN
-/// with different bits. Returns `None` for leaves of other types.
+/// Unpacks a dictionary of floats, because Arrow's comparison of dictionaries distinguishes 0 from -0, and
+/// NaN with different bits. Returns `None` for leaves of other types.
 pub(super) fn unpack_float_dictionary(leaves: &ArrayRef) -> Result<Option<ArrayRef>> {
     match leaves.data_type() {
         DataType::Dictionary(_, values) if values.is_floating() => Ok(Some(cast(leaves, values)?)),
@@ -362,7 +357,7 @@ pub(super) fn unpack_float_dictionary(leaves: &ArrayRef) -> Result<Option<ArrayR
     }
 }
 
-/// Returns the indices of the leaves, sorted within every list.
+/// Returns the indices of all leaves, sorted within every list.
 pub(super) fn argsort_leaves(
     leaves: &ArrayRef,
     lists: &Layout,
@@ -454,8 +449,9 @@ fn make_leaf_comparator(leaves: &ArrayRef) -> Result<Compare> {
     Ok(make_comparator(leaves, leaves, SortOptions::default())?)
 }
 
-/// Sorts the indices of the valid leaves of each list with `sort`, and puts the indices of nulls before or
-/// after them.
+/// Returns the indices of all leaves, list by list. `sort` receives the indices of the valid leaves of a
+/// list, and appends them in sorted order to its second argument. The indices of null leaves come before or
+/// after them, as `order` says.
 fn argsort_lists(
     nulls: Option<&NullBuffer>,
     lists: &Layout,
@@ -505,10 +501,8 @@ pub(super) fn make_equality(leaves: &ArrayRef) -> Result<Box<dyn Fn(usize, usize
     }))
 }
 
-/// Returns whether the leaves of every innermost list are in order, with all nulls first or all nulls last, as
-/// `order` requires. [`search`](super::search) requires sorted lists.
-///
-/// The result has one value per innermost list, null for a null list.
+/// Returns whether the leaves of every innermost list are in order, with nulls at the end that `order`
+/// requires; one value per list, null for a null list. [`search`](super::search) requires sorted lists.
 ///
 /// ```
 /// # use serrate_core as serrate;

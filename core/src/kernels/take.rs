@@ -17,8 +17,7 @@ use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
 use crate::index::resolve_position;
 
-/// Takes the elements of every list at the indices in the corresponding list of `indices`, in that
-/// order (NumPy's `take`, list by list).
+/// Takes the elements of every list at the indices in its list of `indices` (NumPy's `take`, list by list).
 ///
 /// `indices` has integer leaves; its innermost level is the axis to select from: one level selects elements
 /// of axis 1 with everything below them, two levels select elements of axis 2, and so on. Its outer lists
@@ -50,8 +49,22 @@ pub fn take(array: &RaggedArray, indices: &RaggedArray) -> Result<RaggedArray> {
     take_elements("take", array, indices)
 }
 
-/// Takes entries of every sample (row) of a batch, at the indices given for the sample. Same as
-/// [`take`], but error messages name `gather`.
+/// Takes entries of every sample (row) of a batch: same as [`take`], but error messages name `gather`.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, Int32Array, Int64Array, types::Int32Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::take::gather;
+/// // [1, 2, 3] and [2, 0]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+/// let a = RaggedArray::try_new(1, vec![Offsets::from_lengths([3])?.into()], leaves)?;
+/// let at = Arc::new(Int64Array::from(vec![2, 0]));
+/// let at = RaggedArray::try_new(1, vec![Offsets::from_lengths([2])?.into()], at)?;
+/// assert_eq!(gather(&a, &at)?.leaves().as_primitive::<Int32Type>().values(), &[3, 1]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// Same as [`take`].
@@ -59,8 +72,7 @@ pub fn gather(array: &RaggedArray, indices: &RaggedArray) -> Result<RaggedArray>
     take_elements("gather", array, indices)
 }
 
-/// Reverses the elements of every list of axis `axis` (1 or more, negative axes count from the
-/// innermost); null lists stay null.
+/// Reverses every list of `axis` (1 or more, negative axes count from the innermost); null lists stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -83,8 +95,8 @@ pub fn reverse(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     slice(array, axis, &RowArg::NONE, &RowArg::NONE, &RowArg::from(-1))
 }
 
-/// Aligns the outer lists of an array and of indices. Returns the axis that the indices select from, both
-/// aligned arrays, and the leaves of the indices as integers.
+/// Gives an array and its indices the same outer lists, above the axis that the indices select from. Returns
+/// this axis, both arrays, and the leaves of the indices as integers.
 pub(super) fn align_indices(
     what: &'static str,
     array: &RaggedArray,
@@ -160,7 +172,7 @@ fn take_elements(
     with_axis(&merge_outer_nulls(&indices, &array, axis)?, indices.len(), axis, level, below)
 }
 
-/// Returns `a` with every outer list set to null that is null in `b`.
+/// Returns `a`, in which outer lists (above axis `axis`) that are null in `b` are null, too.
 pub(super) fn merge_outer_nulls(
     a: &RaggedArray,
     b: &RaggedArray,
@@ -176,8 +188,8 @@ pub(super) fn merge_outer_nulls(
     RaggedArray::try_new(rows, axes, leaves)
 }
 
-/// Takes values of lists without nulls by indices without nulls. The error is the list and position
-/// of an index that is out of range.
+/// Takes the values of every list at the indices in its list of `at`; neither array has nulls. If an index is
+/// out of range, the `Err` has its list and its position in this list.
 fn take_primitive<T: ArrowPrimitiveType>(
     values: &PrimitiveArray<T>,
     from: &Layout,

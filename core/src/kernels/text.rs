@@ -86,6 +86,16 @@ fn extract_explanation(error: &str) -> String {
 }
 
 /// Returns whether leaves of this type are strings: Utf8, LargeUtf8, Utf8View, or a dictionary of these.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use arrow::datatypes::DataType;
+/// use serrate::kernels::text::{TextTest, is_text};
+/// assert!(is_text(&DataType::Utf8View) && !is_text(&DataType::Int32));
+/// let wrong = TextTest::Matches { pattern: "(", flags: None };
+/// assert!(wrong.check().is_err());
+/// # Ok::<(), serrate::Error>(())
+/// ```
 pub fn is_text(leaf: &DataType) -> bool {
     match leaf {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
@@ -94,9 +104,8 @@ pub fn is_text(leaf: &DataType) -> bool {
     }
 }
 
-/// Evaluates a predicate on every leaf; null for a null leaf. The lists of the array are shared.
-///
-/// Dictionaries are tested once per value; see [`over_values`].
+/// Evaluates a predicate on every leaf; null for a null leaf. The lists of the array are shared. Dictionaries
+/// are tested once per value; see [`over_values`].
 ///
 /// ```
 /// # use serrate_core as serrate;

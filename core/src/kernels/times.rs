@@ -1,7 +1,6 @@
-//! Exact comparison and conversion of instants, durations and intervals in different units.
-//!
-//! A cast to the finer of two units fails for the year 2999 in nanoseconds, and a cast to the coarser unit
-//! drops digits. Values are therefore compared as `i128`, which represents all of them.
+//! Exact comparison and conversion of instants, durations and intervals in different units. A cast to the
+//! finer of two units may overflow (the year 2999 in nanoseconds), and a cast to the coarser unit drops
+//! digits. Values are therefore compared as `i128`, which represents all of them.
 
 use std::sync::Arc;
 
@@ -14,8 +13,8 @@ use arrow::util::display::array_value_to_string;
 
 use crate::error::{Error, Result};
 
-/// Type in which instants, dates, durations, and intervals without months (with days of 24 hours) compare:
-/// seconds with nine fractional digits.
+/// Type in which dates, timestamps, durations and intervals without months compare: seconds with nine
+/// fractional digits. A day of an interval has 24 hours.
 pub const EXACT_SECONDS: DataType = DataType::Decimal128(38, 9);
 
 /// Type in which intervals compare: nanoseconds, with months of 30 days of 24 hours, as in DuckDB.
@@ -49,6 +48,26 @@ pub fn interval_nanoseconds(values: &dyn Array) -> Result<ArrayRef> {
 /// Converts values to the timestamp or duration type `to`; null if a value is not a multiple of the unit
 /// of `to` or does not fit 64 bits. A time zone only changes the type: instants stay the same.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{Array, ArrayRef, AsArray, DurationMillisecondArray};
+/// # use arrow::datatypes::{DataType, DurationSecondType, TimeUnit};
+/// use serrate::kernels::times;
+/// let seconds = DataType::Duration(TimeUnit::Second);
+/// let spans: ArrayRef = Arc::new(DurationMillisecondArray::from(vec![2000, 2500]));
+/// assert!(times::is_instant_or_span(spans.data_type()));
+/// let exact = times::exactly_in(&spans, &seconds)?;
+/// let exact: Vec<_> = exact.as_primitive::<DurationSecondType>().iter().collect();
+/// assert_eq!(exact, [Some(2), None]);
+/// assert!(times::in_unit(&spans, &seconds)?.is_none());
+/// assert!(times::compare_exactly(spans.data_type(), &seconds));
+/// assert_eq!(times::exact_seconds(&spans)?.len(), times::interval_nanoseconds(&spans)?.len());
+/// assert!(times::cast_time(&spans, &DataType::Int64).is_none_or(|cast| cast.is_ok()));
+/// assert_eq!(times::per_unit(TimeUnit::Millisecond), 1_000_000);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// For an interval with months, for values that are not times, durations or intervals, and for a type `to`
 /// that is neither a timestamp nor a duration.
@@ -73,8 +92,8 @@ pub fn in_unit(values: &dyn Array, to: &DataType) -> Result<Option<ArrayRef>> {
     Ok((converted.null_count() == values.logical_null_count()).then_some(converted))
 }
 
-/// Returns whether values of two types compare exactly: both are durations or intervals, or both are instants
-/// (dates and timestamps) with a time zone, or both without.
+/// Returns whether values of two types compare exactly: both are durations or intervals, both are instants
+/// (dates and timestamps) with a time zone, or both are instants without one.
 pub fn compare_exactly(a: &DataType, b: &DataType) -> bool {
     use DataType::{Date32, Date64, Duration, Interval, Timestamp};
     let span = |t: &DataType| matches!(t, Duration(_) | Interval(_));
@@ -86,8 +105,7 @@ pub fn compare_exactly(a: &DataType, b: &DataType) -> bool {
     (span(a) && span(b)) || (zoned(a).is_some() && zoned(a) == zoned(b))
 }
 
-/// Casts to `to` with the exact conversions of this module. Returns `None` for types that need none of
-/// them; the caller then uses Arrow's cast.
+/// Casts to `to` with the exact conversions of this module; `None` if the types need only Arrow's cast.
 pub fn cast_time(values: &ArrayRef, to: &DataType) -> Option<Result<ArrayRef>> {
     let from = values.data_type();
     let interval = matches!(from, DataType::Interval(_));

@@ -1,6 +1,5 @@
-//! Functions of one number, applied to every leaf.
-//!
-//! The lists of the array are shared. A null leaf stays null.
+//! Functions of one value, applied to every leaf. The lists of the array are shared. A null leaf stays null,
+//! except in [`Unary::IsNull`].
 
 use std::sync::Arc;
 
@@ -33,9 +32,8 @@ use crate::error::{Error, Result};
 /// | `IsNan` | Boolean | Boolean | - |
 /// | `IsNull` | Boolean | Boolean | Boolean |
 ///
-/// The definitions are NumPy's (`numpy.sign`, `numpy.round`, ...): NaN stays NaN, the square root
-/// of a negative number is NaN, and the logarithm of 0 is negative infinity. Half precision is
-/// computed in 32 bits, all other types in their own width.
+/// The definitions are NumPy's: NaN stays NaN, the square root of a negative number is NaN, and the logarithm
+/// of 0 is negative infinity. Half precision is computed in 32 bits, all other types in their own width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unary {
     /// Negation. An error for the smallest integer of its type, whose negative does not fit.
@@ -90,6 +88,15 @@ impl Unary {
     }
 
     /// Returns the type of the result.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use arrow::datatypes::DataType;
+    /// use serrate::kernels::unary::Unary;
+    /// assert_eq!(Unary::Sqrt.output_type(&DataType::Int32)?, DataType::Float64);
+    /// assert_eq!(Unary::Sqrt.name(), "sqrt");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When leaves of this type do not support the function.
@@ -351,12 +358,12 @@ impl FromDouble for f64 {
     }
 }
 
-/// Rounds like `numpy.round`: scales, rounds and scales back.
+/// Rounds to `decimals` decimals like `numpy.round`: multiplies by a power of 10, rounds and divides again.
 fn round_to(value: f64, decimals: i32) -> f64 {
     let scale = 10f64.powi(decimals.saturating_abs());
     if scale.is_infinite() {
-        // `scale` is infinite from 309 decimals on. Rounding to a multiple of 10^309 or more gives 0, because
-        // no float reaches half of that; rounding to 309 or more decimals keeps the value.
+        // `scale` is infinite from 309 decimals on. Rounding to a multiple of 10^309 or more then gives 0,
+        // because no float reaches half of that; rounding to 309 or more decimals keeps the value.
         let none = decimals < 0 && value.is_finite();
         return if none { 0f64.copysign(value) } else { value };
     }

@@ -7,36 +7,38 @@ use super::options::Form;
 use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
 
-/// One batch: tensors by name, and the [items](Item) that they were built from.
+/// One batch: tensors by name, and the [items](Item) that they were built from. The memory of a batch returns
+/// to the loader when the batch and all clones of its tensors are dropped.
 ///
-/// The memory of a batch returns to the loader when the batch and all clones of its tensors are
-/// dropped.
+/// A **padded** batch of `B` items has every column under its name with the shape `[B, d1, ..]` down to the
+/// axis of the column; `dim{d}/mask` (bool, `[B, d1, .. d]`), true where axis `d` has an element; and, for
+/// columns with nulls in any shard, `{column}/valid` (bool, shape of the column), true where it has a value.
 ///
-/// A **padded** batch of `B` items has every column under its name with the shape `[B, d1, ..]`
-/// down to the axis of the column; `dim{d}/mask` (bool, `[B, d1, .. d]`), true where axis `d` has
-/// an element; and, for columns with nulls in any shard, `{column}/valid` (bool, shape of the
-/// column), true where the column has a value.
-///
-/// A **packed** batch has every column under its name, flat; `dim{d}/cu_seqlens` (int32, `[B + 1]`,
-/// from 0): the cumulative lengths of the items on axis `d`; `dim{d}/position_ids` (flat): the
-/// index of each element of axis `d` within its item; for axes from 2 on also `dim{d}/offsets`
-/// (int32, from 0): the offsets of the lists of axis `d`, one list per element of the previous axis
-/// (on axis 1 the lists are the items); `{column}/valid` (bool, flat).
+/// A **packed** batch has every column under its name, flat; `dim{d}/cu_seqlens` (int32, `[B + 1]`, from 0):
+/// the cumulative lengths of the items on axis `d`; `dim{d}/position_ids` (flat): the index of each element
+/// of axis `d` within its item; for axes from 2 on also `dim{d}/offsets` (int32, from 0): the offsets of the
+/// lists of axis `d`, one list per element of the previous axis; `{column}/valid` (bool, flat).
 #[derive(Clone, Debug)]
 pub struct Batch {
     pub(super) number: usize,
     pub(super) form: Form,
     pub(super) items: Vec<Item>,
     pub(super) tensors: Vec<(Arc<str>, DenseTensor)>,
-    /// Per axis from 0: the number of elements in the batch, and the largest number of elements in one
-    /// [`Item`].
-    pub(super) elements: Vec<(usize, usize)>,
+    /// Numbers of elements on each axis, from axis 0.
+    pub(super) axes: Vec<AxisCounts>,
     pub(super) occupied: usize,
 }
 
+/// Numbers of elements on one axis: in the whole batch, and in its longest item.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AxisCounts {
+    pub(super) total: usize,
+    /// Largest number of elements in one [`Item`].
+    pub(super) longest_item: usize,
+}
+
 impl Batch {
-    /// Returns the index of the batch among the batches that this process builds in the epoch (its
-    /// [part](super::LoaderOptions::part)).
+    /// Returns the index of the batch in this process's [part](super::LoaderOptions::part) of the epoch.
     pub fn number(&self) -> usize {
         self.number
     }
@@ -66,8 +68,7 @@ impl Batch {
         &self.tensors
     }
 
-    /// Converts the batch to its tensors with their names. The [items](Item) that they were built from are
-    /// dropped.
+    /// Converts the batch to its tensors with their names; drops the [items](Item) that they were built from.
     pub fn into_tensors(self) -> Vec<(Arc<str>, DenseTensor)> {
         self.tensors
     }
@@ -83,29 +84,28 @@ impl Batch {
         })
     }
 
-    /// Returns the number of elements of an axis in all items, before truncation by
-    /// [`sizes`](super::LoaderOptions::sizes). Axis 0 has the items.
+    /// Returns the number of elements of all items on an axis, before truncation by
+    /// [`sizes`](super::LoaderOptions::sizes). The elements of axis 0 are the items.
     ///
     /// # Errors
     /// If no tensor of the batch has this axis.
     pub fn axis_len(&self, axis: usize) -> Result<usize> {
-        Ok(self.axis(axis)?.0)
+        Ok(self.axis(axis)?.total)
     }
 
-    /// Returns the largest number of elements of an axis in one item, for use with
-    /// `dim{d}/cu_seqlens`.
+    /// Returns the largest number of elements of one item on an axis, for use with `dim{d}/cu_seqlens`.
     ///
     /// # Errors
     /// Same as [`axis_len`](Self::axis_len).
     pub fn max_seqlen(&self, axis: usize) -> Result<usize> {
-        Ok(self.axis(axis)?.1)
+        Ok(self.axis(axis)?.longest_item)
     }
 
-    fn axis(&self, axis: usize) -> Result<(usize, usize)> {
-        self.elements.get(axis).copied().ok_or_else(|| Error::NoSuchAxis {
+    fn axis(&self, axis: usize) -> Result<AxisCounts> {
+        self.axes.get(axis).copied().ok_or_else(|| Error::NoSuchAxis {
             what: "the batch".into(),
             axis: i64::try_from(axis).unwrap_or(i64::MAX),
-            ndim: self.elements.len(),
+            ndim: self.axes.len(),
         })
     }
 
@@ -115,6 +115,24 @@ impl Batch {
     }
 
     /// Returns the number of bytes that are not padding.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use serrate::table::RaggedTable;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let batch = Loader::try_new([table], LoaderOptions::new(2))?.epoch(0)?.next().unwrap()?;
+    /// assert_eq!((batch.number(), batch.is_empty(), batch.axis_len(1)?), (0, false, 3));
+    /// // Four codes of two bytes and a mask of four bytes; one slot of each is padding.
+    /// assert_eq!((batch.nbytes(), batch.occupied_bytes()), (12, 9));
+    /// assert_eq!(batch.into_tensors()[0].0.as_ref(), "code");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn occupied_bytes(&self) -> usize {
         self.occupied
     }

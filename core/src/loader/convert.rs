@@ -1,11 +1,11 @@
-//! Converts elements to another type, for shards of different types and for tokens as int64.
+//! Converts elements to another type, if the types of a column differ between shards, and tokens to int64.
 
 use half::f16;
 
 use crate::dense::DType;
 
-/// A function that converts elements, given as native bytes of any alignment, to elements of another type
-/// in the second slice. Returns `false` if a value does not fit the other type.
+/// Function that converts elements in the first slice, native bytes of any alignment, to elements of another
+/// type in the second slice. Returns `false` if a value does not fit the other type.
 pub(super) type Convert = fn(&[u8], &mut [u8]) -> bool;
 
 trait NativeNumber: Copy {
@@ -14,7 +14,8 @@ trait NativeNumber: Copy {
     fn write(self, out: &mut [u8]);
 }
 
-/// A conversion of numbers that is exact, or rounds an integer to the nearest float.
+/// A conversion of numbers. It is exact, except that an integer is rounded to the nearest float. Returns
+/// `None` if the value is out of range.
 trait FromNumber<S>: Sized {
     fn from_number(value: S) -> Option<Self>;
 }
@@ -25,7 +26,7 @@ macro_rules! native {
             const SIZE: usize = size_of::<$t>();
             #[inline(always)]
             fn read(bytes: &[u8]) -> Self {
-                // Conversion from an array compiles to one load; a slice would be copied by a function call.
+                // Converting an array compiles to one load; a slice would be copied by a function call.
                 Self::from_ne_bytes(bytes.first_chunk().copied().unwrap_or_default())
             }
             #[inline(always)]
@@ -116,8 +117,8 @@ fn convert_all<S: NativeNumber, D: NativeNumber + FromNumber<S>>(
     fits
 }
 
-/// Returns the conversion from `from` to `to`, or `None` if type promotion never converts `from` to
-/// `to`. Booleans are bytes 0 and 1.
+/// Returns the conversion of elements from type `from` to type `to`; `None` if type promotion never converts
+/// `from` to `to`. Booleans are the bytes 0 and 1.
 pub(super) fn find_converter(from: DType, to: DType) -> Option<Convert> {
     use DType as T;
     fn to_number<S: NativeNumber>(to: DType) -> Option<Convert>

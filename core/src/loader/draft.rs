@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::batch::AxisCounts;
 use super::frame::Frame;
 use super::grid::Grid;
 use super::items::Item;
@@ -15,8 +16,8 @@ use crate::dense::densify::count_bytes;
 use crate::dense::{DType, DenseOptions, Side, Size};
 use crate::error::{Error, Result};
 
-/// Returns the largest shape that a padded batch can have: the number of items, then the size of each
-/// further axis.
+/// Returns the largest possible shape of a padded batch: the number of items, then the size of each further
+/// axis.
 pub(super) fn largest_shape(source: &LoaderSource, options: &LoaderOptions) -> Vec<usize> {
     let mut shape = vec![options.batch_size];
     for axis in 1..source.ndim {
@@ -42,11 +43,11 @@ pub(super) struct BatchDraft {
     pub(super) bases: Vec<usize>,
     /// For each item (a window of a row or label), the number of all windows of the same row or label.
     pub(super) windows: Vec<usize>,
-    /// For each item (a window of a row), the events that its measurements belong to.
+    /// For each item (a window of measurements), the events that its measurements belong to.
     pub(super) spans: Vec<EventSpan>,
     lists: BatchLists,
     facts: Option<BatchLists>,
-    pub(super) elements: Vec<(usize, usize)>,
+    pub(super) axes: Vec<AxisCounts>,
     /// Size of all tensors in bytes; `occupied` is the part that is not padding.
     pub(super) bytes: usize,
     pub(super) occupied: usize,
@@ -60,7 +61,7 @@ pub(super) struct BatchLists {
 }
 
 impl EpochPlan {
-    /// Determines the shapes of a batch. Returns an error if its size exceeds the limit.
+    /// Determines the shapes of batch number `batch`. Returns an error if its size exceeds the limit.
     pub(super) fn draft_batch(&self, batch: usize) -> Result<BatchDraft> {
         let inner = &self.inner;
         let options = &inner.options;
@@ -71,8 +72,12 @@ impl EpochPlan {
         let own = depth(false).unwrap_or(0);
         let (mut frame, items) =
             Frame::new(&inner.source, self.items(batch), own).map_err(named)?;
-        let elements =
-            (0..=own).map(|d| (frame.count_elements(d), frame.longest_item(d))).collect();
+        let axes = (0..=own)
+            .map(|d| AxisCounts {
+                total: frame.count_elements(d),
+                longest_item: frame.longest_item(d),
+            })
+            .collect();
         let grid = padded.then(|| Arc::new(Grid::new(&mut frame, &options.sizes, options.side)));
         let lists = BatchLists { frame, grid };
         let facts = match (&inner.source.facts, depth(true)) {
@@ -96,7 +101,7 @@ impl EpochPlan {
             spans: Vec::new(),
             lists,
             facts,
-            elements,
+            axes,
             bytes: 0,
             occupied: 0,
         };
@@ -119,8 +124,7 @@ impl EpochPlan {
         )?;
         draft.occupied = match options.form {
             Form::Padded => {
-                // `count_occupied` walks over all lists, so call it once per axis instead of once per
-                // tensor.
+                // `count_occupied` walks over all lists, so call it once per axis instead of once per tensor.
                 let count = |lists: &BatchLists, depth: usize| -> Vec<usize> {
                     let grid = lists.grid.as_ref();
                     (0..=depth).map(|d| grid.map_or(0, |grid| grid.count_occupied(d))).collect()
@@ -176,7 +180,6 @@ impl BatchDraft {
         &self.lists(facts).frame
     }
 
-    /// Returns the events of an item, as indices from the first event of its row.
     pub(super) fn events(&self, item: usize) -> Range<usize> {
         match self.spans.get(item) {
             Some(span) => span.of_row.clone(),

@@ -1,4 +1,4 @@
-//! [`Epoch`]: an iterator over the batches of an epoch, which the caller or threads build.
+//! [`Epoch`]: an iterator over the batches of an epoch, which the calling thread or a thread pool builds.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,11 +12,10 @@ use crate::error::{Error, Result};
 
 /// The batches of one epoch, in order.
 ///
-/// A batch that cannot be built is returned as an error, and the iterator continues with the next
-/// batch. At most [`threads`](super::LoaderOptions::threads) +
-/// [`prefetch`](super::LoaderOptions::prefetch) batches (`1 + prefetch` large batches) exist at a
-/// time, if the caller drops each batch before it requests the next. Dropping the iterator waits
-/// for the batches that are being built and starts no others.
+/// A batch that cannot be built is returned as an error, and the iterator continues with the next batch. If
+/// the caller drops each batch before it requests the next, at most
+/// [`threads`](super::LoaderOptions::threads) + [`prefetch`](super::LoaderOptions::prefetch) batches exist at
+/// a time. Dropping the iterator waits for the batches that are being built and starts no others.
 #[derive(Debug)]
 pub struct Epoch {
     plan: Arc<EpochPlan>,
@@ -27,8 +26,8 @@ pub struct Epoch {
 #[derive(Debug)]
 struct Workers {
     pool: Arc<ThreadPool>,
-    /// Whether the caller provides the pool. Its threads may be busy with other work, so the thread that
-    /// requests a batch may build the batch itself.
+    /// Whether the pool was provided by the user of the loader. Its threads may be busy with other work, so
+    /// the thread that requests a batch may build it.
     foreign: bool,
     in_flight: usize,
     /// Whether all threads build one batch together, tensor by tensor, instead of one batch each.
@@ -36,8 +35,8 @@ struct Workers {
     shared: Arc<EpochState>,
 }
 
-/// Size in bytes from which all threads build one batch together. The throughput is the same as
-/// with one thread per batch, but the first batch is ready sooner, and only one batch needs memory.
+/// Minimum size in bytes of a batch that all threads build together. The throughput is the same as with one
+/// thread per batch, but the first batch is ready sooner, and only one batch needs memory.
 const LARGE: usize = 8 << 20;
 
 #[derive(Debug)]
@@ -49,17 +48,16 @@ struct EpochState {
 
 #[derive(Debug)]
 struct Progress {
-    /// Index of the first batch that no thread has started to build. Threads start only batches before
-    /// `limit`.
+    /// Index of the first batch that is not started. Threads start only batches before `limit`.
     unclaimed: usize,
     limit: usize,
-    /// `done[i]` is the result of batch `first + i`; `None` if the batch is not built yet.
+    /// Index of the batch whose result is `done[0]`; `done[i]` is `None` until batch `first + i` is built.
     first: usize,
     done: VecDeque<Option<Result<Batch>>>,
     running: usize,
-    /// Whether a job is running that builds one batch after the other, each with all threads of the pool.
+    /// Whether a job is running that builds large batches one after the other, with all threads of the pool.
     in_turn: bool,
-    /// Number of skipped batches that are still being built, because they were started before the skip.
+    /// Number of batches that were skipped while being built, and are not complete yet.
     skipped: usize,
 }
 
@@ -73,9 +71,10 @@ impl Epoch {
         let mut epoch = Self { plan, next: 0, workers: None };
         if let Some((pool, foreign)) = pool {
             let options = &epoch.plan.inner.options;
-            // In a shared thread pool, a thread that waits for the tensors of a batch could start other work
-            // that waits for the same batch, which is a deadlock. If `draft_batch` fails, the batch counts as
-            // small, and building the batch reports the error.
+            // Only threads of the loader's own pool build a batch together. In a shared pool, a thread that
+            // waits for the tensors of a batch could start other work that waits for the same batch: a
+            // deadlock. If `draft_batch` fails, the batch counts as small, and building the batch reports the
+            // error.
             let together = !foreign
                 && pool.current_num_threads() > 1
                 && first < epoch.plan.num_batches()
@@ -100,6 +99,19 @@ impl Epoch {
 
     /// Continues with batch `batch`; batches in between are not built. Skipping forward keeps
     /// prefetched batches; skipping back builds batches again. Past the end, the iterator is empty.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::table::RaggedTable;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// let x = Arc::new(Int32Array::from_iter_values(1..7));
+    /// let table = RaggedTable::builder().lengths([2, 1, 3])?.column("x", 1, x).build()?;
+    /// let epoch = Loader::try_new([table], LoaderOptions::new(1))?.epoch(0)?.skip_to(2);
+    /// assert_eq!((epoch.position(), epoch.plan().num_batches(), epoch.count()), (2, 3, 1));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn skip_to(mut self, batch: usize) -> Self {
         self.move_to(batch);
         self
@@ -163,8 +175,7 @@ impl Workers {
     fn next_batch(&self, batch: usize) -> Result<Batch> {
         let shared = &self.shared;
         let mut state = shared.lock_state();
-        // Batches that were skipped while threads were building them hold memory until they are built, so
-        // fewer other batches may be built ahead.
+        // Skipped batches that are still being built hold memory, so fewer other batches may be built ahead.
         let ahead = self.in_flight.saturating_sub(state.skipped).max(1);
         let end = shared.plan.num_batches().min(batch.saturating_add(ahead));
         let added = end.saturating_sub(state.limit);
@@ -218,8 +229,8 @@ impl EpochState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Builds the next batch; returns `false` if there is none. If `together`, all threads of the
-    /// pool build the batch; only the job that builds one batch after the other sets `together`.
+    /// Builds the next batch; returns `false` if there is none. If `together`, all threads of the pool build
+    /// it; only the job that builds large batches sets `together`.
     fn make_next(&self, together: bool) -> bool {
         let mut state = self.lock_state();
         let batch = state.unclaimed;
@@ -263,7 +274,7 @@ impl EpochState {
         let made: Vec<_> = state.done.drain(..have).flatten().collect();
         state.skipped += claimed - made.len();
         state.first = batch;
-        // Jobs that were spawned for skipped batches find no batch to build and end.
+        // Jobs that were started for skipped batches then find no batch to build, and end.
         state.unclaimed = state.unclaimed.max(batch);
         state.limit = state.limit.max(batch);
         drop(state);
@@ -404,15 +415,15 @@ mod tests {
         }
     }
 
-    /// Number of batches that are being built now.
+    /// Number of calls of the hook that are running.
     static NOW: AtomicUsize = AtomicUsize::new(0);
-    /// Largest number of batches that were being built at the same time.
+    /// Largest number of calls of the hook that ran at the same time.
     static MOST: AtomicUsize = AtomicUsize::new(0);
 
     #[test]
     fn large_batches_are_made_one_after_the_other() {
-        // A batch may begin before the previous batch is complete. The hook runs only at the
-        // beginning, so MOST is the number of batches that begin at the same time.
+        // The hook runs only at the start of building a batch, so `MOST` does not count batches that are past
+        // their start and still incomplete.
         let hook = |_| {
             let now = NOW.fetch_add(1, Ordering::SeqCst) + 1;
             MOST.fetch_max(now, Ordering::SeqCst);

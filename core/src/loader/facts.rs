@@ -1,14 +1,12 @@
-//! Says where batches hold facts: values about a row (such as a patient) that are not part of its events.
+//! Place of the facts in a batch: values about a row (such as a patient) that are not part of its events.
 
-/// Says where a batch holds the static facts of its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FactsPlace {
     /// The facts are in separate tensors.
     Beside,
     /// At most this many facts of a row are prepended to its elements of axis 1, one element per fact.
     Elements(usize),
-    /// One element is prepended to axis 1 of a row; the list of this element on axis 2 has the facts of the
-    /// row.
+    /// One element is prepended to axis 1 of a row; its list on axis 2 has the facts of the row.
     List,
 }
 

@@ -111,10 +111,10 @@ impl EpochPlan {
     /// Returns a hash to store with the epoch and batch of a training checkpoint. If the hash is
     /// the same on resumption, so are the batches; if it differs, the loader has changed.
     ///
-    /// The hash covers the epoch, the options that affect batches (all except threads, prefetch and
-    /// limit), the names, types and axes of the tensors, and the lengths of the rows of every
-    /// shard, but not values and axes below 1. It is the same on every machine. Computing it takes
-    /// one pass over the rows.
+    /// The hash covers the epoch, the options that affect batches (all except threads, prefetch and limit),
+    /// the names, types and axes of the tensors, and the lengths of the rows of every shard. It does not
+    /// cover values, or the lengths of lists below axis 1. It is the same on every machine. Computing it
+    /// takes one pass over the rows.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -11,10 +11,8 @@ use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::with_offsets;
 
-/// Indices of the elements of a batch in their shards, and the offsets of its lists.
-///
-/// On each axis, elements are numbered through the whole batch. The elements of an [`Item`] are contiguous
-/// in the batch and in its shard.
+/// The lists of a batch, and the places of their elements in the shards. On each axis, elements are numbered
+/// through the whole batch. The elements of an [`Item`] are contiguous in the batch and in its shard.
 #[derive(Debug)]
 pub(super) struct Frame {
     /// `starts[d][i]` is the index, within its shard, of the first element of item `i` on axis `d`.
@@ -29,8 +27,8 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// # Errors
-    /// If an axis has more than 2^31 - 1 elements.
+    /// Computes the frame of a batch of `items`, on the axes up to `depth`. Returns the frame, and the items
+    /// in a vector. Returns an error if an axis has more than 2^31 - 1 elements.
     pub(super) fn new(
         source: &LoaderSource,
         items: impl ExactSizeIterator<Item = Item>,
@@ -89,7 +87,7 @@ impl Frame {
         last_offset(&self.rows[axis])
     }
 
-    /// Returns the range of the elements of an item, as numbered in the batch.
+    /// Returns the range of the elements of an item on an axis, as numbered in the batch.
     pub(super) fn range(&self, axis: usize, item: usize) -> Range<usize> {
         self.rows[axis][item] as usize..self.rows[axis][item + 1] as usize
     }
@@ -102,7 +100,7 @@ impl Frame {
         }
     }
 
-    /// Returns the range of the elements of an item in its shard, without prepended facts.
+    /// Returns the range of the elements of an item on an axis in its shard, without prepended facts.
     pub(super) fn in_shard(&self, axis: usize, item: usize) -> Range<usize> {
         let start = self.starts[axis][item];
         start..start + self.range(axis, item).len() - self.facts_before(axis, item)

@@ -18,7 +18,7 @@ use crate::dense::{Side, Size};
 /// ```
 #[derive(Debug)]
 pub(super) struct Grid {
-    /// Per axis from 1: the offsets of the lists, over the elements of the batch.
+    /// For each axis from axis 1 on: the offsets of its lists, counted in elements of the batch.
     offsets: Vec<Vec<u32>>,
     /// Number of items, then the size of each axis.
     shape: Vec<usize>,
@@ -26,13 +26,12 @@ pub(super) struct Grid {
 }
 
 pub(super) trait WriteSlots {
-    /// Fills `cell`, a part of the bytes of a tensor, with consecutive values of the batch. The first of
-    /// these is value number `first` of the batch.
+    /// Fills `cell`, a part of the bytes of a tensor, with the values of the batch from value `first` on.
     fn put(&mut self, first: usize, cell: &mut [u8]);
 }
 
 impl Grid {
-    /// Builds the grid of a batch. Moves the offsets out of `frame`; for `sizes` see
+    /// Builds the grid of a batch and moves the offsets of its frame to the grid; for `sizes` see
     /// [`LoaderOptions`](super::LoaderOptions::sizes).
     pub(super) fn new(frame: &mut Frame, sizes: &[Size], side: Side) -> Self {
         let mut shape = vec![frame.items()];
@@ -50,8 +49,7 @@ impl Grid {
         &self.shape[..=axis]
     }
 
-    /// Returns the number of values that a tensor of axis `axis` holds, without padding and after
-    /// truncation of long lists.
+    /// Returns the number of values of a tensor of axis `axis`, after truncation and without padding.
     pub(super) fn count_occupied(&self, axis: usize) -> usize {
         self.count_kept(1, axis, 0..self.shape[0])
     }
@@ -81,8 +79,7 @@ impl Grid {
         }
     }
 
-    /// Returns whether both grids have the same positions of values and of padding in a tensor of axis
-    /// `axis`.
+    /// Returns whether tensors of axis `axis` have values and padding at the same positions in both grids.
     pub(super) fn has_same_slots(&self, other: &Self, axis: usize) -> bool {
         self.shape[..=axis] == other.shape[..=axis]
             && self.side == other.side
@@ -92,8 +89,8 @@ impl Grid {
     pub(super) fn slots(&self, axis: usize, size: usize) -> Slots<'_> {
         let mut blocks = vec![size; axis + 1];
         for i in (0..axis).rev() {
-            // The product exceeds `usize` only if another axis has size 0. The tensor then has no bytes,
-            // and the saturated product is not used.
+            // The caller checked the size of the tensor, so the product saturates only if another axis has
+            // size 0. The tensor then has no bytes to write.
             blocks[i] = blocks[i + 1].saturating_mul(self.shape[i + 1]);
         }
         Slots { grid: self, blocks }
@@ -102,14 +99,12 @@ impl Grid {
 
 pub(super) struct Slots<'a> {
     grid: &'a Grid,
-    /// `blocks[d]` is the number of bytes of one element of axis `d` in the tensor, with everything below
-    /// the element and with padding.
+    /// `blocks[d]` is the size in bytes of one element of axis `d` in the tensor, including padding.
     blocks: Vec<usize>,
 }
 
 impl Slots<'_> {
-    /// Calls `put` for each innermost list of an item, with the bytes of `out` that hold the values of the
-    /// list.
+    /// Calls `put` for each innermost list of an item, with the bytes of `out` for the values of the list.
     pub(super) fn write_item<P: WriteSlots>(&self, item: usize, out: &mut [u8], put: &mut P) {
         self.write_elements(0, item..item + 1, out, put);
     }

@@ -1,4 +1,4 @@
-//! [`Item`]: a window of a row, or of a row that ends early at the time of a label.
+//! [`Item`]: a window of a row. With labels, the row ends at the time of a label.
 
 use std::ops::Range;
 
@@ -18,12 +18,20 @@ pub struct Item {
     pub events: Range<usize>,
 }
 
+/// The first `events` elements of axis 1 of a row.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RowPrefix {
+    /// Index of the row, counted over all shards.
+    pub(super) row: usize,
+    pub(super) events: usize,
+}
+
 /// The items of every epoch, which are windows of rows or labels, in source order.
 #[derive(Debug)]
 pub(super) struct EpochItems {
     pub(super) bases: Bases,
-    /// For every item, the index of its row or label (see [`Bases`]), and the index of the window within
-    /// this row or label. `None` if windows are not stepped, because item `i` then belongs to row or label `i`.
+    /// For every item, the index of its row or label (see [`Bases`]), and the index of its window in this row
+    /// or label. `None` if windows are not stepped: item `i` belongs to row or label `i`.
     windows: Option<(Vec<u32>, Vec<u32>)>,
 }
 
@@ -32,13 +40,12 @@ pub(super) struct EpochItems {
 pub(super) enum Bases {
     /// All rows, each at its full length. The field is the number of rows.
     Rows(usize),
-    /// One row per label, which ends early at the time of the label. A row may occur several times, in any
-    /// order.
+    /// For each label, the row of its subject, which ends at the time of the label. The rows are in the order
+    /// of the labels, so a row may occur several times.
     Cuts(Cuts),
 }
 
-/// Rows that end early: row `rows[i]` keeps only its first `ends[i]` elements of axis 1. A row may occur
-/// several times, with different ends.
+/// Rows that end early: row `rows[i]` keeps its first `ends[i]` elements of axis 1. A row may be repeated.
 #[derive(Debug, Default)]
 pub(super) struct Cuts {
     /// Indices of the rows, counted over all shards.
@@ -48,8 +55,8 @@ pub(super) struct Cuts {
 }
 
 impl EpochItems {
-    /// # Errors
-    /// If there are more than 2^32 - 1 items, or stepped windows have no elements or a stride of 0.
+    /// Lists the items: one per base (a row or label), or all stepped windows of each base. Returns an error
+    /// for more than 2^32 - 1 items, and if a stepped window has no elements or a stride of 0.
     pub(super) fn new(
         source: &LoaderSource,
         options: &LoaderOptions,
@@ -69,14 +76,14 @@ impl EpochItems {
         }
         let (mut of, mut steps) = (Vec::new(), Vec::new());
         for base in 0..n {
-            let (row, len) = items.row_and_len(source, base);
+            let RowPrefix { row, events } = items.row_prefix(source, base);
             let Some(window) = RowWindows::for_row(source, options, row) else { continue };
             if window.is_stuck() {
                 return Err(Error::invalid(format!(
                     "row {row}: the static facts prepended to each window leave no elements to step through; use a longer window, or a smaller overlap"
                 )));
             }
-            let count = window.count(len);
+            let count = window.count(events);
             number(of.len().saturating_add(count))?;
             of.extend(std::iter::repeat_n(number(base)?, count));
             steps.extend(0..number(count)?);
@@ -96,8 +103,7 @@ impl EpochItems {
         }
     }
 
-    /// Returns the index of the base of an item, the row or label that the item is a window of, and the
-    /// index of the window within this base.
+    /// Returns the index of the row or label that an item is a window of, and the index of the window in it.
     pub(super) fn locate_item(&self, item: u32) -> (usize, usize) {
         let item = item as usize;
         match &self.windows {
@@ -106,12 +112,13 @@ impl EpochItems {
         }
     }
 
-    /// Returns the row of a base (a row or label), as an index over all shards, and the number of elements
-    /// of axis 1 that belong to the base.
-    pub(super) fn row_and_len(&self, source: &LoaderSource, base: usize) -> (usize, usize) {
+    /// Returns the part of a row that belongs to a base (a row or label).
+    pub(super) fn row_prefix(&self, source: &LoaderSource, base: usize) -> RowPrefix {
         match &self.bases {
-            Bases::Rows(_) => (base, source.len(base)),
-            Bases::Cuts(cuts) => (cuts.rows[base] as usize, cuts.ends[base] as usize),
+            Bases::Rows(_) => RowPrefix { row: base, events: source.len(base) },
+            Bases::Cuts(cuts) => {
+                RowPrefix { row: cuts.rows[base] as usize, events: cuts.ends[base] as usize }
+            }
         }
     }
 }

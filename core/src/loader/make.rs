@@ -49,7 +49,7 @@ impl EpochPlan {
             form: inner.options.form,
             items: draft.items,
             tensors,
-            elements: draft.elements,
+            axes: draft.axes,
             occupied: draft.occupied,
         })
     }
@@ -69,8 +69,7 @@ impl TensorOutput {
         work: &mut WorkBuffers,
     ) -> Result<DenseTensor> {
         let shape = grid.shape(self.axis).to_vec();
-        // `draft_batch` checked that the batch is within the size limit, so the byte counts of its tensors
-        // do not overflow.
+        // `draft_batch` checked the size of the batch, so the byte counts of its tensors do not overflow.
         let slots = grid.slots(self.axis, self.size());
         let largest = match self.facts {
             true => slots.bytes().saturating_mul(2),

@@ -1,21 +1,17 @@
 //! Builds batches for training from ragged tables, whose rows are the items.
 //!
-//! A [`Loader`] takes one or more tables, the *shards*, and [`LoaderOptions`]. An **item** is one
-//! row (such as a patient) or a window of axis 1 of a row (such as some of the events); an
-//! **epoch** is all items in some order, divided into batches. [`Loader::epoch`] returns an
-//! [`Epoch`], an iterator over [`Batch`]es of named tensors, padded with masks or packed with
-//! `cu_seqlens`.
+//! A [`Loader`] takes one or more tables, the *shards*, and [`LoaderOptions`]. An **item** is one row (such
+//! as a patient) or a window of axis 1 of a row (such as some of the events); an **epoch** is all items in
+//! some order, divided into batches. [`Loader::epoch`] returns an [`Epoch`], an iterator over [`Batch`]es of
+//! named tensors, padded with masks or packed with `cu_seqlens`.
 //!
-//! * **The plan comes first.** [`EpochPlan`] assigns rows and windows to batches. It depends only
-//!   on the options, the lengths of the rows and the epoch. An epoch can therefore resume at any
-//!   batch immediately ([`Loader::epoch_from`]) and is the same, bit for bit, on any number of
-//!   threads.
-//! * **Values are copied once**, from the (memory-mapped) shard to their slots in the tensor.
-//!   Windows are ranges of flat columns; there are no intermediate tables and no allocations per
-//!   row.
-//! * **Memory is reused.** A dropped batch returns its memory and records the slots that hold
-//!   values. The next batch clears only those slots; the padding, which is most of a padded batch,
-//!   is not written again.
+//! * **The plan comes first.** [`EpochPlan`] assigns rows and windows to batches. It depends only on the
+//!   options, the lengths of the rows and the epoch. An epoch can therefore resume at any batch immediately
+//!   ([`Loader::epoch_from`]) and is the same, bit for bit, on any number of threads.
+//! * **Values are copied once**, from the (memory-mapped) shard to their slots in the tensor. Windows are
+//!   ranges of flat columns; there are no intermediate tables and no allocations per row.
+//! * **Memory is reused.** A dropped batch returns its memory and records the slots that hold values. The
+//!   next batch clears only those slots; the padding, which is most of a padded batch, is not written again.
 //! * **Several batches are built in parallel**, a bounded number in advance, and returned in order.
 //!
 //! [`meds`] has a loader for health records: events or measurements, static facts and labels.
@@ -105,23 +101,20 @@ use crate::error::{Error, Result};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::table::RaggedTable;
 
-/// Builds epochs of batches from shards; see the [module](self).
-///
-/// Clones share shards, threads and memory. A loader has at most 2^32 - 1 items, and a batch at
-/// most 2^31 - 1 elements per axis.
+/// Builds epochs of batches from shards; see the [module](self). Clones share shards, threads and memory. A
+/// loader has at most 2^32 - 1 items, and a batch at most 2^31 - 1 elements per axis.
 #[derive(Clone, Debug)]
 pub struct Loader {
     inner: Arc<LoaderState>,
-    /// The threads of this loader and its clones, started on first use.
+    /// The thread pool that this loader and its clones share, started on first use.
     pool: Arc<OnceLock<Arc<ThreadPool>>>,
 }
 
 impl Loader {
     /// Builds a loader over the rows of all shards, one shard after the other.
     ///
-    /// All shards must have the same columns on the same axes. Numbers of different types are
-    /// converted to their common type (as in [`RaggedTable::concat`]) when they are copied to a
-    /// batch. Shards are not copied.
+    /// All shards must have the same columns on the same axes. Numbers of different types become their common
+    /// type (as in [`RaggedTable::concat`]) when they are copied to a batch. Shards are not copied.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -141,10 +134,9 @@ impl Loader {
     /// ```
     ///
     /// # Errors
-    /// If there are no shards; shards differ in depth or columns, or have types without a common
-    /// type; a column is not a number, boolean, date or time (omit or encode it first); a fill
-    /// value does not fit the type of its column; a table has scalars from indexing, or only
-    /// scalars; options are invalid.
+    /// If there are no shards; shards differ in depth or columns, or have types without a common type; a
+    /// column is not a number, boolean, date or time (omit or encode it first); a fill value does not fit the
+    /// type of its column; a table has scalars from indexing, or only scalars; options are invalid.
     pub fn try_new(
         shards: impl IntoIterator<Item = RaggedTable>,
         options: LoaderOptions,
@@ -216,10 +208,24 @@ impl Loader {
         Self::open_with(paths, options, &ReadOptions::default())
     }
 
-    /// Opens `.nrt` files like [`open`](Self::open), with read options. If [`ReadOptions::mmap`] is
-    /// not set, all columns are read into memory now, so that a file may be truncated later. If
-    /// [`ReadOptions::large_lists`] is not set, offsets have 64 bits only for files with an axis of
-    /// more than 2^31 - 1 elements.
+    /// Opens `.nrt` files like [`open`](Self::open), with read options. Without [`ReadOptions::mmap`], all
+    /// columns are read into memory now, so a file may be truncated later. If [`ReadOptions::large_lists`] is
+    /// not set, offsets have 64 bits only for files with an axis of more than 2^31 - 1 elements.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::nrt::{self, ReadOptions};
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// let table = serrate::generate::mimic_table(4, 1)?;
+    /// let dir = tempfile::tempdir()?;
+    /// let path = dir.path().join("t.nrt");
+    /// nrt::write(&path, &table.select(&["code"])?, &Default::default())?;
+    /// let read = ReadOptions { mmap: false, ..Default::default() };
+    /// let loader = Loader::open_with([&path], LoaderOptions::new(2).seed(7), &read)?;
+    /// assert_eq!((loader.num_rows(), loader.plan(0).num_batches()), (4, 2));
+    /// assert!(format!("{:?}", loader.options()).contains('7'));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn open_with<P: AsRef<Path>>(
         paths: impl IntoIterator<Item = P>,
         options: LoaderOptions,
@@ -257,8 +263,7 @@ impl Loader {
         self.inner.source.rows()
     }
 
-    /// Returns the plan of epoch `epoch`; takes nanoseconds per item, constant time in source
-    /// order.
+    /// Returns the plan of epoch `epoch`. Takes nanoseconds per item, or constant time in source order.
     pub fn plan(&self, epoch: u64) -> EpochPlan {
         EpochPlan::new(Arc::clone(&self.inner), epoch)
     }
@@ -292,15 +297,14 @@ impl Loader {
         Ok(Epoch::new(self.plan(epoch), batch, self.start_threads()?))
     }
 
-    /// Returns the number of items (stepped windows, or rows) of every epoch, over the
-    /// [parts](LoaderOptions::part) of all processes, including items that are
-    /// [dropped](LoaderOptions::drop_last).
+    /// Returns the number of items (stepped windows, or rows) of every epoch. It includes the items of other
+    /// processes that [share](LoaderOptions::part) the epoch, and [dropped](LoaderOptions::drop_last) items.
     pub fn num_items(&self) -> usize {
         self.inner.items.len()
     }
 
-    /// Builds one batch from items, given in any order by their indices in source order, for
-    /// callers with their own sampler. Random windows are the windows of epoch `epoch`.
+    /// Builds one batch for callers with their own sampler. `items` has the indices of the items in source
+    /// order; the batch has the items in the order of `items`. Random windows are those of epoch `epoch`.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -327,7 +331,7 @@ impl Loader {
         })
     }
 
-    /// Returns the pool that builds batches, and whether the caller provided the pool. Returns `None` if the
+    /// Returns the thread pool that builds batches, and whether it is the pool of the options; `None` if the
     /// thread that requests a batch builds it.
     fn start_threads(&self) -> Result<Option<(Arc<ThreadPool>, bool)>> {
         let options = &self.inner.options;

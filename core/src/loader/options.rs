@@ -7,29 +7,30 @@ use rayon::ThreadPool;
 use crate::dense::{DType, DenseOptions, Fill, Side, Size};
 use crate::error::{Error, Result};
 
-/// The window to take from a row that is longer than the window.
+/// Selects the window, or windows, of a row that is longer than the maximum length of a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Sampling {
     /// A window with a uniformly distributed start, chosen anew in every epoch. It depends only on
     /// the seed, the epoch and the row (or the label): of `n` starts, start `mix(mix(mix(seed) ^
     /// epoch) ^ row) * n / 2^64` is chosen, where `mix` is a step of splitmix64.
     Random,
-    /// A window whose start is uniformly distributed from `len - 1` events before the row to its
-    /// last event, clipped to the row. In a row of `n` events, each event is in the window with the
-    /// same probability `len / (n + len - 1)`. Windows at the ends are shorter. A row that fits one
-    /// window is one window. Randomness is as in [`Random`](Self::Random).
+    /// A window of `len` events that starts at a uniformly distributed place, from `len - 1` events before
+    /// the first event of the row to the last event. The part of the window outside the row is cut off, so
+    /// windows at the ends are shorter. In a row of `n` events, each event is in the window with the same
+    /// probability `len / (n + len - 1)`. A row of at most `len` events is one window. The start is drawn
+    /// like that of [`Random`](Self::Random).
     BalancedRandom,
-    /// A window of the first events of the row.
+    /// The window that begins at the first event of the row.
     #[default]
     FromStart,
-    /// A window of the last events of the row.
+    /// The window that ends at the last event of the row.
     ToEnd,
-    /// Every window is an item: windows start at the events 0, `stride`, 2 `stride`, .. until a
-    /// window reaches the end of the row. The last window may be shorter. A row that fits one
-    /// window (or is empty) is one item.
+    /// Each window of a row is a separate item: windows start at the events 0, `stride`, 2 `stride`, .. until
+    /// one reaches the end of the row. The last window may be shorter. A row that fits one window (or is
+    /// empty) is one item.
     Step {
-        /// Number of events between the starts of consecutive windows, at least 1. A stride larger
-        /// than the window skips events.
+        /// Number of events between the starts of consecutive windows, at least 1. A greater number than the
+        /// window length skips events.
         stride: usize,
     },
 }
@@ -91,16 +92,16 @@ pub struct LoaderOptions {
     pub(super) prefetch: usize,
     pub(super) pool: Option<Arc<ThreadPool>>,
     pub(super) limit: Option<u64>,
-    /// Elements that each stepped window shares with the previous window; replaces the stride.
+    /// Number of elements that consecutive stepped windows share. If it is given, it determines the stride.
     pub(super) overlap: Option<usize>,
-    /// Whether the last stepped window of a row has full length, as in meds-torch-data.
+    /// Whether the last stepped window is moved back to have full length, as in meds-torch-data.
     pub(super) full_windows: bool,
 }
 
 impl LoaderOptions {
-    /// Returns the defaults for batches of `batch_size` items: whole rows in source order, padded
-    /// on the right with zeros to the longest row of the batch, with every column and mask, built
-    /// by the calling thread.
+    /// Returns the defaults for batches of `batch_size` items: whole rows in source order, padded on the
+    /// right with zeros to the longest row of the batch, with every column and mask, built by the calling
+    /// thread.
     pub fn new(batch_size: usize) -> Self {
         Self {
             batch_size,
@@ -148,27 +149,25 @@ impl LoaderOptions {
         self
     }
 
-    /// Groups items of similar length into batches to reduce padding. Items are taken in (shuffled)
-    /// order in pools of `pool` batches, and each pool is sorted by the length of the windows; if
-    /// items are shuffled, the resulting batches are shuffled as well. A larger pool means less
-    /// padding, but also less randomness. The incomplete batch need not be the last one.
+    /// Groups items of similar length into batches to reduce padding. The items, shuffled or not, are divided
+    /// into pools of `pool` batches, and each pool is sorted by the length of the windows. If items are
+    /// shuffled, the resulting batches are shuffled as well, so a batch that is not full may be anywhere. A
+    /// larger pool means less padding, but also less randomness.
     pub fn bucket(mut self, pool: usize) -> Self {
         self.bucket = Some(pool);
         self
     }
 
     /// Sets whether to drop the items at the end of the order that do not fill a batch. With
-    /// [`part`](Self::part), the last batches are also dropped if there are fewer of them than
-    /// parts.
+    /// [`part`](Self::part), also drops the last batches if not every process would get one of them.
     pub fn drop_last(mut self, drop_last: bool) -> Self {
         self.drop_last = drop_last;
         self
     }
 
-    /// Builds only the batches `rank`, `rank + world`, `rank + 2 world`, .. of each epoch,
-    /// renumbered from 0. In this way `world` processes with otherwise equal loaders share the
-    /// batches. The first processes may have one batch more than the last, except with
-    /// [`drop_last`](Self::drop_last).
+    /// Builds only the batches `rank`, `rank + world`, `rank + 2 world`, .. of each epoch, renumbered from 0.
+    /// In this way `world` processes with otherwise equal loaders share the batches. The first processes may
+    /// have one batch more than the last, except with [`drop_last`](Self::drop_last).
     pub fn part(mut self, rank: usize, world: usize) -> Self {
         self.part = (rank, world);
         self
@@ -180,9 +179,9 @@ impl LoaderOptions {
         self
     }
 
-    /// Uses only these columns, in this order; other columns are not read. Batches then have the
-    /// axes down to the deepest of these columns, at least axis 1, and down to the axes of
-    /// [`masks`](Self::masks) and [`sizes`](Self::sizes).
+    /// Uses only these columns, in this order; other columns are not read. Batches then have no axes below
+    /// the deepest axis of these columns, of [`masks`](Self::masks) and of [`sizes`](Self::sizes); they
+    /// always have axis 1.
     pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.columns = Some(names.into_iter().map(Into::into).collect());
         self
@@ -190,6 +189,36 @@ impl LoaderOptions {
 
     /// Selects the axes (1 or more) that have a mask `dim{d}/mask` in padded batches; by default
     /// every axis with a column. Packed batches have no masks, so this is an error for them.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use serrate::table::RaggedTable;
+    /// use serrate::dense::{DType, Size};
+    /// use serrate::loader::{Form, Loader, LoaderOptions};
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 3, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![1, 2, 3, 4, 5, 6])))
+    ///     .build()?;
+    /// let options = LoaderOptions::new(2)
+    ///     .masks([])
+    ///     .validity(false)
+    ///     .sizes([Size::Exactly(2)])
+    ///     .fill(9)
+    ///     .drop_last(true)
+    ///     .part(0, 1)
+    ///     .seed(7)
+    ///     .limit(1u64 << 20);
+    /// let loader = Loader::try_new([table.clone()], options.clone())?;
+    /// let batches: Vec<_> = loader.epoch(0)?.collect::<Result<_, _>>()?;
+    /// assert_eq!((batches.len(), batches[0].tensors().len()), (1, 1));
+    /// assert_eq!(batches[0].tensor("code")?.as_slice::<u16>()?, [1, 2, 3, 4]);
+    /// let packed = LoaderOptions::new(3).form(Form::Packed).position_ids(None::<DType>);
+    /// let batch = Loader::try_new([table], packed)?.epoch(0)?.next().unwrap()?;
+    /// assert!(batch.tensor("dim1/position_ids").is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn masks(mut self, axes: impl IntoIterator<Item = usize>) -> Self {
         self.masks = Some(axes.into_iter().collect());
         self
@@ -201,10 +230,9 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets the sizes of the axes after the rows in padded batches, at most one per axis.
-    /// [`Size::Longest`] (the default) is the longest list of the batch; [`Size::Exactly`] gives
-    /// every batch the same shape. Longer lists are truncated on the side of the padding. Axis 1 is
-    /// truncated after the window is chosen.
+    /// Sets the sizes of the axes after the rows in padded batches, at most one per axis. [`Size::Longest`]
+    /// (the default) is the longest list of the batch; [`Size::Exactly`] gives every batch the same shape.
+    /// Longer lists are truncated on the side of the padding. Axis 1 is truncated after the window is chosen.
     pub fn sizes(mut self, sizes: impl Into<Vec<Size>>) -> Self {
         self.sizes = sizes.into();
         self
@@ -216,8 +244,7 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets the value of padding and null leaves in every column, whose type must represent it; 0
-    /// by default.
+    /// Sets the value of padding and null leaves in every column, whose type must represent it; 0 by default.
     pub fn fill(mut self, fill: impl Into<Fill>) -> Self {
         self.fill = Some(fill.into());
         self
@@ -252,25 +279,39 @@ impl LoaderOptions {
 
     /// Sets the number of finished batches to prefetch, in addition to those in progress.
     ///
-    /// The loader needs the memory of `threads + prefetch` batches (`1 + prefetch` large batches),
-    /// including the current batch. The memory of a tensor is its largest size so far, plus a
-    /// quarter or whole huge pages (2 MiB) for growth. See [`open`](super::Loader::open) for the
-    /// other memory of a loader.
+    /// The loader needs the memory of `threads + prefetch` batches, including the current batch. It needs
+    /// only that of `1 + prefetch` batches if they are large, because all [`threads`](Self::threads) then
+    /// build one batch together. The memory of a tensor is its largest size so far, plus a quarter or whole
+    /// huge pages (2 MiB) for growth. See [`open`](super::Loader::open) for the other memory of a loader.
     pub fn prefetch(mut self, prefetch: usize) -> Self {
         self.prefetch = prefetch;
         self
     }
 
-    /// Sets a thread pool to use instead of threads of the loader, and sets
+    /// Sets a thread pool that builds the batches, so that the loader starts no threads. Sets
     /// [`threads`](Self::threads) to the size of the pool.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::table::RaggedTable;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// let x = Arc::new(Int32Array::from_iter_values(1..7));
+    /// let table = RaggedTable::builder().lengths([2, 1, 3])?.column("x", 1, x).build()?;
+    /// let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(2).build()?);
+    /// let loader = Loader::try_new([table], LoaderOptions::new(1).pool(pool))?;
+    /// assert_eq!(loader.epoch(0)?.count(), 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn pool(mut self, pool: Arc<ThreadPool>) -> Self {
         self.threads = pool.current_num_threads();
         self.pool = Some(pool);
         self
     }
 
-    /// Sets the maximum size of a batch in bytes, 4 GiB by default; `None` for no limit. A larger
-    /// batch is an error before its tensors are allocated; until then it needs only 4 bytes of
+    /// Sets the maximum size of a batch in bytes, 4 GiB by default; `None` for no limit. A larger batch is an
+    /// error. The size is checked before the tensors are allocated, when the batch takes only 4 bytes of
     /// offsets per list and 16 to 24 bytes per item and axis.
     pub fn limit(mut self, bytes: impl Into<Option<u64>>) -> Self {
         self.limit = bytes.into();
@@ -331,20 +372,18 @@ impl LoaderOptions {
         Ok(())
     }
 
-    /// Returns the maximum number of batches that exist at the same time: one per thread, and the
-    /// prefetched ones.
+    /// Returns the maximum number of batches that exist at a time: one per thread, and prefetched ones.
     pub(super) fn in_flight(&self) -> usize {
         self.threads.saturating_add(self.prefetch)
     }
 
-    /// Returns whether the thread that requests a batch also builds it, so that the loader needs no thread
-    /// pool.
+    /// Returns whether the thread that requests a batch also builds it. The loader then has no thread pool.
     pub(super) fn is_inline(&self) -> bool {
         self.threads == 1 && self.prefetch == 0 && self.pool.is_none()
     }
 
-    /// Returns the minimum number of axes after the rows that batches have, whatever their columns: at
-    /// least axis 1, and all axes to which the options set masks or sizes.
+    /// Returns the minimum number of axes after the rows in batches: axis 1, and the axes to which the
+    /// options set masks or sizes.
     pub(super) fn least_depth(&self) -> usize {
         let masks = self.masks.iter().flatten().copied().max().unwrap_or(0);
         masks.max(self.sizes.len()).max(1)

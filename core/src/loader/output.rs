@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub(super) struct TensorOutput {
     pub(super) name: Arc<str>,
-    /// Axis whose elements have the values of the tensor: an axis of the static facts if `facts` is set,
+    /// Axis whose elements have one value each in the tensor: an axis of the static facts if `facts` is set,
     /// otherwise an axis of the shards.
     pub(super) axis: usize,
     pub(super) dtype: DType,
@@ -27,26 +27,23 @@ pub(super) enum TensorContent {
     /// True for each value of the float32 column with this index that is a number, neither null nor NaN.
     Number(usize),
     Mask,
-    /// The number of elements on the axis in the first 0, 1, 2, .. items (windows of rows) of a packed
-    /// batch.
+    /// Number of elements on the axis in the first 0, 1, 2, .. items (windows of rows) of the batch.
     CuSeqlens,
     Offsets,
     /// For each element of a packed batch, its index within its item, a window of a row.
     PositionIds,
-    /// For each element of axis 1: whether it is a static fact that is prepended to the elements of the
-    /// row.
+    /// For each element of axis 1, whether it is a static fact that is prepended to the elements of the row.
     Fact,
-    /// True at the first `n` positions of axis 1 if `n` facts are prepended, even if padding on the left
-    /// fills these positions.
+    /// For each item with `n` prepended facts, true at the first `n` positions of axis 1, even if padding on
+    /// the left takes these positions.
     Leading,
-    /// A number of each event (the days since the previous event), at the first measurement of the event; 0
-    /// at the other measurements.
+    /// For each measurement: if it is the first of its event, the value of the event (the days since the
+    /// previous event), otherwise 0.
     Spread,
-    /// For each item, the index of its first event within the row. `EndEvent` is the index after its last
-    /// event.
+    /// For each item, the index of its first event in the row; `EndEvent` is the index after its last event.
     FirstEvent,
     EndEvent,
-    /// For each item, the number of windows of the row or label that the item is a window of.
+    /// For each item, the number of windows into which its row or label is divided.
     Windows,
     /// For each item, the value to predict, from the entry of `LoaderState::targets` with this index.
     /// `TargetValid` says whether the value is not null.
@@ -64,8 +61,7 @@ impl<'a> Outputs<'a> {
         Self { options, all: Vec::new() }
     }
 
-    /// Adds a tensor with values of axis `axis` of the shards. Returns an error if another tensor has the
-    /// same name.
+    /// Adds a tensor with values of axis `axis` of the shards. Returns an error if the name is in use.
     pub(super) fn push(
         &mut self,
         name: impl Into<Arc<str>>,
@@ -77,8 +73,7 @@ impl<'a> Outputs<'a> {
         self.add(name.into(), axis, dtype, fill, what, false)
     }
 
-    /// Adds a tensor with values of axis `axis` of the static facts. Returns an error if another tensor has
-    /// the same name.
+    /// Adds a tensor with values of axis `axis` of the static facts. Returns an error if the name is in use.
     pub(super) fn push_fact(
         &mut self,
         name: impl Into<Arc<str>>,

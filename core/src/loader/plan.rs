@@ -3,23 +3,21 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::items::Item;
+use super::items::{Item, RowPrefix};
 use super::random::{derive_random, epoch_rng, shuffle_items};
 use super::state::LoaderState;
 use super::window::RowWindows;
 use crate::error::{Error, Result};
 
-/// The batches of one epoch, which depend only on the options, the lengths of the rows and the
-/// epoch.
+/// The batches of one epoch, which depend only on the options, the lengths of the rows and the epoch.
 ///
-/// A plan takes four bytes per item (none in source order). The windows of a batch are computed
-/// when the batch is built.
+/// A plan takes four bytes per item (none in source order). The windows of a batch are computed when the
+/// batch is built.
 #[derive(Debug)]
 pub struct EpochPlan {
     pub(super) inner: Arc<LoaderState>,
     epoch: u64,
-    /// Indices of the items in the order in which they are divided into batches; `None` for the order of
-    /// the source.
+    /// Indices of the items in the order that is divided into batches; `None` for the order of the source.
     order: Option<Vec<u32>>,
     /// Order of the batches, if it is shuffled after items were bucketed by length: batch `i` has
     /// the items of batch `parts[i]` in `order`.
@@ -32,8 +30,8 @@ pub struct EpochPlan {
 }
 
 impl EpochPlan {
-    /// Plans an epoch of one batch with the given items, as indices in source order. Returns an error if
-    /// there are no items or one of them does not exist.
+    /// Plans an epoch of one batch with these items, as indices in source order. No items, or an item that
+    /// does not exist, are an error.
     pub(super) fn from_items(inner: Arc<LoaderState>, epoch: u64, items: &[usize]) -> Result<Self> {
         let all = inner.items.len();
         let order = items
@@ -84,8 +82,7 @@ impl EpochPlan {
         plan
     }
 
-    /// Divides `order` into groups of `pool` consecutive items and sorts each group by the length of the
-    /// items' windows. Items of equal length keep their order.
+    /// Divides `order` into groups of `pool` items, and sorts each group stably by the length of the windows.
     fn sort_pools(&self, order: &mut [u32], pool: usize) {
         let mut keys: Vec<(u32, u32, u32)> = Vec::new();
         for part in order.chunks_mut(pool) {
@@ -106,8 +103,8 @@ impl EpochPlan {
         self.epoch
     }
 
-    /// Returns the number of batches of this process, its [part](super::LoaderOptions::part) of the
-    /// epoch. All methods cover only this part.
+    /// Returns the number of batches of this process, which are its [part](super::LoaderOptions::part) of the
+    /// epoch. All methods of the plan cover only this part.
     pub fn num_batches(&self) -> usize {
         let (rank, world) = self.part;
         let all = self.items.div_ceil(self.size);
@@ -132,8 +129,7 @@ impl EpochPlan {
         })
     }
 
-    /// Returns the positions of a batch's items in the order of all items of the epoch; empty if there is
-    /// no such batch.
+    /// Returns the positions of a batch's items in the order of the epoch; empty if there is no such batch.
     fn positions(&self, batch: usize) -> Range<usize> {
         if batch >= self.num_batches() {
             return 0..0;
@@ -153,24 +149,24 @@ impl EpochPlan {
     fn window_of(&self, item: u32) -> (usize, Range<usize>) {
         let inner = &self.inner;
         let (base, step) = inner.items.locate_item(item);
-        let (row, len) = inner.items.row_and_len(&inner.source, base);
+        let RowPrefix { row, events } = inner.items.row_prefix(&inner.source, base);
         let Some(window) = RowWindows::for_row(&inner.source, &inner.options, row) else {
-            return (row, 0..len);
+            return (row, 0..events);
         };
         let random = || derive_random(inner.options.seed, self.epoch, base as u64);
-        (row, window.range(len, step, random))
+        (row, window.range(events, step, random))
     }
 
-    /// Returns, for each item of a batch, the index of the row or label that the item is a window of.
+    /// Returns, for each item of a batch, the index of its row or, with labels, of its label.
     pub(super) fn bases(&self, batch: usize) -> impl Iterator<Item = usize> + '_ {
         self.positions(batch).map(|position| self.inner.items.locate_item(self.item_at(position)).0)
     }
 
     pub(super) fn count_windows(&self, base: usize) -> usize {
         let inner = &self.inner;
-        let (row, len) = inner.items.row_and_len(&inner.source, base);
+        let RowPrefix { row, events } = inner.items.row_prefix(&inner.source, base);
         RowWindows::for_row(&inner.source, &inner.options, row)
-            .map_or(1, |window| window.count(len))
+            .map_or(1, |window| window.count(events))
     }
 
     fn item_at(&self, position: usize) -> u32 {

@@ -1,9 +1,8 @@
-//! Writers of the values of a padded tensor: values as they are, values made finite, or flags.
+//! Writers that fill the slots of a padded tensor with copied values, values made finite, or flags.
 
 use super::grid::WriteSlots;
 
-/// Writes the values of one item (a window of a row) to a padded tensor as they are. Each value has `N`
-/// bytes.
+/// Copies the values of one item (a window of a row) to a padded tensor. Each value has `N` bytes.
 pub(super) struct Copied<'a, const N: usize> {
     pub(super) values: &'a [u8],
     /// Index of the item's first value among all values of the batch.

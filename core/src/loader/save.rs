@@ -15,13 +15,12 @@ use crate::io::safetensors::dense;
 
 const INDEX: &str = "batches.json";
 
-/// A folder of batches, each in a safetensors file named `batch-000000.safetensors`,
-/// `batch-000001..` in the order of writing, across epochs.
+/// A folder of batches, each in one safetensors file. The files are named `batch-000000.safetensors`,
+/// `batch-000001.safetensors`, .. in the order of writing, and the numbers continue across epochs.
 ///
-/// The file `batches.json` lists them: `batches` has the `file`, the `epoch` and the number of
-/// `items` of each batch; the other keys are given to [`finish`](Self::finish). The metadata of
-/// each file also has the epoch and the index of the batch. The folder appears only when it is
-/// complete.
+/// The file `batches.json` lists the batches: its key `batches` has the `file`, the `epoch` and the number of
+/// `items` of each batch, and its other keys are the argument of [`finish`](Self::finish). The metadata of
+/// each file also has the epoch and the index of the batch. The folder appears only when it is complete.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -50,11 +49,11 @@ pub struct BatchFolder {
 }
 
 impl BatchFolder {
-    /// Starts a folder. If `overwrite`, it replaces an existing folder of batches.
+    /// Starts a folder. If `overwrite` is true, it replaces an existing folder of batches.
     ///
     /// # Errors
-    /// If the folder exists, is not empty, and may not be replaced or is not a folder of batches;
-    /// or if it cannot be created.
+    /// If the folder exists with files in it, and `overwrite` is false or some files are not files of
+    /// batches; or if the folder cannot be created.
     pub fn create(target: impl AsRef<Path>, overwrite: bool) -> Result<Self> {
         let target = target.as_ref();
         check_target(target, overwrite)?;
@@ -79,8 +78,7 @@ impl BatchFolder {
         Ok(())
     }
 
-    /// Moves the folder to its final name and returns the number of batches. Adds `about` to
-    /// `batches.json`.
+    /// Moves the folder to its final name, adds `about` to `batches.json`, and returns the number of batches.
     ///
     /// # Errors
     /// If the folder cannot be renamed.
@@ -111,6 +109,27 @@ impl<W: Write> BatchStream<W> {
     }
 
     /// Adds an entry to the metadata of every batch, such as the names of categories.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use serrate::table::RaggedTable;
+    /// use serrate::loader::{BatchStream, Loader, LoaderOptions};
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let mut out = Vec::new();
+    /// let mut stream = BatchStream::new(&mut out, "stdout").metadata("task", "readmission");
+    /// for batch in Loader::try_new([table], LoaderOptions::new(2))?.epoch(0)? {
+    ///     stream.write(0, &batch?)?;
+    /// }
+    /// stream.finish()?;
+    /// let text = String::from_utf8_lossy(&out);
+    /// assert!(text.contains("readmission"));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn metadata(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.metadata.insert(name.into(), value.into());
         self
@@ -154,8 +173,7 @@ fn encode_batch<'a>(
     dense::encode(path, tensors, &metadata)
 }
 
-/// Returns an error if [`BatchFolder::create`] would refuse the folder `target`. Call it before input is
-/// read.
+/// Returns an error if [`BatchFolder::create`] would refuse `target`. Call it before input is read.
 ///
 /// # Errors
 /// Same as [`BatchFolder::create`].

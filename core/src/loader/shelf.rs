@@ -12,7 +12,7 @@ use crate::error::Result;
 /// values, so that the next batch replaces only those values by padding.
 #[derive(Debug)]
 pub(super) struct Shelf {
-    /// Axis of the elements of the tensor.
+    /// Axis on which the tensor has its values: the tensor has one value per element of this axis.
     axis: usize,
     /// Number of bytes per element.
     size: usize,
@@ -25,8 +25,7 @@ pub(super) struct Shelf {
 #[derive(Debug)]
 struct ShelfBlock {
     block: MemoryBlock,
-    /// In the first `padded` bytes of the block, everything is padding except the values that the grid
-    /// `written` describes.
+    /// The first `padded` bytes are padding, except for the values at the positions that `written` describes.
     padded: usize,
     written: Option<Arc<Grid>>,
 }
@@ -41,8 +40,9 @@ impl Shelf {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a block from the pool, or allocates one if none has `len` bytes. Its first `len` bytes have
-    /// unspecified content. A new block is larger if later batches may need up to `largest` bytes.
+    /// Takes a block of at least `len` bytes from the pool, or allocates one if the pool has none. The first
+    /// `len` bytes have unspecified content. A new block has room for growth if `largest`, the number of
+    /// bytes that later batches may need, exceeds `len`.
     pub(super) fn take_block(self: &Arc<Self>, len: usize, largest: usize) -> Result<LentBlock> {
         let (fitting, outgrown) = {
             let mut free = self.free();
@@ -77,16 +77,14 @@ impl Shelf {
 
 /// Returns the capacity of a new block for `len` bytes now and up to `largest` bytes later.
 fn choose_capacity(len: usize, largest: usize) -> usize {
-    // A memory-mapped block only reserves address space. Its pages take no memory until they are touched,
-    // so it may be four times as large as needed now.
+    // A memory-mapped block takes no memory until its pages are touched, so it may be four times as large.
     let most = largest.min(len.saturating_mul(4));
     let capacity = if most >= MAPPED { most } else { most.min(len + len / 4) };
     capacity.max(len)
 }
 
 impl ShelfBlock {
-    /// Records that a new block, which has only zeros, has only padding if the padding value is zero. The
-    /// first batch then writes no padding to it.
+    /// If the padding value is zero, records that a new block, which has only zeros, is all padding.
     fn with_zeros(mut self, shelf: &Shelf) -> Self {
         if shelf.fill == [0; 8] {
             self.padded = self.block.as_slice().len();
@@ -94,9 +92,8 @@ impl ShelfBlock {
         self
     }
 
-    /// Sets the first `len` bytes to padding, except for bytes that get values of the next batch, whose
-    /// grid is `next`. If the last batch had values in the same bytes, they keep the old values, which the
-    /// next batch overwrites.
+    /// Sets the first `len` bytes to padding. At the positions in `next`, the grid of the next batch, values
+    /// of the last batch may remain, because the next batch overwrites them.
     fn clear(&mut self, shelf: &Shelf, len: usize, next: &Grid) {
         let bytes = self.block.as_mut_slice();
         if let Some(grid) =
@@ -147,8 +144,7 @@ impl WriteSlots for Fill {
     }
 }
 
-/// A memory block that a [`Shelf`] lends to one tensor. It returns to the shelf when it is dropped, unless
-/// it is `dirty`.
+/// A memory block that a [`Shelf`] lends to one tensor. Drop returns it to the shelf, unless it is `dirty`.
 #[derive(Debug)]
 pub(super) struct LentBlock {
     used: Option<ShelfBlock>,
@@ -160,8 +156,7 @@ pub(super) struct LentBlock {
 }
 
 impl LentBlock {
-    /// Returns the bytes of the tensor, which are padding except at the positions of the values of `grid`.
-    /// The caller must write these values.
+    /// Returns the tensor's bytes: padding, except at the positions of `grid`, where the caller must write.
     pub(super) fn clear_for_grid(&mut self, grid: &Grid) -> &mut [u8] {
         match (&mut self.used, self.home.upgrade()) {
             (Some(used), Some(home)) => {
@@ -179,9 +174,9 @@ impl LentBlock {
         }
     }
 
-    /// Converts the block to a buffer, which returns the block to its [`Shelf`] when the last clone is
-    /// dropped. `grid` says where the tensor has values, which the next batch replaces by padding. `None`
-    /// is for tensors without padding, whose blocks are always overwritten completely.
+    /// Converts the block to a buffer, which returns the block to its [`Shelf`] when its last clone is
+    /// dropped. The next batch replaces the values at the positions in `grid` by padding; `None` is for
+    /// tensors without padding.
     pub(super) fn into_buffer(mut self, grid: Option<&Arc<Grid>>) -> Buffer {
         if let Some(used) = &mut self.used {
             used.written = grid.cloned();
@@ -218,8 +213,7 @@ mod tests {
         assert_eq!(choose_capacity(2 * MB, usize::MAX), 8 * MB);
         assert_eq!(choose_capacity(2 * MB, 5 * MB), 5 * MB);
         assert_eq!(choose_capacity(MB, usize::MAX), 4 * MB);
-        // A block on the heap, whose memory is committed at once, has a quarter more than the requested
-        // length.
+        // A block on the heap, whose memory is committed at once, has a quarter more than requested.
         assert_eq!(choose_capacity(1000, usize::MAX), 1250);
         assert_eq!(choose_capacity(1000, 1100), 1100);
         assert_eq!(choose_capacity(2 * MB, 3 * MB), 2 * MB + MB / 2);

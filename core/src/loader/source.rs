@@ -1,4 +1,4 @@
-//! [`LoaderSource`]: shards of equal columns, prepared for copying to batches.
+//! [`LoaderSource`]: shards with the same columns, prepared for copying to batches.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -21,7 +21,8 @@ use crate::table::{Column, RaggedTable, promote_types};
 pub(super) struct LoaderSource {
     pub(super) columns: Vec<SourceColumn>,
     pub(super) shards: Vec<SourceShard>,
-    /// Index of the first row of each shard over all shards, followed by the total.
+    /// For each shard, the index of its first row among the rows of all shards; then the total number of
+    /// rows.
     firsts: Vec<usize>,
     /// Number of axes, including the rows: all axes, or only the axes that selected columns need.
     pub(super) ndim: usize,
@@ -38,11 +39,9 @@ pub(super) struct SourceColumn {
     /// The element that replaces nulls, in the first `dtype.size()` bytes.
     pub(super) null: [u8; 8],
     pub(super) nulls: bool,
-    /// Whether values are made finite (float32 only): NaN becomes 0, and infinities become the
-    /// largest and smallest finite numbers.
+    /// Whether float32 values are made finite: NaN becomes 0, and infinities the largest finite numbers.
     pub(super) finite: bool,
-    /// Index of the column of static facts whose values are prepended to the values of this column; `None`
-    /// if no facts are prepended.
+    /// Index of the column of static facts whose values are prepended to those of this column, if any.
     pub(super) fact: Option<usize>,
 }
 
@@ -73,8 +72,7 @@ enum ColumnCells {
     Bits(BooleanBuffer),
 }
 
-/// Static facts of the rows of a loader, as a source with the same shards and rows, whose axis 1 has the
-/// facts.
+/// Static facts of the rows of a loader: a source with the same shards and rows and with facts on axis 1.
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) source: LoaderSource,
@@ -167,14 +165,12 @@ impl LoaderSource {
         }
     }
 
-    /// Returns the length of the longest list on an axis (1 or more) over all shards.
     pub(super) fn longest_list(&self, axis: usize) -> usize {
         self.shards.iter().map(|s| s.layouts[axis - 1].max_length()).max().unwrap_or(0)
     }
 }
 
-/// Returns the number of axes after the rows that batches have: all axes of the shard, or only the
-/// axes that selected columns and options need.
+/// Returns the number of axes after the rows: all, or those that selected columns and options need.
 fn count_axes(table: &RaggedTable, options: &LoaderOptions) -> usize {
     let all = table.ndim().saturating_sub(1);
     if options.columns.is_none() {
@@ -263,8 +259,7 @@ fn check_shard(
     Ok(())
 }
 
-/// Determines how batches hold a column: the element type to which the types of all shards are converted,
-/// and the padding.
+/// Determines how batches hold a column: the common element type of all shards, and the padding.
 fn unify_column(
     first: &Column,
     tables: &[Cow<'_, RaggedTable>],
@@ -274,8 +269,7 @@ fn unify_column(
     let what = format!("column {name:?}");
     let mut target: DataType = first.data_type().clone();
     let mut nulls = false;
-    // If `tokens_as_i64` is set and all shards have integers in the column, batches hold them as int64, and
-    // the types of the shards need no common type.
+    // If `tokens_as_i64` is set and all shards have integers in the column, batches hold them as int64.
     let mut integers = options.tokens_as_i64;
     for table in tables {
         let dtype = DType::from_arrow(table.column(name)?.data_type());
@@ -288,15 +282,14 @@ fn unify_column(
         if *found == target || integers {
             continue;
         }
-        // If shards store the numbers of a column in different types, the numbers are converted to a common
-        // type while they are copied. Other differences between types are an error.
+        // Numbers of different types are converted to a common type; other differences are an error.
         target = promote_types(&target, found)
             .filter(|t| [&target, found, t].into_iter().all(|t| DType::from_arrow(t).is_some()))
             .ok_or_else(|| {
                 Error::type_of(
                     format!("{what} of shard {i}"),
                     format!(
-                        "{target}, as in the earlier shards, or a number type that has a common type with {target}"
+                        "{target}, as in the earlier shards, or numbers that can be combined with {target} (cast the column in this shard)"
                     ),
                     found,
                 )
@@ -345,7 +338,7 @@ impl ColumnValues {
             Some(convert.ok_or_else(|| {
                 Error::type_of(
                     what,
-                    format!("a number type that converts to {dtype}"),
+                    format!("a number type that converts to {dtype} (cast the column)"),
                     array.data_type(),
                 )
             })?)
@@ -354,9 +347,9 @@ impl ColumnValues {
         Ok(Self { cells, nulls, stored: stored.size(), size: dtype.size(), convert })
     }
 
-    /// Returns the leaves `range` as bytes of the element type in the batch; `None` if a value does
-    /// not fit the type. The bytes are shared, unless the leaves are booleans, have another type or
-    /// contain nulls (which become `fill`).
+    /// Returns the leaves `range` as bytes of the element type in the batch; `None` if a value does not fit
+    /// the type. Copies the leaves only if they are booleans, have another type in the shard, or contain
+    /// nulls, which become `fill`.
     pub(super) fn bytes<'a>(
         &'a self,
         range: Range<usize>,
@@ -382,8 +375,7 @@ impl ColumnValues {
         }
         if let Some(nulls) = &nulls {
             if !fits {
-                // Perhaps only a value under a null did not fit the type. Such values do not matter, so
-                // convert again, and only the valid values.
+                // Convert only valid values again, because a value under a null need not fit the type.
                 fits = self.convert.is_none_or(|convert| {
                     nulls.valid_indices().all(|i| {
                         let (from, to) = (i * self.stored, i * self.size);

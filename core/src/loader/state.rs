@@ -13,7 +13,7 @@ pub(super) struct LoaderState {
     pub(super) source: LoaderSource,
     pub(super) options: LoaderOptions,
     pub(super) items: EpochItems,
-    /// Columns to predict, with one value per row or label that items are windows of.
+    /// Columns to predict. Each has one value per row or, with labels, per label.
     pub(super) targets: Vec<LoaderTarget>,
     pub(super) outputs: Vec<TensorOutput>,
     /// The largest shape that a padded batch can have: the number of items, then the size of each axis.
@@ -23,7 +23,7 @@ pub(super) struct LoaderState {
     pub(super) before: Option<fn(usize)>,
 }
 
-/// A column to predict, with one value per base (the row or label that items are windows of).
+/// A column to predict. It has one value per base, the row or label that is divided into items.
 #[derive(Debug)]
 pub(super) struct LoaderTarget {
     pub(super) name: Arc<str>,

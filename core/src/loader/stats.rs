@@ -46,6 +46,16 @@ impl EpochStats {
 
     /// Adds the figures of one batch: its number of items, the bytes of its tensors, and how many of these
     /// bytes are not padding.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::EpochStats;
+    /// let mut stats = EpochStats::default();
+    /// stats.add(2, 100, 75);
+    /// stats.add(2, 100, 25);
+    /// assert_eq!((stats.items, stats.bytes, stats.occupied_share()), (4, 200, 0.5));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn add(&mut self, items: usize, bytes: usize, occupied: usize) {
         let (bytes, occupied) = (bytes as u64, occupied as u64);
         self.batches += 1;

@@ -10,27 +10,28 @@ use crate::array::{Layout, Offsets};
 use crate::error::{Error, Result};
 use crate::with_offsets;
 
-/// The events that the measurements of a shard belong to. Each event may have a number, such as the days
-/// since the previous event; batches have it at the first measurement of the event.
+/// The events that the measurements of a shard belong to. Each event may have a float32 value, such as the
+/// days since the previous event, which batches hold at the first measurement of the event.
 #[derive(Debug)]
 pub(super) struct Timeline {
     rows: Layout,
     events: Offsets,
-    /// The number of each event; `None` if the shard has no numbers of events.
+    /// One value per event; `None` if the events of the shard have no values.
     values: Option<ScalarBuffer<f32>>,
 }
 
-/// The consecutive events of a row that some of its measurements belong to.
+/// Consecutive events of a row: those of a range of its measurements.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EventSpan {
     /// Index, in the shard, of the first of these events.
     pub(super) first: usize,
-    /// The range of the events, as indices from the first event of the row; empty if there are no
-    /// measurements.
+    /// The range of these events, counted from the first event of the row; empty without measurements.
     pub(super) of_row: Range<usize>,
 }
 
 impl Timeline {
+    /// Builds a timeline: `rows` divides the events into rows, and `events` the measurements into events.
+    ///
     /// # Errors
     /// If the numbers of events, of lists of measurements and of values differ.
     pub(super) fn new(
@@ -61,8 +62,8 @@ impl Timeline {
         self.events.ranges(all.start..end).len()
     }
 
-    /// Returns the events of the measurements `elements` (indices in the shard) of a row: from the
-    /// event of the first measurement to the event of the last.
+    /// Returns the events of the measurements `elements` of a row: from the event of the first measurement to
+    /// the event of the last. `elements` counts measurements in the shard.
     pub(super) fn find_span(&self, row: usize, elements: &Range<usize>) -> EventSpan {
         let all = self.rows.range(row);
         if elements.is_empty() {
@@ -78,8 +79,8 @@ impl Timeline {
         })
     }
 
-    /// Writes one number to `out` for each of the measurements `elements`: the number of the event if the
-    /// measurement is the first of its event, otherwise 0.
+    /// Writes one float32 to `out` per measurement of `elements`: the value of its event if it is the first
+    /// measurement of the event, otherwise 0.
     pub(super) fn write_values(&self, span: &EventSpan, elements: &Range<usize>, out: &mut [u8]) {
         fn write<O: OffsetSizeTrait>(
             o: &OffsetBuffer<O>,
@@ -93,7 +94,7 @@ impl Timeline {
             let bounds = o[events.start..=events.end].array_windows();
             for ([start, end], value) in bounds.zip(&values[events]) {
                 let (start, end) = (start.as_usize() - base, end.as_usize() - base);
-                // An event without measurements has no first measurement, so its number is not written.
+                // An event without measurements has no first measurement, so its value is not written.
                 if start >= elements.start && start < end {
                     out[start - elements.start] = value.to_ne_bytes();
                 }

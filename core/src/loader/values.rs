@@ -21,8 +21,8 @@ impl TensorOutput {
         }
     }
 
-    /// Returns the values of an item for this tensor, as bytes in the type of the tensor (float32 for
-    /// [`TensorContent::Number`]).
+    /// Returns the values of an item as bytes in the type of the tensor, or as float32 for
+    /// [`TensorContent::Number`].
     pub(super) fn values<'a>(
         &self,
         inner: &'a LoaderState,

@@ -9,18 +9,18 @@ use super::source::LoaderSource;
 /// The possible windows of a row, and how one is chosen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowWindows {
-    /// Maximum number of elements of a window.
+    /// Maximum number of elements of a window, not counting prepended facts.
     len: usize,
     sampling: Sampling,
     /// Whether the last stepped window is shifted back to full length instead of being shortened.
     full: bool,
-    /// Number of facts prepended to a window beyond its maximum length; 0 if all facts fit the window.
+    /// Number of prepended facts that exceed the maximum length of a window; 0 if all facts fit.
     over: usize,
 }
 
 impl RowWindows {
-    /// Returns the windows of a row; `None` if the options set no window. Prepended facts count
-    /// towards the length of a window.
+    /// Returns the windows of a row; `None` if the options set no window. The window length in the options
+    /// includes prepended facts.
     pub(super) fn for_row(
         source: &LoaderSource,
         options: &LoaderOptions,
@@ -36,8 +36,8 @@ impl RowWindows {
         Some(Self { len, sampling, full: options.full_windows, over })
     }
 
-    /// Returns whether windows have no elements or a stride of 0, so that stepped windows would never reach
-    /// the end of the row.
+    /// Returns whether stepped windows never reach the end of a row, because a window has no elements or the
+    /// stride is 0.
     pub(super) fn is_stuck(&self) -> bool {
         self.len == 0 || matches!(self.sampling, Sampling::Step { stride: 0 })
     }
@@ -139,7 +139,7 @@ mod tests {
                 let starts = len + window - 1;
                 let mut held = vec![0; len];
                 for start in 0..starts {
-                    // The middle of the range of random numbers for which `range` chooses this start.
+                    // The middle of the range of random numbers for which `range` chooses `start`.
                     let random = ((2 * start as u128 + 1) << 63) / starts as u128;
                     let range = windows.range(len, 0, || random as u64);
                     let signed = start as i64 - (window as i64 - 1);

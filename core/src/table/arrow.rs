@@ -53,8 +53,7 @@ pub(crate) fn assemble_table(
                             right_len: layout.length(list),
                         });
                     }
-                    // An axis stays uniform only if it is uniform in all columns; otherwise the table
-                    // stores its offsets.
+                    // An axis stays uniform only if it is uniform in all columns; otherwise it has offsets.
                     if layout.is_ragged() && !kept.is_ragged() {
                         axes[level] = (layout.clone(), i);
                     }
@@ -95,8 +94,7 @@ fn name_columns(incoming: &[Incoming]) -> Vec<String> {
         .collect()
 }
 
-/// Adds the leaf columns of a column to `out`: the column itself or, if it has lists of structs, the leaf
-/// columns of each field of the structs.
+/// Adds a column to `out`: the column itself or, for lists of structs, the columns of each field.
 fn open_column(
     path: Vec<String>,
     field: &FieldRef,
@@ -169,8 +167,7 @@ fn leaf_field(field: &FieldRef, leaves: &ArrayRef) -> FieldRef {
     Arc::new(Field::new(field.name(), leaves.data_type().clone(), nullable).with_metadata(metadata))
 }
 
-/// The lists of one axis in the form of an Arrow list type. All list columns of the axis share these
-/// offsets.
+/// The offsets of one axis as an Arrow list type needs them. All list columns of the axis share them.
 enum AxisOffsets {
     List(OffsetBuffer<i32>),
     LargeList(OffsetBuffer<i64>),
@@ -278,9 +275,10 @@ impl RaggedTable {
 
     /// Returns the schema of [`to_batch`](Self::to_batch).
     ///
-    /// Each column is a field with its name and metadata: a `List` for 32-bit offsets, a
-    /// `LargeList` for 64-bit offsets, a `FixedSizeList` for uniform axes, with elements named
-    /// `item`. Axis names, if any, are in the metadata of the schema under [`AXES_METADATA`].
+    /// Each column is a field with the name and the metadata of the column. Each level of lists is a `List`
+    /// for 32-bit offsets, a `LargeList` for 64-bit offsets, or a `FixedSizeList` for a uniform axis;
+    /// elements are named `item`. Axis names, if any, are in the metadata of the schema under
+    /// [`AXES_METADATA`].
     pub fn arrow_schema(&self) -> Result<SchemaRef> {
         let fields = self.columns().iter().map(|c| self.arrow_field(c)).collect::<Result<_>>()?;
         Ok(self.build_schema(fields))
@@ -335,11 +333,27 @@ impl RaggedTable {
     ///
     /// Offsets are copied if their width differs. Leaf types must be equal.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use arrow::datatypes::{DataType, Field, Schema};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// assert!(matches!(table.arrow_schema()?.field(0).data_type(), DataType::List(_)));
+    /// let wide = Field::new_large_list("code", Field::new_list_field(DataType::UInt16, true), true);
+    /// let batch = table.to_batch_as(&Arc::new(Schema::new(vec![wide])))?;
+    /// assert!(matches!(batch.column(0).data_type(), DataType::LargeList(_)));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When a column is missing, a leaf type differs, or a list does not fit a FixedSizeList.
     pub fn to_batch_as(&self, schema: &SchemaRef) -> Result<RecordBatch> {
-        // A column that has the type of its field in `plain` shares its buffers with the table. Other columns
-        // are converted.
+        // Take a column from `plain` if it has the type of its field in `schema`; convert the others.
         let plain = self.to_batch()?;
         let mut arrays = Vec::with_capacity(schema.fields().len());
         for field in schema.fields() {
@@ -443,8 +457,7 @@ impl RaggedTable {
         Self { columns, ..self.clone() }
     }
 
-    /// Returns the field of a column with its list type, as in
-    /// [`arrow_schema`](Self::arrow_schema).
+    /// Returns the field of a column with its list type, as in [`arrow_schema`](Self::arrow_schema).
     pub(crate) fn arrow_field(&self, column: &Column) -> Result<FieldRef> {
         let mut field = column_field(column, column.axis() > 0);
         if column.axis() > 0 {

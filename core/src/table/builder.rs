@@ -66,6 +66,22 @@ impl RaggedTableBuilder {
     }
 
     /// Adds the next axis from a layout, such as a uniform one.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// use serrate::array::{Layout, Offsets};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .rows(2)
+    ///     .offsets(Offsets::from_lengths([1, 0])?)
+    ///     .layout(Layout::Uniform { size: 2, lists: 1 })
+    ///     .column("xy", 2, Arc::new(Int32Array::from(vec![3, 4])))
+    ///     .build()?;
+    /// assert_eq!(table.array("xy")?.shape(), [2, -1, 2]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layouts.push(layout);
         self

@@ -25,6 +25,19 @@ impl Column {
     }
 
     /// Builds a column with the name, nullability and metadata of a field; `values` determine the type.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use arrow::datatypes::{DataType, Field};
+    /// use serrate::table::Column;
+    /// let field = Arc::new(Field::new("age", DataType::Int32, false));
+    /// let column = Column::with_field(field, 0, Arc::new(Int32Array::from(vec![71]))).renamed("years");
+    /// assert_eq!((column.name(), column.field().is_nullable()), ("years", false));
+    /// assert!(column.list_nulls().is_empty());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn with_field(field: FieldRef, axis: usize, values: ArrayRef) -> Self {
         let field = if field.data_type() == values.data_type() {
             field

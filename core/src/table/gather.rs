@@ -72,8 +72,9 @@ impl Picks {
         }
     }
 
-    /// Returns the validity of the selected elements; an index `None` in [`Picks::Holes`] is null. Returns
-    /// `None` for ranges if `nulls` is `None`, because no element is null then.
+    /// Returns the validity of the selected elements; `nulls` is the validity of all elements of the axis
+    /// (`None`: no element is null). For [`Picks::Ranges`], `None` stays `None`. For [`Picks::Holes`], an
+    /// index `None` gives a null.
     fn nulls(&self, nulls: Option<&NullBuffer>) -> Option<NullBuffer> {
         match self {
             Self::Ranges(r) => nulls.map(|n| match &r[..] {
@@ -94,17 +95,18 @@ pub(super) enum Parents {
     Rows,
     /// The selected elements form the lists of this layout, one list per element of the axis above.
     Lists(Layout),
-    /// Each selected element replaces the element of the axis above that contained it; the axis of the
-    /// selected elements is dropped.
+    /// Each selected element replaces the element of the axis above that holds it. The axis of the selected
+    /// elements is dropped.
     Nothing,
 }
 
 impl RaggedTable {
     /// Selects elements of axis `axis` with everything below them.
     ///
-    /// `picks[0]` selects on `axis`, `picks[1]` on `axis + 1` and so on. Each entry after `picks[0]` selects
-    /// one element below each element of the entry before; the axes of these entries are dropped, and their
-    /// columns move to axis `axis`. The caller ensures that `over` and `picks` fit each other and the table.
+    /// `picks[0]` selects elements of axis `axis`, and `over` says what they become. Each further entry
+    /// selects, on the next axis, one element below each element that the entry before selected. The axes of
+    /// the further entries are dropped, and their columns move to axis `axis`. The caller ensures that `over`
+    /// and `picks` fit each other and the table.
     pub(super) fn gather_axis(&self, axis: usize, over: Parents, picks: &[Picks]) -> Result<Self> {
         let merged = picks.len().saturating_sub(1);
         let Some(last) = picks.last() else { return Ok(self.clone()) };
@@ -125,8 +127,7 @@ impl RaggedTable {
                 axis.saturating_sub(1)
             }
         };
-        // `below[0]` selects elements on the axis of the last entry of `picks`, `below[1]` on the axis
-        // below it, and so on.
+        // `below[0]` selects on the axis of the last entry of `picks`, `below[1]` on the next axis below, ..
         let mut below = vec![last.clone()];
         for inner in &self.axes[axis + merged..] {
             let lists = &below[below.len() - 1];
@@ -145,8 +146,7 @@ impl RaggedTable {
                     None => &picks[depth],
                 };
                 let values = own.values(c.values())?;
-                // The lists above axis `target` keep their validity. The validity of lists on dropped axes
-                // is left out.
+                // Lists above axis `target` keep their validity; that of lists on dropped axes is lost.
                 let mut nulls = c.list_nulls()[..target].to_vec();
                 let lists = c.list_nulls().get(axis + merged..).unwrap_or_default();
                 nulls.extend(lists.iter().zip(&below).map(|(n, p)| p.nulls(n.as_ref())));

@@ -1,13 +1,11 @@
-//! [`History`]: the events of each row up to a given time.
+//! [`History`]: finds the events of each row up to a given time.
 
 use arrow::buffer::ScalarBuffer;
 
 use crate::array::Layout;
 
-/// The times of the events of each row, for searches by time.
-///
-/// All code that needs the events of a row up to a given time finds their end with this type, so that none
-/// of it can include a later event.
+/// The times of the events of each row, for searches by time. All code that needs the events of a row up to a
+/// given time uses this type, so that none of it can include a later event.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     rows: Layout,

@@ -10,7 +10,7 @@ use arrow::buffer::{OffsetBuffer, ScalarBuffer};
 use arrow::compute::take;
 use arrow::datatypes::{ArrowNativeType, Field, FieldRef, Schema};
 
-use super::runs::{KeyRuns, ORDER, describe_descent, find_runs};
+use super::key_runs::{KeyRuns, ORDER, describe_descent, find_runs};
 use super::sort::{canonicalize_keys, sort_rows};
 use super::{Column, RaggedTable};
 use crate::array::{Layout, Offsets};
@@ -78,6 +78,21 @@ impl RaggedTable {
     }
 
     /// Nests the rows of this table, a long table, like [`nest`](Self::nest).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int64Array;
+    /// use serrate::table::RaggedTable;
+    /// let column = |values: Vec<i64>| Arc::new(Int64Array::from(values));
+    /// let long = RaggedTable::builder()
+    ///     .column("subject_id", 0, column(vec![1, 1, 7]))
+    ///     .column("code", 0, column(vec![10, 11, 12]))
+    ///     .build()?;
+    /// let table = long.nest_rows(&["subject_id"], &Default::default())?;
+    /// assert_eq!(table.array("code")?.lengths(1)?, [2, 1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn nest_rows(&self, keys: &[&str], options: &NestOptions) -> Result<Self> {
         if keys.is_empty() {
             return Err(Error::invalid(
@@ -196,10 +211,9 @@ impl RaggedTable {
 
     /// Converts to a long table: one row per innermost element, which repeats the values of outer axes.
     ///
-    /// The inverse of [`nest`](Self::nest). Columns keep their order; columns of the innermost axis
-    /// are not copied. An element whose list is empty or null is lost, unless
-    /// [`keep_empty`](LongOptions::keep_empty) gives it one row with nulls in the columns below it
-    /// (`nest` reads that row as a list of one null).
+    /// The inverse of [`nest`](Self::nest). Columns keep their order; columns of the innermost axis are not
+    /// copied. An element whose list is empty or null is lost, unless [`keep_empty`](LongOptions::keep_empty)
+    /// gives it one row with nulls in the columns below it (`nest` reads that row as a list of one null).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -247,8 +261,8 @@ impl RaggedTable {
         Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?)
     }
 
-    /// Returns, for every axis but the innermost, the index of the element that contains each innermost
-    /// element.
+    /// Returns, for each axis above the innermost, the index of each innermost element's ancestor on the
+    /// axis.
     fn element_positions(&self) -> Result<Vec<UInt64Array>> {
         let mut out = Vec::with_capacity(self.axes().len());
         let mut ends: Option<Vec<usize>> = None;
@@ -261,8 +275,7 @@ impl RaggedTable {
                 }
                 Layout::Uniform { size, lists } => (1..=*lists).map(|i| i * size).collect(),
             };
-            // For each list of this axis, the number of innermost elements in this list and all lists
-            // before it.
+            // For each list of this axis, the number of innermost elements up to the end of the list.
             let own = match &ends {
                 None => own,
                 Some(inner) => {

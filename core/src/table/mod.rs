@@ -9,10 +9,10 @@ mod equal;
 mod gather;
 mod history;
 mod index;
+mod key_runs;
 mod long;
 mod reshape;
 mod row;
-mod runs;
 mod scalar;
 mod sort;
 mod stats;
@@ -183,8 +183,7 @@ impl RaggedTable {
                 });
             }
             for (level, nulls) in column.list_nulls().iter().enumerate() {
-                // `ListAxis::try_new` checks that the validity has one bit per list, and that null lists
-                // are empty.
+                // `ListAxis::try_new` checks that there is one bit per list, and that null lists are empty.
                 ListAxis::try_new(self.axes[level].layout.clone(), nulls.clone())?;
             }
         }
@@ -202,8 +201,8 @@ impl RaggedTable {
         if self.point { 0 } else { self.axes.len() + 1 }
     }
 
-    /// Returns 1 if a column is on axis 0, else 2, because all other columns share the lists of
-    /// axis 1; `None` without columns.
+    /// Returns 1 if a column is on axis 0, otherwise 2 (the rows and the lists of axis 1, which all columns
+    /// then share); `None` without columns.
     pub fn min_ndim(&self) -> Option<usize> {
         self.columns.iter().map(|c| c.axis().min(1) + 1).min()
     }
@@ -381,6 +380,25 @@ impl RaggedTable {
     }
 
     /// Returns the range of elements of each axis that belong to the rows `rows`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 0, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// assert_eq!(table.windows(1..3)?, [1..3, 2..3]);
+    /// assert_eq!((table.ndim(), table.min_ndim(), table.max_ndim()), (2, Some(2), Some(2)));
+    /// assert_eq!((table.axes()[0].parent(), table.axes()[0].layout().lists()), (0, 3));
+    /// assert_eq!((table.layout(1)?.children(), table.resolve_axis(-1)?), (3, 1));
+    /// let column = table.columns_at(1).next().unwrap();
+    /// assert_eq!(table.column_array(column)?, table.array("code")?);
+    /// assert!(table.nbytes() >= 6);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn windows(&self, rows: Range<usize>) -> Result<Vec<Range<usize>>> {
         if rows.start > rows.end || rows.end > self.rows {
             return Err(Error::OutOfRange {
@@ -453,8 +471,8 @@ impl RaggedTable {
         Row::new(self, index)
     }
 
-    /// Narrows a table of one row to the ranges `windows` of its elements, one range per axis. `whole` has
-    /// the ranges of all elements of the row. Both count elements in the table that the row was taken from.
+    /// Narrows a table of one row to the ranges `windows`, one per axis. `whole` has the ranges of the whole
+    /// row. Both count elements in the table that the row was taken from.
     fn narrow_to(&self, windows: &[Range<usize>], whole: &[Range<usize>]) -> Result<Self> {
         let within: Vec<Range<usize>> = windows
             .iter()

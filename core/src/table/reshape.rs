@@ -16,13 +16,12 @@ use crate::error::{Error, Result};
 /// of each list gets the value of the element that held the list, and the others get this fill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FlattenFill {
-    /// All elements of a list but the first are zero or false, or null for types that are neither numbers
-    /// nor booleans.
+    /// All elements of a list but the first are zero or false, or null for other types.
     #[default]
     Zero,
     /// All elements of a list but the first are null.
     Null,
-    /// All elements of a list get the value of its first element.
+    /// All elements of a list get the value of the element that held the list.
     Repeat,
 }
 
@@ -141,11 +140,10 @@ impl RaggedTable {
     /// Merges axis `axis` (not 0; negatives count from the innermost) into the axis above: the elements of
     /// each list replace the element that holds the list. Merging axis 1 makes its elements rows.
     ///
-    /// Columns of `axis` and below move up by one. A column of axis `axis - 1` keeps its value at
-    /// the first element of each list and is zero at the others
-    /// ([`flatten_with`](Self::flatten_with) offers other fills). **An element whose list is empty
-    /// or null is dropped, with its values in columns of its own axis.** Offsets are rebuilt; the
-    /// values of the other columns are shared.
+    /// Columns of `axis` and below move up by one. A column of axis `axis - 1` keeps its value at the first
+    /// element of each list and is zero at the others ([`flatten_with`](Self::flatten_with) offers other
+    /// fills). **An element whose list is empty or null is dropped, with its values in columns of its own
+    /// axis.** Offsets are rebuilt; the values of the other columns are shared.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -170,6 +168,21 @@ impl RaggedTable {
     }
 
     /// Merges an axis like [`flatten`](Self::flatten), with another fill in outer columns.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Array, UInt8Array};
+    /// use serrate::table::{FlattenFill, RaggedTable};
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 0, 1])?
+    ///     .column("time", 0, Arc::new(UInt8Array::from(vec![7, 8, 9])))
+    ///     .column("code", 1, Arc::new(UInt8Array::from(vec![1, 2, 3])))
+    ///     .build()?;
+    /// let flat = table.flatten_with(1, FlattenFill::Null)?;
+    /// assert_eq!(flat.column("time")?.values().null_count(), 1);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn flatten_with(&self, axis: i64, fill: FlattenFill) -> Result<Self> {
         let axis = self.resolve_axis(axis)?;
         if axis == 0 {
@@ -242,8 +255,8 @@ impl RaggedTable {
     }
 }
 
-/// Expands a column with one value per list to one value per element: the first element of each list gets
-/// the value of the list, and the others get `fill`.
+/// Expands one value per list to one value per element: the first element of a list gets the value, and the
+/// others get what `fill` says.
 fn expand_values(values: &ArrayRef, layout: &Layout, fill: FlattenFill) -> Result<ArrayRef> {
     let lists = 0..layout.lists();
     let fill = match fill {

@@ -29,7 +29,7 @@ impl<'a> Row<'a> {
         self.windows[0].start
     }
 
-    /// Returns the range of the row's elements on axis `axis`, which indexes the flat columns.
+    /// Returns the indices of the row's elements on axis `axis`, as a range in the flat columns of this axis.
     ///
     /// # Errors
     /// When the table has no such axis.
@@ -79,7 +79,7 @@ impl<'a> Row<'a> {
         let column = self.table.column(column)?;
         let values = column.values().as_primitive_opt::<T>().ok_or_else(|| {
             Error::type_of(
-                format!("column {:?}", column.name()),
+                format!("column {:?} (cast it, or read it as its own type)", column.name()),
                 T::DATA_TYPE.to_string(),
                 column.data_type(),
             )
@@ -126,6 +126,20 @@ impl<'a> Row<'a> {
     }
 
     /// Returns the view as a table of one row. Shares all buffers.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let row = table.row(1)?;
+    /// assert_eq!((row.range(1)?, row.is_empty(), row.to_table()?.num_rows()), (2..3, false, 1));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn to_table(&self) -> Result<RaggedTable> {
         let index = self.index();
         let row = self.table.slice(index..index + 1)?;

@@ -36,6 +36,22 @@ impl Scalar {
     }
 
     /// Returns the value, as an array of length 1.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// use serrate::index::parse_index;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71])))
+    ///     .column("code", 1, Arc::new(Int32Array::from(vec![7, 8])))
+    ///     .build()?;
+    /// let row = table.index(&parse_index("0")?)?;
+    /// assert_eq!(row.scalar("age")?.value().as_ref(), &Int32Array::from(vec![71]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn value(&self) -> &ArrayRef {
         &self.value
     }
@@ -47,7 +63,7 @@ impl Scalar {
     pub fn typed<T: ArrowPrimitiveType>(&self) -> Result<Option<T::Native>> {
         let value = self.value.as_primitive_opt::<T>().ok_or_else(|| {
             Error::type_of(
-                format!("scalar {:?}", self.name()),
+                format!("scalar {:?} (cast it, or read it as its own type)", self.name()),
                 T::DATA_TYPE.to_string(),
                 self.data_type(),
             )
@@ -104,8 +120,8 @@ impl RaggedTable {
         self.names().map(str::to_owned).chain(scalars).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns an error if the table has scalars; `what` names the file, batch or shard that
-    /// cannot hold scalars.
+    /// Returns an error if the table has scalars. `what` says in the message what cannot hold them, such as a
+    /// file.
     pub(crate) fn check_no_scalars(&self, what: &str) -> Result<()> {
         if self.scalars.is_empty() {
             return Ok(());
@@ -117,8 +133,8 @@ impl RaggedTable {
         )))
     }
 
-    /// Drops axis 0 of a table with one row: the elements of axis 1 become the rows, and columns of
-    /// axis 0 become scalars. A null list gives no rows.
+    /// Drops axis 0 of a table with one row: elements of axis 1 become rows (a null list gives none), and
+    /// columns of axis 0 become scalars.
     pub(super) fn into_row(mut self) -> Result<Self> {
         self.scalars.extend(
             self.columns

@@ -89,7 +89,7 @@ impl RaggedTable {
             let column = self.column(&key.column)?;
             if column.axis() != 0 {
                 return Err(Error::invalid(format!(
-                    "column {:?} is on axis {}; rows are sorted by columns of axis 0, which have one value per row",
+                    "column {:?} is on axis {}, but rows are sorted by columns of axis 0, which have one value per row; choose such a column",
                     key.column,
                     column.axis()
                 )));
@@ -117,8 +117,8 @@ pub(super) fn canonicalize_keys(keys: &[ArrayRef]) -> Vec<ArrayRef> {
     keys.iter().map(canonicalize_floats).collect()
 }
 
-/// Canonicalizes the floats of a sort key for Arrow's row format: -0 becomes 0, and every NaN becomes the
-/// NaN that sorts last. The sign of a NaN is ignored because the sign of 0/0 depends on the processor.
+/// Canonicalizes the floats of a sort key for Arrow's row format: -0 becomes 0, and every NaN, whose sign may
+/// depend on the processor, becomes the NaN that sorts last.
 fn canonicalize_floats(key: &ArrayRef) -> ArrayRef {
     match key.data_type() {
         DataType::Float16 => Arc::new(key.as_primitive::<Float16Type>().unary::<_, Float16Type>(

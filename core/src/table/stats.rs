@@ -116,7 +116,7 @@ pub struct ColumnStats {
     pub name: String,
     /// Axis of the column.
     pub axis: usize,
-    /// Common type to which the values of all tables are promoted.
+    /// Common type of the values of all tables.
     pub data_type: DataType,
     /// Number of values, nulls and NaN included.
     pub values: u64,
@@ -216,7 +216,7 @@ impl TableStats {
             let promoted = super::promote_types(&stats.data_type, column.data_type());
             stats.data_type = promoted.ok_or_else(|| {
                 Error::type_of(
-                    format!("column {:?}", stats.name),
+                    format!("column {:?} (cast it to one type in all tables)", stats.name),
                     stats.data_type.to_string(),
                     column.data_type(),
                 )
@@ -269,8 +269,28 @@ impl TableStats {
         longest.fold(u128::from(self.rows), u128::saturating_mul)
     }
 
-    /// Returns the share of the elements counted by [`dense_cells`](Self::dense_cells) that are not
-    /// padding, from 0 to 1; `None` if there are none.
+    /// Returns the share, from 0 to 1, of the [`dense_cells`](Self::dense_cells) that are not padding; `None`
+    /// if their number is 0.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use serrate::array::{Layout, Offsets};
+    /// use serrate::table::{Lengths, RaggedTable, TableStats};
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let mut stats = TableStats::default();
+    /// stats.push(&table)?;
+    /// assert_eq!((stats.rows(), stats.ndim(), stats.dense_cells(1)), (2, 2, 4));
+    /// assert_eq!(stats.occupied(1), Some(0.75));
+    /// let mut lengths = Lengths::default();
+    /// lengths.push_layout(&Layout::from(Offsets::from_lengths([2, 1, 2])?));
+    /// assert_eq!(lengths.counts().collect::<Vec<_>>(), [(1, 1), (2, 2)]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn occupied(&self, axis: usize) -> Option<f64> {
         let elements = match axis.checked_sub(1) {
             None => self.rows,
@@ -281,8 +301,8 @@ impl TableStats {
         (cells > 0).then(|| elements as f64 / cells as f64)
     }
 
-    /// Returns the number of bytes of all fixed-width columns after padding to the longest lists,
-    /// plus a mask of one byte per element for every axis with such a column.
+    /// Returns the number of bytes of all fixed-width columns after padding to the longest lists, plus one
+    /// byte per element of each axis with such a column, for its mask.
     pub fn dense_bytes(&self) -> u128 {
         let fixed: Vec<_> =
             self.columns.iter().filter_map(|c| Some((c, dense_width(c)?))).collect();
@@ -294,7 +314,7 @@ impl TableStats {
     }
 }
 
-/// Returns the bytes per value in a dense tensor; `None` for strings, which cannot be dense.
+/// Returns the bytes per value in a dense tensor; `None` for strings, which have no dense form.
 fn dense_width(column: &ColumnStats) -> Option<u128> {
     match &column.data_type {
         DataType::Boolean => Some(1),
@@ -371,8 +391,7 @@ mod tests {
         assert_eq!((stats.columns()[1].nans, stats.columns()[2].nulls), (4, 4));
         assert_eq!(stats.dense_cells(1), 9);
         assert_eq!(stats.occupied(1), Some(4.0 / 9.0));
-        // The bytes of the columns `id` and `x` and of the mask. The column of strings adds none, because
-        // strings have no dense form.
+        // Bytes of the columns `id` and `x` and of the mask; a column of strings has no dense form.
         assert_eq!(stats.dense_bytes(), 3 * 2 + 9 * 8 + 9);
     }
 

@@ -11,8 +11,7 @@ use arrow::datatypes::{DataType, FieldRef, UInt32Type};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// The distinct strings of a column, numbered in order of insertion. The rows of the dictionary store these
-/// numbers.
+/// The distinct strings of a column, numbered in order of insertion; the dictionary stores these numbers.
 #[derive(Clone, Debug, Default)]
 struct StringVocabulary {
     numbers: StdMap<Arc<str>, u32>,
@@ -67,8 +66,7 @@ pub(crate) struct DictionaryColumn {
 pub(crate) struct ColumnParts {
     pub(crate) field: FieldRef,
     pub(crate) values: DenseTensor,
-    /// The distinct strings of a string column, whose `values` are indices of these strings; `None` for
-    /// any other column.
+    /// The distinct strings of a string column, which `values` indexes; `None` for any other column.
     pub(crate) texts: Option<StringArray>,
 }
 
@@ -107,13 +105,13 @@ impl DictionaryColumn {
     pub(crate) fn memory(&self) -> usize {
         match &self.kind {
             ColumnKind::Fixed(_) => 0,
-            // Bytes per string: the characters and two reference counts, an `Arc<str>` in `texts`,
-            // and an `Arc<str>` with a number in `numbers`.
+            // Bytes per string: the text, two reference counts (16), an `Arc<str>` in `texts` (16), and an
+            // `Arc<str>` with a number in `numbers` (28).
             ColumnKind::Strings(v) => v.texts.iter().map(|t| t.len() + 16 + 16 + 28).sum(),
         }
     }
 
-    /// Returns an error if an array has another type than the column; a string column accepts all
+    /// Returns an error if the type of the array is not that of the column; a string column accepts all
     /// string types.
     fn check_array(&self, array: &ArrayRef) -> Result<()> {
         let wanted = self.field.data_type();
@@ -139,8 +137,8 @@ impl DictionaryColumn {
     }
 
     /// Converts an array like [`encode_values`](Self::encode_values), but adds no strings to the vocabulary.
-    /// The mask is false for values that the dictionary cannot contain: nulls, and strings outside the
-    /// vocabulary.
+    /// The mask is false for values that the dictionary cannot contain: nulls and unknown strings. `None`
+    /// means that the mask is true for all values.
     pub(super) fn encode_known(
         &self,
         array: &ArrayRef,
@@ -225,7 +223,7 @@ impl DictionaryColumn {
             }
             _ => {
                 return Err(wrong(
-                    "a string column has no vocabulary, or another column has one; save the dictionary again, with a vocabulary for string columns only"
+                    "a string column has no vocabulary, or a column of another type has one; save the dictionary again, with a vocabulary for string columns only"
                         .into(),
                 ));
             }
@@ -241,7 +239,8 @@ fn map_strings(
     mut number: impl FnMut(&str) -> Result<Option<u32>>,
 ) -> Result<UInt32Array> {
     if let Some(dictionary) = array.as_any_dictionary_opt() {
-        // Mark the values that a row refers to, because no other value may enter the vocabulary.
+        // Mark the values of the Arrow dictionary that some row uses. No other value may enter the
+        // vocabulary.
         let mut used = vec![false; dictionary.values().len()];
         let rows = dictionary.normalized_keys();
         for (i, row) in rows.iter().enumerate() {

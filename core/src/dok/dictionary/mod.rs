@@ -47,7 +47,7 @@ use rows::PackedRows;
 pub struct Dictionary {
     keys: Vec<DictionaryColumn>,
     value: DictionaryColumn,
-    /// Bytes of a packed key: the values of all key columns in one row, and padding.
+    /// Size in bytes of a packed key: the values of all key columns in one row, and padding.
     width: usize,
     map: HashMap,
 }
@@ -62,8 +62,7 @@ impl Dictionary {
         Self::with_columns(keys, DictionaryColumn::new(value)?, options)
     }
 
-    /// Creates a dictionary without keys from its columns. The vocabularies of string columns may
-    /// already hold strings.
+    /// Creates a dictionary without entries from its columns, whose vocabularies may already hold strings.
     pub(crate) fn with_columns(
         keys: Vec<DictionaryColumn>,
         value: DictionaryColumn,
@@ -132,8 +131,7 @@ impl Dictionary {
     /// Sets the values of keys, and returns which rows added a key; see [`HashMap::set`].
     ///
     /// # Errors
-    /// If the types of the columns differ from the dictionary, the columns differ in length, or a column
-    /// has a NULL.
+    /// If a type differs from the dictionary, the columns differ in length, or a column has a NULL.
     pub fn set(&mut self, keys: &[ArrayRef], values: &ArrayRef) -> Result<Vec<bool>> {
         let rows = self.check_keys(keys)?;
         if values.len() != rows {
@@ -296,7 +294,7 @@ impl Dictionary {
         if keys.len() != self.keys.len() || keys.iter().any(|k| k.len() != rows) {
             let names: Vec<&str> = self.key_fields().map(|f| f.name().as_str()).collect();
             return Err(Error::invalid(format!(
-                "{} key columns with the row counts {:?} are given; this dictionary takes the keys {}, all with the same number of rows",
+                "{} key columns with the row counts {:?} are given; give the keys {}, all with the same number of rows",
                 keys.len(),
                 keys.iter().map(|k| k.len()).collect::<Vec<_>>(),
                 names.join(", ")
@@ -306,6 +304,30 @@ impl Dictionary {
     }
 
     /// Returns an independent copy.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::{ArrayRef, AsArray, Int64Array};
+    /// use arrow::datatypes::{DataType, Field, Int64Type};
+    /// use serrate::dok::{Dictionary, MapOptions};
+    /// let field = |name: &str| Arc::new(Field::new(name, DataType::Int64, false));
+    /// let column = |values: Vec<i64>| -> ArrayRef { Arc::new(Int64Array::from(values)) };
+    /// let mut d = Dictionary::new(vec![field("subject")], field("age"), MapOptions::default())?;
+    /// d.set_parallel(false);
+    /// d.reserve(3)?;
+    /// d.set(&[column(vec![7, 8, 9])], &column(vec![71, 38, 55]))?;
+    /// let copy = d.try_clone()?;
+    /// assert_eq!(d.remove(&[column(vec![8, 3])])?, [true, false]);
+    /// assert_eq!((d.len(), d.is_empty(), copy.len()), (2, false, 3));
+    /// let found = d.contains(&[column(vec![7, 8])])?;
+    /// assert_eq!((found.value(0), found.value(1)), (true, false));
+    /// assert_eq!((d.keys()?[0].len(), d.values()?.as_primitive::<Int64Type>().value(0)), (2, 71));
+    /// assert_eq!(d.key_fields().next().unwrap().name(), "subject");
+    /// assert_eq!((d.value_field().name().as_str(), d.schema().fields().len()), ("age", 2));
+    /// assert!(d.memory() > 0);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If memory cannot be allocated.

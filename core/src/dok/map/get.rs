@@ -32,11 +32,11 @@ use crate::error::{Error, Result};
 use crate::kernels::bits::Avx2;
 use crate::kernels::bits::for_avx2;
 
-/// Keys per pipeline stage, enough to hide the memory latency.
+/// Number of keys per pipeline stage, enough to hide the memory latency.
 const BLOCK: usize = 16;
 
-/// Capacity of a queue in keys: a step of the pipeline leaves fewer than 2 * [`BLOCK`] keys in it, and adds
-/// at most 2 * [`BLOCK`] keys.
+/// Capacity of a queue: each step leaves fewer than 2 * [`BLOCK`] keys in it, and the next step adds at most
+/// 2 * [`BLOCK`] keys.
 const QUEUE: usize = 4 * BLOCK;
 
 /// Minimum number of keys per parallel task.
@@ -110,14 +110,12 @@ struct KeyReader<'a, K> {
 trait LookupVisitor {
     /// Prefetches the value in row `row`, whose key may equal a searched key.
     fn prefetch_value(&mut self, row: usize);
-    /// Initializes the results of a range of keys as missing. Called exactly once per key, in
-    /// order, before [`record_hit`](Self::record_hit).
+    /// Initializes the results of `keys` as missing. Called once per key, in order, before `record_hit`.
     fn write_missing(&mut self, keys: Range<usize>);
     fn record_hit(&mut self, i: usize, place: Candidate);
 }
 
-/// A searched key, and a row whose tag (a part of the hash) equals that of the key. The key of the row must
-/// still be compared.
+/// A searched key, and a row with the same tag (a part of the hash), whose key must still be compared.
 #[derive(Clone, Copy)]
 struct PlacedKey {
     key: usize,
@@ -148,15 +146,14 @@ impl<T: Copy> Queue<T> {
         self.tail - self.head
     }
 
-    /// Appends `item` if `one` is set. The code has no branch, because the CPU could not predict it.
+    /// Appends `item` if `one` is set, without a branch, which the CPU could not predict.
     #[inline(always)]
     fn push_if(&mut self, item: T, one: bool) {
         self.waiting[self.tail % QUEUE] = item;
         self.tail += usize::from(one);
     }
 
-    /// Returns the elements that were appended from number `from` on; the first element ever appended has
-    /// number 0.
+    /// Returns the appended elements from number `from` on; the first element ever appended has number 0.
     #[inline(always)]
     fn iter_since(&self, from: usize) -> impl Iterator<Item = T> {
         (from..self.tail).map(|i| self.waiting[i % QUEUE])
@@ -206,8 +203,7 @@ impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
         self.prefetch_rows(placed, open);
     }
 
-    /// Takes the `keys` oldest elements from the queue `open`, and searches each of them in its next cache
-    /// line.
+    /// Takes the `keys` oldest elements from the queue `open`, and searches each in its next cache line.
     #[inline(always)]
     fn probe_next_lines(&mut self, keys: usize) {
         let (placed, open) = (self.placed.tail, self.open.tail);
@@ -228,8 +224,8 @@ impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
         self.open.push_if(OpenKey { key, tag, line }, goes_on);
     }
 
-    /// Prefetches the memory that the next stage reads for new elements of the queues: elements from number
-    /// `placed` on in `placed`, and from number `open` on in `open`.
+    /// Prefetches the memory that the next stage reads for the new elements of the queues. The arguments are
+    /// the numbers of the first new element of the queue `placed` and of the queue `open`.
     #[inline(always)]
     fn prefetch_rows(&mut self, placed: usize, open: usize) {
         let KeyReader { width, buckets, keys, .. } = self.reader;
@@ -243,7 +239,7 @@ impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
     }
 
     /// Takes the `keys` oldest elements from the queue `placed` and compares each with the key in its
-    /// candidate row. If the two keys differ, searches on for this key alone.
+    /// candidate row. If the two keys differ, searches again with [`find_one`](KeyReader::find_one).
     #[inline(always)]
     fn compare_keys(&mut self, keys: usize) {
         let KeyReader { width, keys: stored, .. } = self.reader;
@@ -296,7 +292,7 @@ impl<K: Width> KeyReader<'_, K> {
             if let Some(block) = step.checked_sub(1) {
                 search.probe_homes(block_range(block, count), &ring[block % 2]);
             }
-            // Leave the newest block of keys in the queue, because its prefetch has just started. A single
+            // Leave the newest block of keys in each queue, because its prefetch has just started. A single
             // loop over both queues takes 7 % longer.
             while search.open.len() >= 2 * BLOCK {
                 search.probe_next_lines(BLOCK);
@@ -317,8 +313,8 @@ impl<K: Width> KeyReader<'_, K> {
         search.compare_keys(search.placed.len());
     }
 
-    /// Searches one key, bucket by bucket, after the first row with its tag turned out to hold another key.
-    /// Returns `None` if the key is missing.
+    /// Searches one key from its home bucket on, because the row of its first candidate held another key;
+    /// `None` if the map does not have the key.
     #[cold]
     fn find_one(&self, key: &[u8]) -> Option<Candidate> {
         let Self { hashing, width, buckets, keys } = *self;
@@ -429,8 +425,7 @@ impl HashMap {
     /// ```
     ///
     /// # Errors
-    /// If the map has no types yet, the keys have another type, or the fallback does not fit the type of
-    /// the values.
+    /// If the map has no types yet, the keys have another type, or the fallback does not fit the value type.
     pub fn get(&self, keys: &DenseTensor, fallback: &Fallback) -> Result<Fetched> {
         let (queries, count) = self.canonicalize_batch(keys)?;
         let of = &self.types()?.value;
@@ -451,6 +446,21 @@ impl HashMap {
     }
 
     /// Looks up like [`get`](Self::get), but writes the bytes of the values and the flags to slices.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::{Fallback, HashMap, MapOptions};
+    /// let keys = DenseTensor::from_vec([2], vec![3i64, 5])?;
+    /// let map = HashMap::from_rows(&keys, &DenseTensor::from_vec([2], vec![1u8, 2])?, MapOptions::default())?;
+    /// let queries = DenseTensor::from_vec([2], vec![5i64, 4])?;
+    /// let (mut values, mut found) = ([0; 2], [false; 2]);
+    /// map.get_into(&queries, &Fallback::from(9), &mut values, &mut found)?;
+    /// assert_eq!((values, found), ([2, 9], [true, false]));
+    /// assert_eq!(map.contains(&queries)?, [true, false]);
+    /// assert_eq!(map.find(&queries)?, [Some(1), None]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Same as [`get`](Self::get); also if the length of a slice differs from the result.
@@ -474,8 +484,7 @@ impl HashMap {
         self.get_rows(&queries, count, &fallback.to_row(of)?, values, found)
     }
 
-    /// Looks up `count` keys in canonical form (one zero, one NaN). The caller has checked the lengths of all
-    /// slices.
+    /// Looks up `count` keys in canonical form (one zero, one NaN). The caller has checked all lengths.
     pub(crate) fn get_rows(
         &self,
         queries: &[u8],
@@ -538,8 +547,7 @@ impl HashMap {
         Ok(rows.into_iter().map(|r| usize::try_from(r).ok().filter(|_| r != MISSING)).collect())
     }
 
-    /// Returns the row of each of the `count` keys, which are in canonical form (one zero, one NaN);
-    /// [`MISSING`] for a missing key.
+    /// Returns the rows of `count` keys in canonical form (one zero, one NaN); [`MISSING`] for a missing key.
     pub(crate) fn find_rows(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
         let mut rows = vec![MISSING; count];
         with_key_width!(self.types()?.key.bytes(), k => {
@@ -551,8 +559,7 @@ impl HashMap {
         Ok(rows)
     }
 
-    /// Returns the bucket of each of the `count` keys, which are in canonical form (one zero, one NaN);
-    /// [`MISSING`] for a missing key.
+    /// Returns the buckets of `count` keys in canonical form (one zero, one NaN); [`MISSING`] if missing.
     pub(super) fn find_buckets(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
         let mut buckets = vec![MISSING; count];
         with_key_width!(self.types()?.key.bytes(), k => {
@@ -578,8 +585,7 @@ impl HashMap {
         (count / (4 * rayon::current_num_threads())).max(PART)
     }
 
-    /// Calls `part` with the keys `queries` and their results `out`. Many keys are divided into ranges, and
-    /// several threads call `part` with one range each.
+    /// Calls `part` with `queries` and their results `out`. Many keys are divided among several threads.
     fn for_each_part<T: Send>(
         &self,
         queries: &[u8],

@@ -19,8 +19,7 @@ impl HashMap {
         taken.checked_add(more).is_some_and(|n| n <= self.max_rows())
     }
 
-    /// Ensures that the table has capacity for `more` further keys. If it grows, it grows at least by the
-    /// growth factor of the options.
+    /// Ensures capacity for `more` further keys; if the table grows, then at least by the growth factor.
     pub(super) fn ensure_capacity(&mut self, more: usize) -> Result<()> {
         if self.has_capacity(more) {
             return Ok(());

@@ -4,8 +4,7 @@ use super::rows::{Width, copy_row};
 pub(super) use crate::array::memory::prefetch_value;
 use crate::kernels::seeded::{fold_product, mix_bits};
 
-/// Secret factors of the hash, derived from a seed. Nobody can construct colliding keys without
-/// the seed.
+/// Secret factors of the hash, derived from a seed. Nobody can construct colliding keys without the seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hashing {
     start: u64,
@@ -87,8 +86,7 @@ mod tests {
     #[test]
     fn keys_of_a_kind_spread() {
         const N: u64 = 1 << 16;
-        // Keys that are hard to distribute: coordinates of a grid, of a diagonal, along one axis,
-        // far apart, and multiples of powers of two.
+        // Keys that weak hashes distribute badly: grids, diagonals, axes, distant points, multiples of 2^n.
         let kinds: [fn(u64) -> [u64; 6]; 6] = [
             |i| [i >> 11, i >> 5 & 63, i & 31, i & 1, i & 3, i >> 15],
             |i| [i; 6],

@@ -7,9 +7,9 @@
 //! rows        new keys --> numbered in the order of the batch --> rows copied in parallel
 //! ```
 //!
-//! The home of a key is the bucket where its search starts. Home buckets ascend with hashes, so one thread
-//! handles all repeats of a key. The number of parts does not affect which rows are new, and which row
-//! provides the value.
+//! The home of a key is the bucket where its search starts. Equal keys have the same home, so one thread
+//! handles all repeats of a key. The number of parts affects neither the set of rows that add a key nor
+//! the set of rows that provide the values.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -27,12 +27,12 @@ use crate::error::Result;
 pub(super) const PARALLEL: usize = 1 << 15;
 /// Maximum number of keys per step; the bookkeeping takes about 16 bytes per key.
 pub(super) const STEP: usize = 1 << 21;
-/// Keys per parallel task in loops whose iterations are independent.
+/// Number of keys per parallel task in loops whose iterations are independent.
 const PART: usize = 1 << 14;
 
 struct BatchEntry {
     given: u32,
-    /// Index of the bucket of a new key, or of the row of a key that the map already has.
+    /// For a new key, the index of its bucket; for a key that the map already has, its row.
     place: usize,
 }
 
@@ -75,18 +75,16 @@ fn hash_rows<W: Width>(hashing: Hashing, width: W, keys: &[u8], count: usize) ->
     out
 }
 
-/// Divides the buckets of the table into one part per thread. Returns, for each part, the index of its first
-/// bucket, and its buckets.
+/// Divides the table into one part per thread. Returns the first index and the buckets of each part.
 fn split_table(buckets: &mut [u64]) -> Vec<(usize, &mut [u64])> {
-    // A part of the table consists of whole cache lines, because searches start at the first bucket of a
-    // line.
+    // A part consists of whole cache lines, because searches start at the first bucket of a line.
     let size =
         buckets.len().div_ceil(rayon::current_num_threads()).next_multiple_of(LINE).max(LINE);
     buckets.chunks_mut(size).enumerate().map(|(i, part)| (i * size, part)).collect()
 }
 
-/// Selects the hashes whose home bucket is in `part`. Prefetches these buckets, and calls `each` for the
-/// hashes in order.
+/// Calls `each` for the hashes whose home bucket is in `part`, in order, and prefetches these buckets. `each`
+/// gets the index of the hash, the hash, the index of its home bucket in `part`, and `part`.
 #[inline(always)]
 fn for_each_home(
     hashes: &[u64],
@@ -94,8 +92,7 @@ fn for_each_home(
     (first, part): (usize, &mut [u64]),
     mut each: impl FnMut(usize, u64, usize, &mut [u64]),
 ) {
-    // Collect the hashes whose home bucket is in `part`. The code has no branch, because the CPU could not
-    // predict it.
+    // Collect the hashes whose home bucket is in `part` without a branch, which the CPU could not predict.
     let mut own = [0usize; BLOCK];
     for (block, these) in hashes.chunks(BLOCK).enumerate() {
         let mut count = 0;
@@ -156,8 +153,7 @@ pub(super) fn fill_parallel<W: Width>(
 }
 
 impl HashMap {
-    /// Inserts at most [`STEP`] keys with several threads; the caller has ensured that the table has capacity
-    /// for them.
+    /// Inserts at most [`STEP`] keys with several threads; the caller has ensured capacity for them.
     pub(super) fn put_parallel<W: Width>(
         &mut self,
         width: W,

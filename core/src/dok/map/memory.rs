@@ -44,9 +44,8 @@ impl TableWords {
     }
 }
 
-/// Keys or values of a map, one row after the other. A buffer returned by
-/// [`share_buffer`](Self::share_buffer) never changes, because the next write to the map copies the rows
-/// first.
+/// Keys or values of a map, row by row. A buffer returned by [`share_buffer`](Self::share_buffer) never
+/// changes, because the next write to the map copies the rows first.
 #[derive(Clone, Debug)]
 pub(super) struct RowBuffer {
     block: Arc<MemoryBlock>,
@@ -113,12 +112,10 @@ impl RowBuffer {
         self.as_mut_slice()
     }
 
-    /// Ensures a capacity of `bytes` that no tensor shares, so that a [`resize`](Self::resize) to `bytes`
-    /// does not allocate.
+    /// Ensures an unshared capacity of `bytes`: a [`resize`](Self::resize) to `bytes` does not allocate.
     pub(super) fn reserve_unshared(&mut self, bytes: usize) -> Result<()> {
         if self.capacity() < bytes {
-            // Double the capacity at least, so that repeated growth moves each row only once or twice on
-            // average.
+            // At least double the capacity, so that repeated growth moves each row once or twice on average.
             self.move_to(bytes.max(self.capacity().saturating_mul(2)))?;
         }
         self.as_mut_slice().map(|_| ())
@@ -130,7 +127,8 @@ impl RowBuffer {
 
     pub(super) fn shrink_to_len(&mut self) -> Result<()> {
         let spare = self.capacity() - self.len;
-        // A large block consists of whole huge pages, so it keeps a spare capacity of up to 1/16.
+        // A large block is rounded up to whole huge pages, so a move may not remove all spare capacity. Move
+        // only if more than 1/16 of the capacity is spare.
         if spare > self.capacity() / 16 { self.move_to(self.len) } else { Ok(()) }
     }
 }

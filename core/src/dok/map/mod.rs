@@ -99,6 +99,28 @@ impl HashMap {
 
     /// Creates a map with the given types of keys and values.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// use serrate::dok::{HashMap, MapOptions, RowType};
+    /// let (key, value) = (RowType::new(DType::I64, [2])?, RowType::scalar(DType::F32));
+    /// let mut map = HashMap::with_types(key.clone(), value, MapOptions::default())?;
+    /// assert_eq!((map.is_empty(), map.key_type()), (true, Some(&key)));
+    /// assert_eq!(map.value_type().unwrap().dtype(), DType::F32);
+    /// map.set_parallel(false);
+    /// map.reserve(100)?;
+    /// let keys = DenseTensor::from_vec([2, 2], vec![1i64, 1, 1, 2])?;
+    /// assert_eq!(RowType::of(&keys)?.shape(), [2]);
+    /// map.set(&keys, &DenseTensor::from_vec([2], vec![0.5f32, 1.5])?)?;
+    /// map.shrink()?;
+    /// assert!(map.load_factor() <= map.options().load_factor && map.longest_probe() < 8);
+    /// let copy = map.try_clone()?;
+    /// map.clear();
+    /// assert_eq!((map.len(), copy.len()), (0, 2));
+    /// assert!(copy.memory() > 0);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Same as [`new`](Self::new).
     pub fn with_types(key: RowType, value: RowType, options: MapOptions) -> Result<Self> {
@@ -107,7 +129,8 @@ impl HashMap {
         Ok(map)
     }
 
-    /// Creates a map with as few buckets as possible; if a key repeats, its last row wins.
+    /// Creates a map from keys and their values, with as few buckets as possible. If a key repeats, its last
+    /// row wins.
     ///
     /// # Errors
     /// If the number of keys differs from the number of values.

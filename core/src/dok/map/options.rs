@@ -15,16 +15,14 @@ pub struct MapOptions {
     /// Maximum number of keys per bucket, above 0.001 and at most 0.95; default 0.75. A lower
     /// factor is faster and takes more memory.
     pub load_factor: f64,
-    /// Factor by which the number of buckets grows when the map reaches the load factor; above 1,
-    /// default 2.
+    /// Factor by which the number of buckets grows when the map reaches the load factor; above 1, default 2.
     pub growth: f64,
     /// Initial number of buckets.
     pub n_buckets: usize,
     /// Seed of the hashes; `None` draws a random seed, so that nobody can construct colliding keys.
     /// Results do not depend on the seed. A fixed seed makes the layout of the index table reproducible.
     pub seed: Option<u64>,
-    /// Whether large batches may use rayon's threads. Set this to false if the caller already runs in
-    /// parallel.
+    /// Whether large batches may use rayon's threads. Set this to false if the caller runs in parallel.
     pub parallel: bool,
 }
 

@@ -7,8 +7,8 @@ use super::table::{LINE, unpack_row};
 use crate::kernels::bits::Avx2;
 
 pub(super) trait Probe: Copy {
-    /// Returns the first bucket from `at` on that has this tag, and its row; the row is [`NO_ROW`]
-    /// if an empty bucket comes first.
+    /// Returns the first bucket from `at` on with this tag, and its row. The row is [`NO_ROW`] if an empty
+    /// bucket comes first.
     fn find_candidate(self, buckets: &[u64], tag: u64, at: usize) -> Candidate;
 
     /// Searches like [`find_candidate`](Self::find_candidate), but may stop at the end of the cache
@@ -100,8 +100,8 @@ impl Probe for Avx2Probe {
         // Keep only the matches before the first empty bucket, because a search ends there.
         let same = same & (empty & empty.wrapping_neg()).wrapping_sub(1);
         let lane = same.trailing_zeros() as usize % LINE;
-        // The row of the match plus 1; 0 if no bucket matches. The code has no branch, because the CPU would
-        // mispredict it if half of the keys are present.
+        // The row of the match plus 1; 0 if no bucket matches. Computed without a branch, which the CPU would
+        // often mispredict if half of the keys are present.
         let entry = unpack_row(line[lane]) & usize::from(same != 0).wrapping_neg();
         let place = Candidate { bucket: home + lane, row: entry.wrapping_sub(1) };
         (place, (entry == 0) & (empty == 0))

@@ -46,7 +46,7 @@ impl HashMap {
         let mut rows: Vec<usize> =
             buckets.iter().filter_map(|b| occupied_row(self.table.buckets()[*b])).collect();
         rows.sort_unstable();
-        // A removed bucket becomes empty only if the next bucket is empty, so the last bucket is removed
+        // A removed bucket becomes empty only if the next bucket is already empty, so remove the last bucket
         // first.
         for at in buckets.into_iter().rev() {
             self.table.remove(at);
@@ -55,8 +55,7 @@ impl HashMap {
         Ok(found)
     }
 
-    /// Moves the last rows of keys and values into the rows `gone` of removed keys, which are ascending. All
-    /// rows are then contiguous again.
+    /// Moves the last rows of keys and values into the ascending rows `gone`, so that rows stay contiguous.
     fn fill_gaps(&mut self, gone: &[usize]) -> Result<()> {
         let types = self.types()?.clone();
         let left = self.len - gone.len();

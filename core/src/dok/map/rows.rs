@@ -8,9 +8,8 @@ use half::{bf16, f16};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// Type of a key or a value: an element type and a shape.
-///
-/// A shape without axes has one element. Rows of a shape with an axis of size 0 are all equal.
+/// Type of a key or a value: an element type and a shape. A shape without axes has one element. Rows of a
+/// shape with an axis of size 0 are all equal.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -108,7 +107,7 @@ pub(super) trait Width: Copy + Send + Sync {
     }
 }
 
-/// Copies a row. For a few bytes, `copy_from_slice` would be a function call.
+/// Copies a row. Rows of common widths are copied without the function call that `copy_from_slice` needs.
 #[inline(always)]
 pub(super) fn copy_row(from: &[u8], to: &mut [u8]) {
     #[inline(always)]
@@ -146,8 +145,7 @@ impl Width for DynamicWidth {
     }
 }
 
-/// Evaluates `$body` with `$w` bound to the width of keys in bytes. The code is compiled separately for each
-/// common width, which is then a constant.
+/// Evaluates `$body` with `$w` bound to the width of keys in bytes; common widths are constants.
 macro_rules! with_key_width {
     ($bytes:expr, $w:ident => $body:expr) => {
         match $bytes {
@@ -201,8 +199,8 @@ macro_rules! with_value_width {
 
 pub(super) use {with_key_width, with_value_width};
 
-/// Returns the bytes of keys with 0.0 instead of -0.0 and the canonical NaN instead of any NaN.
-/// Shares the buffer if no key changes.
+/// Returns the bytes of the keys; replaces -0.0 with 0.0 and every NaN with the same NaN. Shares the buffer
+/// if no key changes.
 pub(crate) fn canonicalize_keys(keys: &DenseTensor) -> Result<Buffer> {
     macro_rules! floats {
         ($t:ty, $nan:expr, $zero:expr) => {{

@@ -20,11 +20,9 @@ use crate::kernels::bits::for_avx2;
 const STEP: usize = 4096;
 
 impl HashMap {
-    /// Sets the values of keys: replaces the values of existing keys and adds new keys. Returns,
-    /// for each row, whether it added its key. If the batch repeats a key, its first row adds the
-    /// key and its last row provides the value.
-    ///
-    /// The first batch determines the types of keys and values, unless the constructor did.
+    /// Replaces the values of existing keys and adds new keys. Returns, for each row, whether it added its
+    /// key. If the batch repeats a key, its first row adds the key and its last row provides the value. The
+    /// first batch determines the types of keys and values, unless the constructor did.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -45,9 +43,8 @@ impl HashMap {
         self.put_batch(keys, values, true)
     }
 
-    /// Adds the missing keys, and returns the values of all keys afterwards; `found` reports which
-    /// keys were present before. If the batch repeats a new key, its first row provides the value,
-    /// as if the rows were added one at a time.
+    /// Adds the missing keys, and returns the values of all keys afterwards; `found` reports which keys were
+    /// present before. If the batch repeats a new key, its first row provides the value.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -93,8 +90,8 @@ impl HashMap {
         self.put_rows(&keys, values.as_bytes(), count, replace)
     }
 
-    /// Inserts `count` keys in canonical form (one zero, one NaN) and their values. The caller checks the
-    /// lengths of the slices.
+    /// Inserts `count` keys in canonical form (one zero, one NaN) with values. If `replace` is false, keys
+    /// that the map already has keep their values. The caller checks the lengths.
     pub(crate) fn put_rows(
         &mut self,
         keys: &[u8],
@@ -111,8 +108,8 @@ impl HashMap {
                 let left = count - first;
                 let parallel = self.uses_threads(left) && key > 0;
                 let mut step = if parallel { insert_parallel::STEP } else { STEP }.min(left);
-                // Many keys may be repeats, which need no capacity. Let one step grow the table at most to
-                // about twice its size.
+                // The keys of the batch may repeat, so the number of new keys is unknown before a step. Limit
+                // a step to about as many keys as the map has, so that the table at most about doubles.
                 while parallel && step > STEP && !self.has_capacity(step) && step > self.len {
                     step = (step / 2).max(STEP);
                 }

@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 pub(super) const ROW_BITS: u32 = 40;
 const ROW: u64 = (1 << ROW_BITS) - 1;
 
-/// A bucket that never held a key. A search that reaches it ends: the key is missing.
+/// An empty bucket. A search that reaches it ends: the key is missing.
 pub(super) const EMPTY: u64 = 0;
 /// A bucket whose key was removed. A search continues in the next bucket.
 const GONE: u64 = 2 << ROW_BITS;
@@ -111,8 +111,7 @@ impl IndexTable {
         self.words.as_mut_slice()
     }
 
-    /// Subtracts `buckets` from the number of buckets of removed keys, because new keys now use these
-    /// buckets.
+    /// Subtracts `buckets`, which new keys now use, from the number of buckets of removed keys.
     pub(super) fn mark_reused(&mut self, buckets: usize) {
         self.gone -= buckets;
     }

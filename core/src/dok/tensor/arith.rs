@@ -62,8 +62,7 @@ impl BinaryOp {
     }
 }
 
-/// Returns the type in which values of two types are added or multiplied: the promoted type of the two, but
-/// int64 for two booleans.
+/// Returns the type of a sum or product of two types: the promoted type, but int64 for two booleans.
 pub(super) fn common_type(a: DType, b: DType) -> DType {
     match promote_types(a, b) {
         DType::Bool => DType::I64,
@@ -72,8 +71,7 @@ pub(super) fn common_type(a: DType, b: DType) -> DType {
 }
 
 impl DokTensor {
-    /// Returns the elementwise sum with a sparse tensor of the same shape. Types widen as in NumPy
-    /// (booleans count as int64); integers must not overflow.
+    /// Returns the elementwise sum of tensors of one shape. Types widen as in NumPy; booleans count as int64.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -184,12 +182,10 @@ impl DokTensor {
         self.with_values(Entries { values, ..entries })
     }
 
-    /// Returns the dense elementwise sum of this tensor and a dense tensor, which broadcasts to the
-    /// shape of this tensor.
+    /// Returns the dense elementwise sum with a dense tensor, which broadcasts to the shape of this tensor.
     ///
     /// # Errors
-    /// If the shapes do not broadcast, the result exceeds [`dense_limit`](Self::dense_limit), or an
-    /// integer result does not fit its type.
+    /// If the shapes do not broadcast, or the result exceeds [`dense_limit`](Self::dense_limit) or overflows.
     pub fn add_dense(&self, other: &DenseTensor) -> Result<DenseTensor> {
         let shape = self.shape();
         check_broadcast(other, &shape, BinaryOp::Add)?;
@@ -223,6 +219,21 @@ impl DokTensor {
 
     /// Returns the elementwise product with a dense tensor that broadcasts to the shape of this
     /// tensor, as a sparse tensor with an entry for every entry of this tensor.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let dense = DenseTensor::from_vec([2], vec![0.0, 3.0])?;
+    /// let t = DokTensor::from_dense(&dense)?;
+    /// let ones = DenseTensor::from_vec([2], vec![1.0, 1.0])?;
+    /// assert_eq!(t.add_dense(&ones)?.as_slice::<f64>()?, [1.0, 4.0]);
+    /// assert_eq!(t.multiply_dense(&ones)?.to_dense()?, dense);
+    /// assert_eq!(t.multiply(&t)?.at(&[1])?.to_string(), "9");
+    /// assert_eq!(t.scale(2.0)?.at(&[1])?.to_string(), "6");
+    /// assert_eq!(t.sub(&t)?.at(&[1])?.to_string(), "0");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the shapes do not broadcast, or an integer result does not fit its type.

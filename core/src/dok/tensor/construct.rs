@@ -37,8 +37,7 @@ pub struct Coo {
 pub struct Csr {
     /// Number of rows and number of columns of the matrix.
     pub shape: [usize; 2],
-    /// Row starts: int64, `[rows + 1]`, the index of the first entry of each row, then the end of the last
-    /// row.
+    /// Row starts, int64 `[rows + 1]`: the index of the first entry of each row, then the end of the last.
     pub crow_indices: DenseTensor,
     /// Column of each entry, int64, `[nnz]`.
     pub col_indices: DenseTensor,
@@ -100,8 +99,7 @@ impl DokTensor {
         Ok(Self::with_storage(Storage::new(shape.into(), dtype, options)?))
     }
 
-    /// Creates a tensor from coordinates (integers of shape `[ndim, nnz]`) and values (shape
-    /// `[nnz]`). Zeros become entries, too.
+    /// Creates a tensor from integer coordinates `[ndim, nnz]` and values `[nnz]`. Zeros become entries, too.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -164,8 +162,7 @@ impl DokTensor {
         Ok(Self::with_storage(storage))
     }
 
-    /// Creates a tensor from values and the row-major index of each value, which must be within the shape.
-    /// `duplicates` tells how to treat equal indices.
+    /// Creates a tensor from values and their row-major indices, which must be within the shape.
     pub(super) fn from_places(
         shape: Vec<usize>,
         places: Vec<i64>,
@@ -205,9 +202,24 @@ impl DokTensor {
         Self::from_entries(Entries::new(dense.shape().to_vec(), places, values)?)
     }
 
-    /// Creates a matrix from compressed sparse rows: `crow_indices` (`[rows + 1]`) holds the start
-    /// of each row and the end of the last, `col_indices` and `values` (`[nnz]`) hold the columns
-    /// and the values. If coordinates repeat, the last value wins.
+    /// Creates a matrix from compressed sparse rows: the start of each row and the end of the last,
+    /// `[rows + 1]`, and column and value of each entry, `[nnz]`. If coordinates repeat, the last value wins.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// use serrate::dok::{DokTensor, MapOptions};
+    /// let starts = DenseTensor::from_vec([3], vec![0i64, 1, 3])?;
+    /// let columns = DenseTensor::from_vec([3], vec![1i64, 0, 2])?;
+    /// let values = DenseTensor::from_vec([3], vec![5, 7, 9])?;
+    /// let t = DokTensor::from_csr([2, 3], &starts, &columns, &values)?;
+    /// assert_eq!(t.to_dense()?.as_slice::<i32>()?, [0, 5, 0, 7, 0, 9]);
+    /// assert_eq!(t.to_coo()?.indices.as_slice::<i64>()?, [0, 1, 1, 1, 0, 2]);
+    /// let copy = t.try_clone()?;
+    /// assert_eq!(copy.cast(DType::F32)?.dtype(), DType::F32);
+    /// assert_eq!(DokTensor::with_options([2, 3], DType::I32, MapOptions::default())?.nnz()?, 0);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the row starts or columns are not integers, the row starts do not ascend from 0 to the
@@ -304,8 +316,8 @@ impl DokTensor {
         count_elements(&shape)?;
         let values = DenseTensor::from_flat(array.leaves(), "a sparse tensor")?;
         let strides = compute_strides(&shape);
-        // Holds the row-major index of the first element of each row. Each iteration replaces the rows or
-        // lists with the lists of the next level.
+        // `places` starts with the row-major index of the first element of each row. Each iteration replaces
+        // the index of each list with the indices of its elements.
         let rows = array.len() as u64;
         let mut places: Vec<u64> = (0..rows).map(|r| r * strides[0]).collect();
         for (axis, stride) in array.axes().iter().zip(&strides[1..]) {

@@ -13,8 +13,7 @@ impl DokTensor {
     /// Converts the whole tensor to a dense tensor.
     ///
     /// # Errors
-    /// [`Error::TooLarge`], before allocation, if the dense tensor exceeds
-    /// [`dense_limit`](Self::dense_limit).
+    /// [`Error::TooLarge`] if the tensor exceeds [`dense_limit`](Self::dense_limit), before allocation.
     pub fn to_dense(&self) -> Result<DenseTensor> {
         self.get(&[Index::Rest])
     }
@@ -101,8 +100,8 @@ impl DokTensor {
         };
         // Each list takes 16 bytes in the vectors below: its length and its offset.
         self.check_bytes(rows as u64, 16, "the rows")?;
-        // Holds the coordinate of each entry on axis 0. Each iteration replaces it with the index of the
-        // entry's element on the next axis.
+        // For each entry, the index of the element of axis 0 that contains the entry. Each iteration replaces
+        // it with the index of the element of the next axis.
         let mut parents = coordinates(steps[0]);
         let mut elements = rows as u64;
         let mut axes = Vec::new();

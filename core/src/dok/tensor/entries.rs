@@ -93,7 +93,6 @@ pub(super) fn take_rows(values: &DenseTensor, rows: &[u64]) -> Result<DenseTenso
 }
 
 impl DokTensor {
-    /// Returns the entries of this view, in the order of the storage.
     pub(super) fn collect_entries(&self) -> Result<Entries> {
         let storage = self.storage.read();
         let shape = self.view.shape(&storage);
@@ -131,7 +130,7 @@ impl DokTensor {
             return Entries::new(shape, moved, values);
         }
         // For each axis of the view that shows only the coordinates `picks` of the storage: sorted pairs of a
-        // storage coordinate and its view coordinate.
+        // storage coordinate and its view coordinate; `None` for any other axis.
         let shown: Vec<Option<Vec<(u64, u64)>>> = self
             .view
             .axes

@@ -14,13 +14,11 @@ use crate::index::{Index, resolve_position};
 /// Number of elements that are looked up in the hash map at a time.
 const BLOCK: usize = 1 << 18;
 
-/// If an index selects more than this number of elements per stored entry, scanning all entries is faster
-/// than looking up each selected element.
+/// Number of selected elements per stored entry above which a scan of all entries is faster than look-ups.
 const PER_ENTRY: u64 = 4;
 
 impl DokTensor {
-    /// Returns the elements that an index selects by NumPy's rules, as a dense tensor. Elements without an
-    /// entry are zero.
+    /// Returns the elements that a NumPy index selects, as a dense tensor: zero for those without an entry.
     ///
     /// The index may mix integers, slices with any step, negative indices, arrays of any number of
     /// axes (which broadcast against each other), masks of one or more axes, `...` and new axes;
@@ -69,8 +67,8 @@ impl DokTensor {
         self.get_selected(&storage, &selection)
     }
 
-    /// Returns the elements that [`get`](Self::get) selects as an independent sparse tensor, which may have
-    /// any size.
+    /// Returns the elements that [`get`](Self::get) selects, as an independent sparse tensor, whose size
+    /// [`dense_limit`](Self::dense_limit) does not limit.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -94,6 +92,19 @@ impl DokTensor {
 
     /// Returns the elements that [`get_orthogonal`](Self::get_orthogonal) selects as a sparse tensor, like
     /// [`get_sparse`](Self::get_sparse).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// use serrate::index::parse_index;
+    /// let mut t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![1, 2, 3, 4])?)?;
+    /// let index = parse_index("[0, 1], [1]")?;
+    /// assert_eq!(t.get_orthogonal_sparse(&index)?.to_dense()?.as_slice::<i32>()?, [2, 4]);
+    /// t.set_orthogonal(&index, 9)?;
+    /// assert_eq!(t.to_dense()?.as_slice::<i32>()?, [1, 9, 3, 9]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Same as [`get_sparse`](Self::get_sparse).
@@ -154,6 +165,17 @@ impl DokTensor {
 
     /// Looks up like [`lookup`](Self::lookup), with one slice of coordinates per axis.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DType;
+    /// use serrate::dok::{DokTensor, Fallback};
+    /// let mut t = DokTensor::new([100, 100], DType::F64)?;
+    /// t.set_at(&[3, 4], 0.5)?;
+    /// let fetched = t.lookup_columns(&[&[3, 4], &[4, 3]], &Fallback::from(-1.0))?;
+    /// assert_eq!(fetched.values.as_slice::<f64>()?, [0.5, -1.0]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If there is not exactly one slice per axis, or the slices differ in length.
     pub fn lookup_columns(&self, columns: &[&[i64]], fallback: &Fallback) -> Result<Fetched> {
@@ -169,7 +191,8 @@ impl DokTensor {
     }
 
     /// Looks up `count` elements; `at(axis, row)` returns the coordinate of element `row` on `axis`. An
-    /// element outside the tensor is looked up as -1, which no entry has, and so counts as not found.
+    /// element outside the tensor is looked up with the row-major index -1, which no entry has, and so counts
+    /// as not found.
     fn lookup_with(
         &self,
         count: usize,
@@ -243,7 +266,7 @@ impl DokTensor {
         if elements / PER_ENTRY > storage.map.len() as u64 {
             let (places, values) = (storage.map.keys()?, storage.map.values()?);
             let (values, size) = (values.as_bytes(), dtype.size());
-            // The size of the result was checked, so the positions need no limit.
+            // `check_dense_bytes` has limited the size of the result, so its positions need no limit.
             selection.for_each_stored(places.as_slice::<i64>()?, None, |at, row| {
                 out[to_coordinate(at) * size..][..size]
                     .copy_from_slice(&values[row * size..][..size]);

@@ -56,8 +56,7 @@ pub enum DokUnary {
 }
 
 impl DokUnary {
-    /// Applies the function to an integer. Returns `None` on overflow, and for functions that
-    /// [`DokTensor::map`] does not support for integers.
+    /// Applies the function to an integer; `None` on overflow, or if the function supports only floats.
     fn apply_int(self, v: i128) -> Option<i128> {
         match self {
             Self::Abs => Some(v.abs()),
@@ -69,8 +68,8 @@ impl DokUnary {
         }
     }
 
-    /// Applies the function to a float. If `single` is set, computes [`Self::Round`] in float32, as NumPy
-    /// does.
+    /// Applies the function to a float. `single` means that the value is a float32: [`Self::Round`] then
+    /// computes in float32, as NumPy does.
     fn apply_float(self, v: f64, single: bool) -> f64 {
         match self {
             Self::Abs => v.abs(),
@@ -111,8 +110,8 @@ fn round_decimals(v: f64, decimals: i32, single: bool) -> f64 {
     if decimals == 0 || !v.is_finite() {
         return v.round_ties_even();
     }
-    // The negation of `i32::MIN` does not fit an i32. Saturation suffices, because the power of ten is
-    // already infinite for much smaller exponents.
+    // `i32::MIN` has no absolute value in i32. `i32::MAX` gives the same result, because both powers of ten
+    // are infinite.
     let digits = decimals.saturating_abs();
     #[expect(clippy::cast_possible_truncation, reason = "the number is a float32")]
     let rounded = if single {
@@ -177,8 +176,7 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// If the function is not defined for the type of the values, or an integer result does not fit
-    /// this type.
+    /// If the function does not support the type of the values, or an integer result does not fit this type.
     pub fn map(&self, of: DokUnary) -> Result<Self> {
         let entries = self.collect_entries()?;
         let values = apply_unary(&entries.values, of)?;
@@ -218,6 +216,17 @@ impl DokTensor {
     }
 
     /// Applies [`DokUnary::Round`].
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([1], vec![1.26])?)?;
+    /// assert_eq!(t.round(1)?.at(&[0])?.to_string(), "1.3");
+    /// assert_eq!(t.floor()?.at(&[0])?.to_string(), "1");
+    /// assert_eq!(t.ceil()?.at(&[0])?.to_string(), "2");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Same as [`map`](Self::map).

@@ -8,8 +8,7 @@ use super::storage::{count_elements, to_place};
 use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
 
-/// Splits sorted entries by matrix row. Returns the index of each row with entries, and the range of its
-/// entries.
+/// Returns each matrix row that has entries, with the range of its entries; `places` must be sorted.
 fn split_rows(places: &[i64], columns: usize) -> Vec<(usize, std::ops::Range<usize>)> {
     let mut out: Vec<(usize, std::ops::Range<usize>)> = Vec::new();
     for (i, at) in places.iter().enumerate() {
@@ -22,8 +21,8 @@ fn split_rows(places: &[i64], columns: usize) -> Vec<(usize, std::ops::Range<usi
     out
 }
 
-/// Adds a product to a sum. An overflow gives `i128::MAX`, which no result type can hold, so the
-/// later conversion to the result type reports the overflow.
+/// Adds a product to a sum. On overflow, returns `i128::MAX`, which the conversion to the result type reports
+/// as an error.
 fn add_int_product(sum: i128, a: i128, b: i128) -> i128 {
     let next = a.checked_mul(b).and_then(|p| sum.checked_add(p));
     if sum == i128::MAX { sum } else { next.unwrap_or(i128::MAX) }
@@ -37,8 +36,7 @@ struct MatmulSizes {
     rows: usize,
     inner: usize,
     columns: usize,
-    /// Shape of the result: `rows` unless the left operand is a vector, then `columns` unless the
-    /// right operand is a vector.
+    /// Shape of the result: no `rows` if the left operand is a vector, no `columns` if the right one is.
     shape: Vec<usize>,
 }
 
@@ -68,10 +66,8 @@ fn match_sizes(a: &[usize], b: &[usize]) -> Result<MatmulSizes> {
 }
 
 impl DokTensor {
-    /// Returns the dense matrix product with a dense matrix or vector. A vector is a row on the
-    /// left and a column on the right, as in NumPy.
-    ///
-    /// Types widen as in NumPy. Integer products are added exactly, floats in float64.
+    /// Returns the dense matrix product with a dense matrix or vector. As in NumPy, a vector is a row on the
+    /// left and a column on the right, and types widen. Adds integers exactly, floats in float64.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -92,8 +88,7 @@ impl DokTensor {
         let entries = self.collect_entries()?.into_sorted()?;
         let dtype = common_type(entries.values.dtype(), other.dtype());
         let elements = count_elements(&[count, columns])?;
-        // Each element of the result also needs an accumulator of 16 bytes for integers and 8 bytes for
-        // floats.
+        // Each element of the result also needs an accumulator: 16 bytes for integers, 8 for floats.
         let accumulator = if dtype.is_float() { 8 } else { 16 };
         let what = format!("the matrix product of shape {shape:?}");
         self.check_bytes(elements, dtype.size() + accumulator, &what)?;
@@ -142,6 +137,16 @@ impl DokTensor {
     /// Returns the sparse matrix product with a sparse matrix or vector. The result has an
     /// entry for every element to which a product of two entries contributes.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let a = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![1, 0, 0, 2])?)?;
+    /// let b = DokTensor::from_dense(&DenseTensor::from_vec([2, 1], vec![5, 7])?)?;
+    /// assert_eq!(a.matmul(&b)?.to_dense()?.as_slice::<i32>()?, [5, 14]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Same as [`matmul_dense`](Self::matmul_dense), but with a limit of 2^63 elements.
     pub fn matmul(&self, other: &Self) -> Result<Self> {
@@ -171,8 +176,7 @@ impl DokTensor {
                             b_rows[at].1.clone().map(|j| (split_place(bp[j], columns).1, i, j)),
                         );
                     }
-                    // The stable sort keeps the inner order within a column, so sums do not depend
-                    // on how rows are divided among threads.
+                    // The sort is stable, so each sum adds its products in the order of the inner axis.
                     cells.sort_by_key(|(column, _, _)| *column);
                     let mut sums = Vec::new();
                     for (column, i, j) in cells {

@@ -94,6 +94,24 @@ impl DokTensor {
 
     /// Returns the number of elements, stored or not.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// use serrate::dok::DokTensor;
+    /// let mut t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 0])?)?;
+    /// assert_eq!((t.ndim(), t.num_elements()?, t.sparsity()?), (2, 4, 0.75));
+    /// assert_eq!((t.is_sparse(), t.dtype()), (true, DType::I32));
+    /// assert_eq!(t.values()?.as_slice::<i32>()?, [5]);
+    /// t.set_parallel(false);
+    /// t.reserve(10)?;
+    /// t.shrink()?;
+    /// assert!(t.memory() > 0);
+    /// t.set_dense_limit(Some(8));
+    /// assert_eq!(t.dense_limit(), Some(8));
+    /// assert!(t.to_dense().is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If a view has more than 2^63 elements.
     pub fn num_elements(&self) -> Result<u64> {
@@ -187,7 +205,6 @@ impl DokTensor {
         self.check_bytes(elements, dtype.size(), what)
     }
 
-    /// Checks like [`check_dense_bytes`](Self::check_dense_bytes), for elements of `size` bytes.
     fn check_bytes(&self, elements: u64, size: usize, what: &str) -> Result<usize> {
         let options = DenseOptions { limit: self.limit, ..DenseOptions::default() };
         let bytes = u128::from(elements).saturating_mul(size as u128);

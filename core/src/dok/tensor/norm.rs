@@ -13,7 +13,7 @@ fn compute_norm(values: &[f64], missing: bool, p: f64) -> f64 {
     if values.iter().any(|v| v.is_nan()) {
         return f64::NAN;
     }
-    // Scale by the largest magnitude, so that squares neither overflow nor underflow.
+    // Values are divided by the largest magnitude below, so that their powers neither overflow nor underflow.
     let largest = magnitudes.clone().fold(0.0, f64::max);
     if p == f64::INFINITY {
         return largest;
@@ -49,11 +49,10 @@ fn float_type(dtype: DType) -> DType {
 }
 
 impl DokTensor {
-    /// Returns the p-norm over axes (`None` for all): `(sum |x|^p)^(1/p)` over all elements, stored
-    /// or not. `p` = 0 counts the nonzero elements, infinity gives the largest magnitude, -infinity
-    /// the smallest; any other number is valid (like NumPy's `linalg.norm` of vectors).
-    ///
-    /// Floats keep their type, integers give float64. No intermediate result overflows float64.
+    /// Returns the p-norm over axes (`None` for all): `(sum |x|^p)^(1/p)` over all elements, stored or not.
+    /// `p` = 0 counts the nonzero elements, infinity gives the largest magnitude, -infinity the smallest; any
+    /// other number is valid (like NumPy's `linalg.norm` of vectors). Floats keep their type, integers give
+    /// float64. No intermediate result overflows float64.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -76,8 +75,8 @@ impl DokTensor {
         self.with_values(groups.into_entries(values)?)
     }
 
-    /// Divides every element by the p-norm over axes, or by `eps` if that is larger, and returns an
-    /// independent tensor. Signs stay, and zeros stay zero.
+    /// Divides every element by the p-norm over axes, or by `eps` if the norm is less; returns an independent
+    /// tensor.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -97,6 +96,16 @@ impl DokTensor {
     }
 
     /// Normalizes like [`normalize`](Self::normalize), in place; all views show the change.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let mut t = DokTensor::from_dense(&DenseTensor::from_vec([1, 2], vec![3.0, -4.0])?)?;
+    /// t.normalize_in_place(2.0, &[-1], 1e-12)?;
+    /// assert_eq!(t.to_dense()?.as_slice::<f64>()?, [0.6, -0.8]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Same as [`normalize`](Self::normalize); also for a view that shows entries several times.

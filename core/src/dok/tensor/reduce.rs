@@ -114,11 +114,9 @@ pub(super) fn sum_equal(entries: Entries, dtype: DType) -> Result<Entries> {
 }
 
 impl DokTensor {
-    /// Returns sums over axes (`None` for all) as a sparse tensor without those axes, or with size
-    /// 1 for them if `keep` is set. A sum without entries is 0 and not stored.
-    ///
-    /// Integers and booleans give 64-bit integers; floats keep their type and are added in float64.
-    /// Negative axes count from the end.
+    /// Returns sums over axes (`None` for all) as a sparse tensor without those axes, or with size 1 for them
+    /// if `keep` is set. A sum without entries is 0 and not stored. Integers and booleans give 64-bit
+    /// integers; floats keep their type and are added in float64. Negative axes count from the end.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -142,8 +140,17 @@ impl DokTensor {
         self.with_values(groups.into_entries(values)?)
     }
 
-    /// Returns means over axes, like [`sum`](Self::sum); elements without an entry count as zero.
-    /// Integers give float64.
+    /// Returns means over axes, like [`sum`](Self::sum); elements without an entry count as 0. Integers give
+    /// float64.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// assert_eq!(t.mean(Some(&[1]), false)?.to_dense()?.as_slice::<f64>()?, [2.5, 3.5]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Same as [`sum`](Self::sum); also if there are no elements to average.

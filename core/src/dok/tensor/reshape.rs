@@ -11,8 +11,7 @@ use super::view::AxisView;
 use crate::error::{Error, Result};
 
 impl DokTensor {
-    /// Returns a copy in another shape with the same elements in row-major order. One size may be -1:
-    /// that size is inferred from the other sizes.
+    /// Returns a copy of the same elements, row-major, in another shape. One size may be -1, to be inferred.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -69,6 +68,15 @@ impl DokTensor {
     }
 
     /// Returns a copy with one axis.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// assert_eq!(t.flatten()?.shape(), [4]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If memory cannot be allocated.

@@ -1,7 +1,7 @@
 //! Resolves an index to the elements that it selects.
 //!
-//! The row-major index of an element (its place) is a sum of summands, one per axis. Each axis of
-//! the result (index arrays that broadcast together count as one axis) therefore has a list of
+//! The row-major index of an element (its place) is a sum with one summand per axis: coordinate times stride.
+//! Each axis of the result (index arrays that broadcast together count as one axis) therefore has a list of
 //! summands, or an arithmetic series for a slice:
 //!
 //! ```text
@@ -9,8 +9,7 @@
 //! places of the result                      14 10 / 24 20      (sums, row-major)
 //! ```
 //!
-//! To find the positions of a stored entry in the result, the summands of its place are searched in these
-//! lists.
+//! The positions of a stored entry in the result are found by a search for its summands in these lists.
 
 use super::storage::{
     Storage, compute_strides, from_place, to_coordinate, to_place, unravel_place,
@@ -22,7 +21,7 @@ use crate::index::broadcast::{broadcast_shapes, for_each_broadcast};
 use crate::index::{Index, IndexArray, Span, resolve_position};
 use crate::limit::{check_bytes, check_size};
 
-/// One axis of the result, or all axes that index arrays give together.
+/// One axis of the result, or all axes of the common shape of the index arrays.
 #[derive(Debug)]
 struct ResultDim {
     shape: Vec<usize>,
@@ -180,8 +179,9 @@ impl SelectionBuilder<'_> {
     }
 }
 
-/// Returns an error if repeated coordinates select so many entries that their positions take more than `most`
-/// bytes, at 16 bytes per position. The number of positions is `known + count * repeats`.
+/// Returns an error if the positions of the selected entries in the result take more than `most` bytes, at 16
+/// bytes per position. An entry has several positions if its coordinates repeat. The number of positions is
+/// `known` for the earlier entries, and `count * repeats` for the current entry.
 pub(super) fn check_positions(
     most: Option<u64>,
     known: u64,
@@ -235,8 +235,9 @@ impl PlaceSelection {
         let together = !apart && items.iter().any(is_array);
         let advanced =
             |i: &PlacedItem<'_>| together && (is_array(i) || matches!(i.item, Index::At(_)));
-        // Result axis before which the combined axes of the index arrays are inserted: the axis at the first
-        // index array or integer, or 0 if other parts of the index separate them.
+        // `group` is the number of result axes before the first index array or integer. The combined axes of
+        // the index arrays are inserted there, or before all result axes if other parts of the index
+        // separate the arrays and integers.
         let mut group = None;
         let mut arrays = Vec::new();
         let from = items.iter().position(advanced).unwrap_or(0);
@@ -340,7 +341,7 @@ impl PlaceSelection {
         mut each: impl FnMut(u64, usize),
     ) -> Result<()> {
         let own = compute_strides(&self.dims.iter().map(|d| d.size).collect::<Vec<_>>());
-        // For each list of summands: sorted pairs of a summand and its position in the list.
+        // For each list of offsets of a result axis: sorted pairs of an offset and its position in the list.
         let sorted: Vec<Vec<(u64, u64)>> = self
             .dims
             .iter()

@@ -20,7 +20,7 @@ pub enum DokValue<'a> {
     /// A dense tensor that broadcasts to the selected part, converted like [`DenseTensor::cast`].
     Dense(&'a DenseTensor),
     /// A sparse tensor of exactly the shape of the selected part. The write removes all entries of the part,
-    /// then adds the entries of this tensor that are not zero.
+    /// then adds the entries of the sparse tensor that are not zero.
     Sparse(&'a DokTensor),
 }
 
@@ -43,10 +43,8 @@ impl<'a> From<&'a DokTensor> for DokValue<'a> {
 }
 
 impl DokTensor {
-    /// Writes to the part that [`get`](Self::get) selects with the same index. Zeros remove
-    /// entries. If an element is selected more than once, its last value wins.
-    ///
-    /// The write is visible in all views of the tensor.
+    /// Writes to the part that [`get`](Self::get) selects with the same index. Zeros remove entries. If an
+    /// element is selected more than once, its last value wins. All views show the write.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -62,8 +60,9 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// Same as [`get`](Self::get), where the limit applies only to scalars and dense values, which
-    /// take an entry per element; also if the value has another shape or does not fit the type.
+    /// Same as [`get`](Self::get); also if the value has another shape or does not fit the type. The limit
+    /// applies only to scalars and dense tensors, because writing them takes memory for every selected
+    /// element.
     pub fn set<'a>(&mut self, index: &[Index], value: impl Into<DokValue<'a>>) -> Result<()> {
         self.write_part(index, value.into(), PlaceSelection::for_numpy_index)
     }
@@ -80,8 +79,7 @@ impl DokTensor {
     /// Writes one element; zero removes its entry.
     ///
     /// # Errors
-    /// If the number of coordinates is wrong, a coordinate is out of range, or the value does not fit
-    /// the type.
+    /// If there is not one coordinate per axis, a coordinate is out of range, or the value does not fit.
     pub fn set_at(&mut self, coordinates: &[i64], value: impl Into<Fill>) -> Result<()> {
         self.check_coordinates(coordinates)?;
         let index: Vec<Index> = coordinates.iter().map(|c| Index::At(*c)).collect();
@@ -98,6 +96,21 @@ impl DokTensor {
     }
 
     /// Removes the entries that are zero.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let mut t = DokTensor::from_dense(&DenseTensor::from_vec([2], vec![1, 2])?)?;
+    /// t = t.sub(&t)?;
+    /// assert_eq!(t.nnz()?, 2);
+    /// t.prune()?;
+    /// assert_eq!(t.nnz()?, 0);
+    /// t.set_at(&[0], 3)?;
+    /// t.clear()?;
+    /// assert_eq!(t.nnz()?, 0);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If memory cannot be allocated.
@@ -123,8 +136,8 @@ impl DokTensor {
         select: impl Fn(&super::AxisView, &Storage, &[Index]) -> Result<PlaceSelection>,
     ) -> Result<()> {
         let sparse = match value {
-            // Read `sparse` before this storage is locked: both may be the same storage, and locking it
-            // twice would deadlock.
+            // Read `sparse` before the storage of this tensor is locked: `sparse` may be a view of the same
+            // storage, and a second lock would deadlock.
             DokValue::Sparse(sparse) => {
                 Some((sparse.shape(), sparse.collect_entries()?.into_sorted()?))
             }
@@ -151,8 +164,8 @@ impl DokTensor {
             let to_place_in_part = |(_, at): &(u64, i64)| selection.element_place(*at);
             let mut places: Vec<i64> = written.iter().map(to_place_in_part).collect();
             if selection.has_repeats() {
-                // If an element is selected several times, its last position in the value wins, even if the
-                // value has no entry there.
+                // An element that is selected more than once takes the last of its values, even if `sparse`
+                // has no entry there.
                 let mut last = vec![0u64; places.len()];
                 selection
                     .for_each_stored(&places, self.limit, |at, i| last[i] = last[i].max(at))?;
@@ -212,7 +225,8 @@ impl DokTensor {
             }
             values.extend_from_slice(&bytes[at * size..][..size]);
         });
-        // The last value of a repeated element wins, so write all values before removing zeros.
+        // If an element is selected more than once, its last value wins. So write all values, zeros included,
+        // and then remove the elements that are zero.
         storage.map.put_rows(places.to_byte_slice(), &values, count, true)?;
         if zeros.is_empty() {
             return Ok(());

@@ -30,6 +30,16 @@ impl DokTensor {
 
     /// Returns the logarithm of [`softmax`](Self::softmax), without rounding the softmax first.
     /// Elements without an entry have no entry in the result either.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([1, 2], vec![5.0, 5.0])?)?;
+    /// let logs = t.log_softmax(&[1])?.to_dense()?;
+    /// assert!((logs.as_slice::<f64>()?[0] - 0.5f64.ln()).abs() < 1e-12);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn log_softmax(&self, axes: &[i64]) -> Result<Self> {
         self.compute_softmax(axes, true)
     }

@@ -1,6 +1,5 @@
-//! Storage that views share: the shape, and a hash map from places to values.
-//!
-//! A place is the row-major index of an element, at most 2^63 - 1, stored as an int64.
+//! Storage that views share: the shape, and a hash map from places to values. A place is the row-major index
+//! of an element, at most 2^63 - 1, stored as an int64.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -47,7 +46,7 @@ pub(super) fn from_place(place: i64) -> u64 {
     linear
 }
 
-/// Converts a coordinate to `usize`; it is less than the size of its axis, which is a `usize`.
+/// Converts a coordinate to `usize`. It fits, because it is less than the size of its axis.
 #[inline(always)]
 pub(super) fn to_coordinate(n: u64) -> usize {
     #[expect(clippy::cast_possible_truncation, reason = "sizes of axes are usize")]

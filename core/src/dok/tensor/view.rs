@@ -35,12 +35,12 @@ impl AxisView {
         self.axes.iter().map(size).collect()
     }
 
-    /// Returns whether the view shows every entry exactly once.
+    /// Returns whether the view shows the whole storage, with the axes in any order.
     pub(super) fn is_permutation(&self) -> bool {
         self.fixed.is_empty() && self.axes.iter().all(|a| a.picks.is_none())
     }
 
-    /// Returns whether the view shows the whole storage, with the axes in order.
+    /// Returns whether the view shows the whole storage, with the axes in the order of the storage.
     pub(super) fn is_whole(&self) -> bool {
         self.is_permutation() && self.axes.iter().enumerate().all(|(i, a)| a.of == i)
     }
@@ -131,6 +131,20 @@ impl DokTensor {
 
     /// Returns a view of these coordinates of an axis, in any order. If a coordinate repeats, a write to
     /// one of its repeats is visible in all of them.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 5, 6])?)?;
+    /// assert_eq!((t.t()?.shape(), t.permute(&[1, 0])?.shape()), (vec![3, 2], vec![3, 2]));
+    /// assert_eq!(t.select(0, -1)?.to_dense()?.as_slice::<i32>()?, [4, 5, 6]);
+    /// assert_eq!(t.index_select(1, &[2, 0])?.to_dense()?.as_slice::<i32>()?, [3, 1, 6, 4]);
+    /// let mut view = t.view();
+    /// view.set_at(&[0, 0], 9)?;
+    /// assert_eq!(t.at(&[0, 0])?.to_string(), "9");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the axis or a coordinate does not exist.

@@ -1,8 +1,7 @@
-//! Validates numbers that readers trust in an Arrow file or stream: offsets of messages and
-//! buffers, and uncompressed sizes.
+//! Validates numbers in an Arrow file or stream: offsets of messages and buffers, and uncompressed sizes.
 //!
-//! Arrow's readers allocate what these numbers declare and abort the process if memory is
-//! insufficient. A check therefore compares these numbers with the available bytes first.
+//! Arrow's readers allocate what these numbers declare and abort the process if memory is insufficient. A
+//! check therefore compares these numbers with the available bytes first.
 
 use std::io::{Cursor, ErrorKind, Read, Seek, SeekFrom};
 
@@ -13,7 +12,7 @@ use arrow::ipc::{
 
 /// Magic bytes at the start (padded) and end of every Arrow file.
 pub(super) const MAGIC: &[u8] = b"ARROW1";
-/// Size in bytes of the end of a file: the length of the footer, and the magic.
+/// Size in bytes of the end of a file: the length of the footer (4 bytes) and [`MAGIC`].
 pub(super) const TAIL: usize = 10;
 /// Continuation marker before the length of a message, absent in old files.
 const MARKER: [u8; 4] = [0xff; 4];
@@ -41,7 +40,7 @@ impl<R: Read + Seek> Checker<R> {
         Ok(Self { reader, length })
     }
 
-    /// Reads `length` bytes starting at `start`, after a check that they exist.
+    /// Reads `length` bytes from `start`; if the input ends earlier, returns an error without allocating.
     fn read(&mut self, start: u64, length: u64) -> Checked<Vec<u8>> {
         if start.checked_add(length).is_none_or(|end| end > self.length) {
             return Err(format!(
@@ -69,7 +68,7 @@ impl<R: Read + Seek> Checker<R> {
 
     fn check_file(&mut self) -> Checked {
         let tail = TAIL as u64;
-        // The magic at the start of the file is padded to 8 bytes.
+        // The magic bytes at the start of the file are padded to 8 bytes.
         if self.length < 8 + tail {
             return Err(
                 "the file is too short to be an Arrow file; it may be truncated, so write it again"
@@ -94,8 +93,8 @@ impl<R: Read + Seek> Checker<R> {
         for block in dictionaries.chain(footer.recordBatches().into_iter().flatten()) {
             self.check_block(block)?;
         }
-        // If Arrow's file reader rejects a file, DataFusion reads it as a stream, takes the magic for the
-        // length of a message and allocates 1.3 GB. Return an error for such a file here.
+        // If Arrow's file reader rejects a file, DataFusion reads it as a stream: it takes the magic bytes
+        // for the length of a message and allocates 1.3 GB. Return an error for such a file here.
         self.reader.seek(SeekFrom::Start(0)).map_err(|e| e.to_string())?;
         FileReader::try_new(&mut self.reader, None).map_err(|e| e.to_string())?;
         Ok(())
@@ -185,8 +184,7 @@ impl<R: Read + Seek> Checker<R> {
                 .split_first_chunk()
                 .ok_or_else(|| format!("buffer {i} is too short for its uncompressed length"))?;
             let claimed = i64::from_le_bytes(*claimed);
-            // A declared size of -1 marks a buffer stored without compression, and a size of 0 marks an empty
-            // buffer.
+            // A declared size of -1 marks an uncompressed buffer, and a size of 0 an empty buffer.
             if claimed == -1 || claimed == 0 {
                 continue;
             }
@@ -223,7 +221,7 @@ impl<R: Read> CheckedStream<R> {
     fn take(&mut self, length: u64) -> std::io::Result<()> {
         match self.reader.by_ref().take(length).read_to_end(&mut self.message)? as u64 == length {
             true => Ok(()),
-            // Arrow's reader takes `UnexpectedEof` for the regular end of a stream.
+            // Not `UnexpectedEof`, because Arrow's reader takes that for the regular end of a stream.
             false => Err(invalid_data(
                 "the stream ends within a message, so it is truncated; write it again",
             )),
@@ -277,13 +275,14 @@ fn find_batch<'a>(message: &Message<'a>) -> Option<RecordBatch<'a>> {
     }
 }
 
-/// Maximum size in bytes of the codec's header in a compressed buffer: a Zstandard frame (RFC 8878, 3.1.1.1).
+/// Maximum size in bytes of the header with which compressed data begins: the header of a Zstandard frame
+/// (RFC 8878, 3.1.1.1).
 const FRAME: u64 = 18;
 
-/// Whether `length` compressed bytes that begin with `frame` can expand to `claimed` uncompressed bytes.
+/// Returns whether `length` compressed bytes, which begin with `frame`, can expand to `claimed` bytes.
 fn is_possible_size(codec: CompressionType, length: u64, frame: &[u8], claimed: u64) -> bool {
-    // A byte of an LZ4 match expands to at most 255 bytes. A Zstandard block that repeats a byte
-    // takes 4 bytes for at most 128 KiB.
+    // `of` compressed bytes expand to at most `most` bytes: one byte of an LZ4 match to 255 bytes, and the 4
+    // bytes of a Zstandard block that repeats a byte to 128 KiB.
     let (most, of, whole) = match codec {
         CompressionType::ZSTD => (128 << 10, 4, 128 << 10),
         _ => (255, 1, 64 << 10),
@@ -293,8 +292,8 @@ fn is_possible_size(codec: CompressionType, length: u64, frame: &[u8], claimed: 
     claimed <= limit && written.is_none_or(|written| written == claimed)
 }
 
-/// Returns the uncompressed length that a Zstandard frame declares; `None` if it declares no length
-/// (RFC 8878, 3.1.1.1).
+/// Returns the uncompressed length that a Zstandard frame declares (RFC 8878, 3.1.1.1); `None` if it declares
+/// no length or `frame` is not the start of such a frame.
 fn content_size(frame: &[u8]) -> Option<u64> {
     let rest = frame.strip_prefix(&0xFD2F_B528_u32.to_le_bytes())?;
     let (descriptor, rest) = rest.split_first()?;

@@ -19,7 +19,7 @@ use crate::table::RaggedTable;
 /// Writes a table as one Arrow IPC file of one batch; see [`IpcTableWriter`].
 ///
 /// # Errors
-/// If the file exists and may not be replaced, or cannot be written.
+/// If the file exists and `overwrite` is false, or it cannot be written.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -47,12 +47,32 @@ pub struct IpcWriteOptions {
     pub compression: IpcCompression,
 }
 
-/// Writes tables as Arrow IPC, one batch each, to a file that appears only when it is complete, or
-/// to any writer.
+/// Writes tables as Arrow IPC, one batch each, to any writer or to a file that appears when it is complete.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// use serrate::RaggedTable;
+/// use serrate::io::arrow_ipc::{IpcForm, IpcReadOptions, IpcTableReader, IpcTableWriter, IpcWriteOptions};
+/// let ages = Arc::new(Int32Array::from(vec![71, 38]));
+/// let table = RaggedTable::builder().column("age", 0, ages).build()?;
+/// let schema = table.arrow_schema()?;
+/// let options = IpcWriteOptions { form: IpcForm::Stream, ..Default::default() };
+/// let mut writer = IpcTableWriter::new(Vec::new(), &schema, &options)?;
+/// writer.write(&table)?;
+/// writer.write_batch(&table.to_batch()?)?;
+/// let bytes = writer.into_inner()?;
+/// let input = std::io::Cursor::new(bytes);
+/// let mut reader = IpcTableReader::from_stream(input, "stdin", &IpcReadOptions::default())?;
+/// assert_eq!((reader.schema(), reader.num_batches()), (schema, None));
+/// assert_eq!(reader.next_batch().unwrap()?.num_rows(), 2);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 pub struct IpcTableWriter<W: Write = AtomicFile> {
     inner: WriterForm<W>,
     schema: SchemaRef,
-    /// The schema of the output; a schema for the file format has no dictionary types.
+    /// The schema of the output. In the file format, it has no dictionary types.
     written: SchemaRef,
 }
 
@@ -62,11 +82,28 @@ enum WriterForm<W: Write> {
 }
 
 impl IpcTableWriter {
-    /// Starts a file with the schema of [`RaggedTable::arrow_schema`], or a schema that differs
-    /// only in its list types.
+    /// Starts a file with a schema, usually that of [`RaggedTable::arrow_schema`]. The schema may have other
+    /// list types, such as `LargeList`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// use serrate::RaggedTable;
+    /// use serrate::io::arrow_ipc::{IpcTableReader, IpcTableWriter};
+    /// let ages = Arc::new(Int32Array::from(vec![71, 38]));
+    /// let table = RaggedTable::builder().column("age", 0, ages).build()?;
+    /// let dir = tempfile::tempdir()?;
+    /// let path = dir.path().join("t.arrow");
+    /// let mut writer = IpcTableWriter::create(&path, &table.arrow_schema()?, &Default::default())?;
+    /// writer.write(&table)?;
+    /// writer.finish()?;
+    /// assert_eq!(IpcTableReader::open(&path, &Default::default())?.num_batches(), Some(1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
-    /// If the file exists and may not be replaced, or cannot be created.
+    /// If the file exists and `overwrite` is false, or it cannot be created.
     pub fn create(
         path: impl AsRef<Path>,
         schema: &SchemaRef,
@@ -78,7 +115,7 @@ impl IpcTableWriter {
     /// Completes the file, syncs it to disk and renames it from its temporary to its final name.
     ///
     /// # Errors
-    /// If the disk is full, or a file with the final name appeared in the meantime and may not be replaced.
+    /// If the disk is full, or `overwrite` is false and a file with the final name appeared in the meantime.
     pub fn finish(self) -> Result<()> {
         self.into_inner()?.commit()
     }
@@ -166,8 +203,8 @@ pub fn as_schema(
     RecordBatch::try_new_with_options(SchemaRef::clone(schema), columns, &rows)
 }
 
-/// Replaces dictionary types with their value types. A file holds one dictionary per column for all
-/// batches, but batches of several sources have different dictionaries.
+/// Replaces dictionary types with their value types, because an Arrow file holds only one dictionary per
+/// column, but batches from several sources have different dictionaries.
 pub fn without_dictionaries(schema: &SchemaRef) -> SchemaRef {
     fn plain_type(data_type: &DataType) -> DataType {
         let inner =

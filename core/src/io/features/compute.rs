@@ -6,7 +6,7 @@ use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{Float32Type, TimestampMicrosecondType, UInt32Type};
 
 use super::rows::FeatureRows;
-use super::spec::{FeatureKey, FeatureSpec, Span};
+use super::spec::{FeatureKey, FeatureSpec, WindowSpan};
 use super::state::State;
 use crate::array::Layout;
 use crate::error::{Error, Result};
@@ -14,7 +14,6 @@ use crate::io::meds::MedsShard;
 use crate::kernels::between::Closure;
 use crate::table::RaggedTable;
 
-/// A label of a subject of the shard.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LabelAt {
     /// Row of the subject in the shard.
@@ -32,22 +31,21 @@ pub(super) struct LabelAt {
 pub struct FeatureShard {
     spec: Arc<FeatureSpec>,
     labels: Vec<LabelAt>,
-    /// Lists of events per subject; `events` has the lists of measurements per event.
+    /// Range of events of each row (subject). `events` has the range of measurements of each event.
     subjects: Layout,
     events: Layout,
     times: ScalarBuffer<i64>,
     measurements: Measurements,
-    /// Facts without a time of each subject; `None` if no window is [`Span::Static`].
+    /// The range of static facts of each row, and the facts; `None` if no window is [`WindowSpan::Static`].
     statics: Option<(Layout, Measurements)>,
 }
 
-/// Codes and values of measurements, and the feature keys that each distinct code matches.
 #[derive(Clone, Debug)]
 struct Measurements {
     codes: DictionaryArray<UInt32Type>,
     values: Option<Float32Array>,
-    /// For each distinct code: end of the range of its feature keys in `keys`. The range starts at the end
-    /// of the previous range.
+    /// For each distinct code: end of the range of its feature keys in `keys`. The range starts at the end of
+    /// the range of the code before.
     ends: Vec<usize>,
     keys: Vec<u32>,
 }
@@ -59,13 +57,17 @@ impl Measurements {
         let Some(codes) = codes.as_dictionary_opt::<UInt32Type>() else {
             return Err(Error::type_of(
                 "column code",
-                "a dictionary of strings (read the data set again)",
+                "a dictionary of strings as read from the data set (read it again and keep the type of this column)",
                 codes.data_type(),
             ));
         };
         let values = column("numeric_value")?.values();
         let Some(values) = values.as_primitive_opt::<Float32Type>() else {
-            return Err(Error::type_of("column numeric_value", "Float32", values.data_type()));
+            return Err(Error::type_of(
+                "column numeric_value",
+                "Float32 as read from the data set (read it again and keep the type of this column)",
+                values.data_type(),
+            ));
         };
         let Some(texts) = codes.values().as_string_opt::<i32>() else {
             return Err(Error::type_of(
@@ -105,7 +107,7 @@ impl Measurements {
         })
     }
 
-    /// Returns the indices of the feature keys that match the code of a measurement.
+    /// Returns the indices of the feature keys that match the code of measurement `at`; none for a NULL code.
     #[inline]
     fn keys(&self, at: usize) -> &[u32] {
         if self.codes.is_null(at) {
@@ -130,7 +132,11 @@ impl FeatureShard {
     ) -> Result<Self> {
         let values = shard.events.column("time")?.values();
         let Some(times) = values.as_primitive_opt::<TimestampMicrosecondType>() else {
-            return Err(Error::type_of("column time", "Timestamp(µs)", values.data_type()));
+            return Err(Error::type_of(
+                "column time",
+                "Timestamp(µs) as read from the data set (read it again and keep the type of this column)",
+                values.data_type(),
+            ));
         };
         let (times, subjects) = (times.values().clone(), shard.events.layout(1)?.clone());
         for label in &labels {
@@ -141,7 +147,7 @@ impl FeatureShard {
                 )));
             }
         }
-        let statics = match spec.windows().iter().any(|w| w.span == Span::Static) {
+        let statics = match spec.windows().iter().any(|w| w.span == WindowSpan::Static) {
             false => None,
             true => Some((
                 shard.statics.layout(1)?.clone(),
@@ -164,8 +170,8 @@ impl FeatureShard {
         self.labels.len()
     }
 
-    /// Divides the labels into ranges of at most `size` labels. A range has all labels of a subject unless
-    /// the subject has more than `size`.
+    /// Divides the labels into ranges of at most `size` labels. All labels of a subject are in one range,
+    /// unless the subject has more than `size` labels.
     pub fn blocks(&self, size: usize) -> Vec<Range<usize>> {
         let size = size.max(1);
         let (mut out, mut start) = (Vec::new(), 0);
@@ -178,7 +184,7 @@ impl FeatureShard {
             while end > start + 1 && !borders(end) {
                 end -= 1;
             }
-            // No subject ends within `size` labels, so divide the labels of this subject.
+            // The first subject of the range has more than `size` labels, so divide its labels.
             if !borders(end) {
                 end = most;
             }
@@ -191,7 +197,7 @@ impl FeatureShard {
     /// Computes the features of a range of labels. The division into ranges does not change the result.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] past the last label.
+    /// [`Error::OutOfRange`] if the range ends after the last label.
     pub fn features(&self, labels: Range<usize>) -> Result<FeatureRows> {
         let Some(labels) = self.labels.get(labels.clone()) else {
             return Err(Error::OutOfRange {
@@ -213,11 +219,11 @@ impl FeatureShard {
         let events = self.subjects.range(row);
         let times = &self.times[events.clone()];
         if let Some((lists, facts)) = &self.statics {
-            for w in scratch.windows_of(|span| span == Span::Static) {
+            for w in scratch.windows_of(|span| span == WindowSpan::Static) {
                 lists.range(row).for_each(|i| scratch.add(w, facts.keys(i), facts.value_at(i), 0));
             }
         }
-        // Number of events of the subject that the `all` windows already include.
+        // Number of events of the subject already added to the windows of `WindowSpan::All`.
         let mut held = 0;
         for label in labels {
             let end = times.partition_point(|t| match self.spec.window_closure() {
@@ -226,9 +232,9 @@ impl FeatureShard {
             });
             for (w, window) in self.spec.windows().iter().enumerate() {
                 let start = match window.span {
-                    Span::Static => continue,
-                    Span::All => held,
-                    Span::Last(length) => {
+                    WindowSpan::Static => continue,
+                    WindowSpan::All => held,
+                    WindowSpan::Last(length) => {
                         let from = label.time.checked_sub(length);
                         from.map_or(0, |from| {
                             times.partition_point(|t| match self.spec.window_closure() {
@@ -256,18 +262,16 @@ impl FeatureShard {
     }
 }
 
-/// Aggregation states of the feature keys that occur in the history of the current subject, for every window.
+/// Aggregation states of the current subject: one per window and feature key that occurs in its history.
 struct Scratch<'a> {
     spec: &'a FeatureSpec,
-    /// For each feature key of `spec`: its position in `keys`, or [`NONE`] if the current subject has no
-    /// measurement with this key.
+    /// For each feature key of `spec`: its position in `keys`, or [`NONE`] if the current subject lacks it.
     slots: Vec<u32>,
-    /// Feature keys of the current subject in order of first occurrence, as indices of the keys of `spec`.
+    /// Feature keys of the current subject, as indices of `spec.keys()`, in order of first occurrence.
     keys: Vec<u32>,
     /// For each element of `keys`: its states, one per window.
     states: Vec<State>,
-    /// Positions in `keys`, ordered by feature key. The order is out of date while `sorted` is shorter than
-    /// `keys`.
+    /// Positions in `keys`, ordered by feature key. Out of date while shorter than `keys`.
     sorted: Vec<u32>,
     slope: bool,
 }
@@ -286,7 +290,7 @@ impl<'a> Scratch<'a> {
         }
     }
 
-    fn windows_of(&self, wanted: impl Fn(Span) -> bool) -> Vec<usize> {
+    fn windows_of(&self, wanted: impl Fn(WindowSpan) -> bool) -> Vec<usize> {
         let windows = self.spec.windows();
         (0..windows.len()).filter(|w| wanted(windows[*w].span)).collect()
     }
@@ -297,7 +301,7 @@ impl<'a> Scratch<'a> {
         for key in keys {
             let slot = &mut self.slots[*key as usize];
             if *slot == NONE {
-                // `keys` has each feature key at most once, and their number fits 32 bits.
+                // `self.keys` has each feature key at most once, and the number of feature keys fits 32 bits.
                 *slot = u32::try_from(self.keys.len()).unwrap_or(NONE);
                 self.keys.push(*key);
                 self.states.resize(self.keys.len() * windows, State::default());
@@ -306,7 +310,8 @@ impl<'a> Scratch<'a> {
         }
     }
 
-    /// Appends the features of one label, and resets the windows of fixed length.
+    /// Appends the features of one label, and clears the states of windows of fixed length before the next
+    /// label.
     fn emit_label(&mut self, out: &mut FeatureRows) {
         let (windows, aggregates) = (self.spec.windows(), self.spec.aggregates());
         if self.sorted.len() < self.keys.len() {
@@ -329,7 +334,7 @@ impl<'a> Scratch<'a> {
                         out.values.push(value);
                     }
                 }
-                if matches!(window.span, Span::Last(_)) {
+                if matches!(window.span, WindowSpan::Last(_)) {
                     *state = State::default();
                 }
             }

@@ -2,8 +2,8 @@
 //! of all codes with a prefix) in windows of time before the label.
 //!
 //! A [`FeatureSpec`] lists the features. [`Features`] reads the data shard by shard; [`FeatureRows`] holds
-//! the features of some labels sparsely, because most codes do not occur before most labels.
-//! [`FeatureStore`] stores them on disk, reads them in the order of the labels, and writes sparse files.
+//! the features of some labels sparsely, because only a few of the codes occur before each label.
+//! [`FeatureStore`] stores features on disk, reads them in the order of the labels, and writes sparse files.
 
 mod compute;
 mod rows;
@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::io::meds::{Labels, MedsReadOptions, Needed};
 use crate::io::meds_torch::MedsFolder;
 use compute::LabelAt;
-use spec::Span;
+use spec::WindowSpan;
 
 pub use compute::FeatureShard;
 pub use rows::FeatureRows;
@@ -58,14 +58,14 @@ pub struct Features {
     folder: MedsFolder,
     labels: Labels,
     spec: Arc<FeatureSpec>,
-    /// Time and index of each label, ordered by subject, time and index.
+    /// Time and index of each label. Labels are ordered by subject, then time, then index.
     order: Vec<(i64, usize)>,
     /// Range in `order` of the labels of each subject.
     subjects: HashMap<i64, Range<usize>>,
     seen: Mutex<Seen>,
 }
 
-/// Shards that were read, and the shard of each subject with labels.
+/// For each shard, whether it was read; for each subject with labels, the shard that has the subject.
 #[derive(Debug, Default)]
 struct Seen {
     shards: Vec<bool>,
@@ -92,6 +92,28 @@ impl Features {
     }
 
     /// Returns the specification of the features.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::features::{FeatureAggregate, FeatureKey, FeatureSpec, Features};
+    /// use serrate::io::meds::{Labels, Vocabulary};
+    /// use serrate::io::meds_torch::MedsFolder;
+    /// use serrate::kernels::between::Closure;
+    /// let data = MedsFolder::open("../tests/data/synthea-meds")?;
+    /// let labels = Labels::read("../tests/data/synthea-meds/labels")?;
+    /// let keys = FeatureSpec::keys_of(&Vocabulary::from_codes(["MEDS_BIRTH"])?);
+    /// let spec = FeatureSpec::try_new(keys, vec!["all".parse()?], vec!["count".parse()?])?;
+    /// let features = Features::new(data, labels, spec.closed(Closure::Both));
+    /// assert_eq!((features.labels().len(), features.folder().num_shards()), (1715, features.num_shards()));
+    /// let spec = features.spec();
+    /// assert_eq!((spec.keys().len(), spec.windows().len(), spec.aggregates().len()), (1, 1, 1));
+    /// assert_eq!((spec.name(0).as_str(), spec.names()?.num_rows()), ("MEDS_BIRTH/all/count", 1));
+    /// let (key, _, aggregate) = spec.parts(0);
+    /// assert_eq!(key, &FeatureKey::Code("MEDS_BIRTH".into()));
+    /// assert!(aggregate.is_zero_of_nothing() && !FeatureAggregate::Mean.is_zero_of_nothing());
+    /// assert_eq!(aggregate.data_type(), arrow::datatypes::DataType::Int64);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn spec(&self) -> &FeatureSpec {
         &self.spec
     }
@@ -101,7 +123,7 @@ impl Features {
         &self.labels
     }
 
-    /// Returns the data.
+    /// Returns the data set or cohort from which the features are computed.
     pub fn folder(&self) -> &MedsFolder {
         &self.folder
     }
@@ -124,18 +146,22 @@ impl Features {
     /// Reads a shard: the codes and values of its subjects, and the labels of the subjects.
     ///
     /// # Errors
-    /// If the shard cannot be read, times of a subject with labels are not ascending, or the
-    /// subject is also in another shard.
+    /// If the shard cannot be read, a subject with labels is also in another shard, or the times of such a
+    /// subject do not ascend.
     pub fn read(&self, shard: usize) -> Result<FeatureShard> {
         let options = MedsReadOptions { columns: Some(Vec::new()), ..MedsReadOptions::default() };
         let mut needed = vec!["code", "numeric_value"];
-        if self.spec.windows().iter().any(|w| w.span == Span::Static) {
+        if self.spec.windows().iter().any(|w| w.span == WindowSpan::Static) {
             needed.extend(["static_code", "static_numeric_value"]);
         }
         let data = self.folder.read_needed(shard, &options, Needed(Some(&needed)))?;
         let ids = data.events.column("subject_id")?.values();
         let Some(ids) = ids.as_primitive_opt::<Int64Type>() else {
-            return Err(Error::type_of("column subject_id", "Int64", ids.data_type()));
+            return Err(Error::type_of(
+                "column subject_id",
+                "Int64 as read from the data set (read it again and keep the type of this column)",
+                ids.data_type(),
+            ));
         };
         let mut labels = Vec::new();
         for (row, id) in ids.values().iter().enumerate() {

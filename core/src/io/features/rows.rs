@@ -11,8 +11,7 @@ use super::spec::{FeatureAggregate, FeatureSpec};
 use crate::array::Offsets;
 use crate::error::{Error, Result};
 
-/// Features of some labels in sparse form: for each label, the indices of the features that have a value,
-/// ascending, and the values.
+/// Features of some labels in sparse form: for each label, the features with a value, in ascending order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FeatureRows {
     /// Index of each label among all labels.
@@ -26,8 +25,8 @@ pub struct FeatureRows {
 }
 
 impl FeatureAggregate {
-    /// Returns the type of a column of this aggregate: Int64 for counts, Float32 for aggregates that select
-    /// one of the values, Float64 for all other aggregates.
+    /// Returns the type of a column of this aggregate: Int64 for the counts, Float32 for the minimum,
+    /// maximum, first and last value, otherwise Float64.
     pub fn data_type(self) -> DataType {
         match self {
             Self::Count | Self::ValueCount => DataType::Int64,
@@ -58,8 +57,8 @@ impl FeatureRows {
         })
     }
 
-    /// Returns a column for each feature of `features`, with one value per label. If there is nothing to
-    /// aggregate, counts and sums are 0, and all other aggregates are NULL.
+    /// Returns a column for each of `features`, with one value per label. For a label with nothing to
+    /// aggregate, counts and sums are 0, and other aggregates are NULL.
     ///
     /// # Errors
     /// If the columns do not fit in memory, or a feature does not exist.
@@ -85,8 +84,8 @@ impl FeatureRows {
             .collect()
     }
 
-    /// Scatters the values to dense columns. `place` returns the column of a feature, or `None` if the
-    /// feature is not requested. Returns values and validity, column by column.
+    /// Writes the values into dense columns, one value per label. `place` returns the column of a feature, or
+    /// `None` if the feature is not requested. Returns values and validity, column by column.
     fn scatter_columns(
         &self,
         columns: usize,
@@ -154,8 +153,7 @@ impl FeatureRows {
         )?))
     }
 
-    /// Returns the features with a value as two list columns of equal lengths: their indices (UInt32) and
-    /// their values (Float64).
+    /// Returns the features with a value as two list columns: their indices (UInt32) and values (Float64).
     ///
     /// # Errors
     /// If there are too many values for 32-bit offsets.
@@ -185,7 +183,7 @@ fn build_column(aggregate: FeatureAggregate, values: &[f64], valid: &[bool]) -> 
         // Counts are far below 2^53, so the cast is exact.
         #[allow(clippy::cast_possible_truncation)]
         DataType::Int64 => Arc::new(Int64Array::from_iter_values(values.iter().map(|v| *v as i64))),
-        // These aggregates return one of the values, which are 32-bit floats.
+        // Minimum, maximum, first and last are one of the 32-bit values, so the cast is exact.
         #[allow(clippy::cast_possible_truncation)]
         DataType::Float32 => Arc::new(Float32Array::new(
             values.iter().map(|v| *v as f32).collect::<Vec<_>>().into(),

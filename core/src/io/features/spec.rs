@@ -12,13 +12,12 @@ use crate::kernels::between::Closure;
 
 const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
 
-/// The measurements that a feature aggregates: all measurements with one code, or all measurements with
-/// any code that begins with a text.
+/// The measurements that a feature aggregates: those with one code, or with any code of a given prefix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FeatureKey {
     /// One code.
     Code(Arc<str>),
-    /// All codes that begin with the text; written `LAB//*`.
+    /// All codes that begin with this text; the prefix `LAB//` is displayed as `LAB//*`.
     Prefix(Arc<str>),
 }
 
@@ -42,15 +41,16 @@ impl fmt::Display for FeatureKey {
 
 /// The part of a subject's history that a feature aggregates, usually a window of time.
 ///
-/// Parsed from `30d` (also `s`, `m` for minutes, `h` and `w`), `all` and `static`.
+/// Its text forms are a length of time such as `30d` (units `s`, `m` for minutes, `h`, `d` and `w`), `all`
+/// and `static`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FeatureWindow {
     name: String,
-    pub(super) span: Span,
+    pub(super) span: WindowSpan,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Span {
+pub(super) enum WindowSpan {
     /// A window of this many microseconds before the time of the label.
     Last(i64),
     /// All events up to the time of the label.
@@ -69,8 +69,8 @@ impl FromStr for FeatureWindow {
             ))
         };
         let span = match text {
-            "all" | "full" => Span::All,
-            "static" => Span::Static,
+            "all" | "full" => WindowSpan::All,
+            "static" => WindowSpan::Static,
             text => {
                 let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
                 let (number, unit) = text.split_at(digits);
@@ -94,7 +94,7 @@ impl FromStr for FeatureWindow {
                     )));
                 }
                 let micros = number.checked_mul(seconds * MICROSECONDS_PER_SECOND);
-                Span::Last(micros.ok_or_else(|| {
+                WindowSpan::Last(micros.ok_or_else(|| {
                     Error::invalid(format!(
                         "the window {text:?} is longer than 2^63 - 1 microseconds; write 'all' or a shorter window such as '30d'"
                     ))
@@ -114,8 +114,8 @@ impl fmt::Display for FeatureWindow {
 
 /// The computation of a feature from the measurements of its window, in the order of their times.
 ///
-/// All aggregates except `count` skip NULL. A NaN makes every aggregate NaN except counts, `first` and
-/// `last`.
+/// All aggregates except `count` skip NULL. A NaN among the values makes all aggregates NaN except the
+/// counts, `first` and `last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FeatureAggregate {
     /// The number of measurements, with a value or without.
@@ -136,8 +136,8 @@ pub enum FeatureAggregate {
     First,
     /// The last value.
     Last,
-    /// The slope of the line that fits the values best (least squares), per day. It needs values at
-    /// two times.
+    /// The slope, per day, of the least-squares line through the values. NULL unless there are values at two
+    /// different times.
     Slope,
 }
 
@@ -172,7 +172,7 @@ impl FeatureAggregate {
         }
     }
 
-    /// Whether the aggregate is 0 instead of NULL if there is nothing to aggregate.
+    /// Returns whether the aggregate is 0 instead of NULL if there is nothing to aggregate.
     pub fn is_zero_of_nothing(self) -> bool {
         matches!(self, Self::Count | Self::ValueCount | Self::Sum | Self::SumOfSquares)
     }
@@ -242,8 +242,8 @@ impl FeatureSpec {
         Ok(Self { keys, windows, aggregates, closure: Closure::Right })
     }
 
-    /// Sets the ends that windows include: `Left` excludes the time of the label and includes the start of
-    /// the window.
+    /// Sets whether windows include their start, their end (the time of the label), both or neither. The
+    /// default is `Right`: only the end.
     pub fn closed(mut self, closure: Closure) -> Self {
         self.closure = closure;
         self
@@ -278,8 +278,7 @@ impl FeatureSpec {
         self.closure
     }
 
-    /// Returns the key, the window and the aggregate of the feature with an index. Panics if the index is out
-    /// of range.
+    /// Returns the key, window and aggregate of the feature with an index. Panics if it is out of range.
     pub fn parts(&self, feature: usize) -> (&FeatureKey, &FeatureWindow, FeatureAggregate) {
         let (aggregates, windows) = (self.aggregates.len(), self.windows.len());
         let (rest, aggregate) = (feature / aggregates, feature % aggregates);
@@ -292,8 +291,8 @@ impl FeatureSpec {
         format!("{key}/{window}/{}", aggregate.name())
     }
 
-    /// Returns a table of the features: `feature` (its index), `name`, `code` (or `prefix*`), `window` and
-    /// `aggregate`.
+    /// Returns a table with one row per feature: `feature` (its index), `name`, `code` (or `prefix*`),
+    /// `window` and `aggregate`.
     pub fn names(&self) -> Result<RecordBatch> {
         let parts = || (0..self.num_features()).map(|f| self.parts(f));
         let numbers = (0..).take(self.num_features());
@@ -340,9 +339,12 @@ mod tests {
     #[test]
     fn windows_are_spans_of_time() {
         let span = |text: &str| text.parse::<FeatureWindow>().map(|w| w.span);
-        assert_eq!(span("30d").unwrap(), Span::Last(30 * 86_400 * 1_000_000));
-        assert_eq!(span("90m").unwrap(), Span::Last(5_400 * 1_000_000));
-        assert_eq!((span("all").unwrap(), span("static").unwrap()), (Span::All, Span::Static));
+        assert_eq!(span("30d").unwrap(), WindowSpan::Last(30 * 86_400 * 1_000_000));
+        assert_eq!(span("90m").unwrap(), WindowSpan::Last(5_400 * 1_000_000));
+        assert_eq!(
+            (span("all").unwrap(), span("static").unwrap()),
+            (WindowSpan::All, WindowSpan::Static)
+        );
         for wrong in ["", "d", "30", "0d", "-1d", "1.5d", "1y", "99999999999999d", "30 d"] {
             let message = span(wrong).unwrap_err().to_string();
             assert!(message.contains("'30d'"), "{message}");

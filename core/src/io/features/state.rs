@@ -4,7 +4,7 @@ use super::spec::FeatureAggregate;
 
 const MICROSECONDS_PER_DAY: f64 = 86_400e6;
 
-/// A compensated sum with twice the precision of f64, so that its rounding does not depend on the window.
+/// A compensated sum with twice the precision of f64, so that rounding errors do not accumulate.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     high: f64,
@@ -36,8 +36,8 @@ impl Sum {
     }
 }
 
-/// The least-squares line of values over time. Each update adjusts the means and the deviations from the
-/// means, so the line stays precise even if the times are large.
+/// The least-squares line of values over time. Each update adjusts the means and the products of deviations
+/// from the means, so the line stays precise even if the times are large.
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
     mean_x: f64,
@@ -67,14 +67,13 @@ pub(super) struct State {
     first: f64,
     last: f64,
     line: Line,
-    /// Time of the first value. The field `spread` is true if a later value has another time.
+    /// Time of the first value. `spread` is true if a later value has another time.
     origin: i64,
     spread: bool,
 }
 
 impl State {
-    /// Adds a measurement, whose time must not be before the time of an earlier one. `slope` is whether to
-    /// update the line of the values over time.
+    /// Adds a measurement; times must ascend. If `slope`, also updates the line of values over time.
     #[inline]
     pub(super) fn add(&mut self, value: Option<f32>, time: i64, slope: bool) {
         self.count += 1;
@@ -84,7 +83,7 @@ impl State {
             (self.min, self.max, self.first) = (value, value, value);
             self.origin = time;
         } else {
-            // A NaN replaces the smallest value and stays, because no number is below or above NaN.
+            // A NaN becomes minimum and maximum and stays, because comparisons with NaN are false.
             if value < self.min || value.is_nan() {
                 self.min = value;
             }

@@ -16,11 +16,10 @@ use crate::io::safetensors::{SaveOptions, read_exact_at};
 
 /// Maximum number of values in a range of [`FeatureStore::ranges`]; a single label may have more.
 const VALUES_AT_ONCE: usize = 1 << 20;
-/// Bytes of a feature: its index (u32) and its value (f64).
+/// Size in bytes of a stored feature: its index (u32) and its value (f64).
 const BYTES: usize = 12;
 
-/// Features of labels on disk, pushed in the order of the data and read in the order of the labels. Memory
-/// holds 16 bytes per label.
+/// Features on disk, pushed in the order of the data and read in label order. Memory: 16 bytes per label.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -49,7 +48,7 @@ pub struct FeatureStore {
 }
 
 impl FeatureStore {
-    /// Creates an unnamed file in a folder, for a number of labels.
+    /// Creates an empty store for `labels` labels, as an unnamed temporary file in `folder`.
     ///
     /// # Errors
     /// If the folder cannot be written to.
@@ -62,7 +61,7 @@ impl FeatureStore {
     /// Appends the features of some labels.
     ///
     /// # Errors
-    /// If the disk is full, a label does not exist, or has features already.
+    /// If the disk is full, a label does not exist, or was pushed before.
     pub fn push(&mut self, rows: &FeatureRows) -> Result<()> {
         let mut bytes = Vec::with_capacity(rows.values.len().saturating_mul(BYTES));
         for (label, features, values) in rows.iter() {
@@ -117,8 +116,7 @@ impl FeatureStore {
         out
     }
 
-    /// Reads the features of a range of labels. A label that was not pushed, such as a label of an unknown
-    /// subject, has no row.
+    /// Reads the features of a range of labels. A label that was not pushed (unknown subject) has no row.
     ///
     /// # Errors
     /// If the file cannot be read, or a label does not exist.
@@ -151,7 +149,7 @@ impl FeatureStore {
     /// (UInt32) and `value` (Float64), ordered by row and feature.
     ///
     /// # Errors
-    /// If the file exists and may not be replaced, or cannot be written.
+    /// If the file exists and `overwrite` is false, or it cannot be written.
     pub fn write_parquet(
         &self,
         path: impl AsRef<Path>,
@@ -176,12 +174,29 @@ impl FeatureStore {
         writer.finish()
     }
 
-    /// Writes the values as a sparse tensor ([`io::dok`](crate::io::dok)) of float64 with a row for
-    /// each label and a column for each feature, in row-major order.
+    /// Writes the values as a sparse tensor ([`io::dok`](crate::io::dok)) of float64 with a row for each
+    /// label and a column for each feature, in row-major order.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::features::{FeatureKey, FeatureRows, FeatureSpec, FeatureStore};
+    /// let keys = vec![FeatureKey::Prefix("LAB//".into()), FeatureKey::Prefix("DRUG//".into())];
+    /// let spec = FeatureSpec::try_new(keys, vec!["all".parse()?], vec!["count".parse()?])?;
+    /// let dir = tempfile::tempdir()?;
+    /// let mut store = FeatureStore::create(dir.path(), 3)?;
+    /// store.push(&FeatureRows { labels: vec![2], counts: vec![1], features: vec![1], values: vec![4.0] })?;
+    /// assert_eq!((store.num_labels(), store.num_values()), (3, 1));
+    /// assert_eq!(store.ranges(2), [0..2, 2..3]);
+    /// store.write_parquet(dir.path().join("values.parquet"), &Default::default())?;
+    /// store.write_dok(dir.path().join("values.safetensors"), &spec, &Default::default())?;
+    /// let read = serrate::io::dok::read(dir.path().join("values.safetensors"))?;
+    /// assert_eq!((read.shape(), read.at(&[2, 1])?.to_string().as_str()), (vec![3, 2], "4"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
-    /// If the file exists and may not be replaced, cannot be written, or the tensor has more than
-    /// 2^63 elements.
+    /// If the file exists and `overwrite` is false, it cannot be written, or the tensor exceeds 2^63
+    /// elements.
     pub fn write_dok(
         &self,
         path: impl AsRef<Path>,

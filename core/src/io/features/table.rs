@@ -44,7 +44,8 @@ impl Features {
     /// Returns the schema of a table of features in a form.
     ///
     /// # Errors
-    /// If there are more than 4,096 features for columns, or 2^31 or more for lists.
+    /// If there are more than 4,096 features with [`FeatureForm::Columns`], or 2^31 features or more with
+    /// [`FeatureForm::List`].
     pub fn schema(&self, form: FeatureForm) -> Result<SchemaRef> {
         let spec = self.spec();
         let mut fields: Vec<FieldRef> = vec![Arc::new(Field::new("row", DataType::Int64, false))];
@@ -88,6 +89,28 @@ impl Features {
     }
 
     /// Returns the columns of the [schema](Self::schema) with the given indices, for the labels of `rows`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::features::{FeatureForm, FeatureKey, FeatureSpec, Features};
+    /// use serrate::io::meds::Labels;
+    /// use serrate::io::meds_torch::MedsFolder;
+    /// let data = MedsFolder::open("../tests/data/synthea-meds")?;
+    /// let labels = Labels::read("../tests/data/synthea-meds/labels")?;
+    /// let keys = vec![FeatureKey::Prefix("LAB//".into())];
+    /// let spec = FeatureSpec::try_new(keys, vec!["all".parse()?], vec!["count".parse()?])?;
+    /// let features = Features::new(data, labels, spec);
+    /// let shard = features.read(0)?;
+    /// let rows = shard.features(0..shard.num_labels().min(10))?;
+    /// assert_eq!((rows.is_empty(), rows.iter().count()), (rows.len() == 0, rows.len()));
+    /// let columns = features.schema(FeatureForm::Columns)?.fields().len();
+    /// let batch = features.to_batch(&rows, FeatureForm::Columns, &[columns - 1])?;
+    /// assert_eq!(batch.column(0).as_ref(), rows.to_columns(features.spec(), &[0])?[0].as_ref());
+    /// assert_eq!(rows.to_list(features.spec())?.len(), rows.len());
+    /// assert_eq!(rows.to_sparse()?.0.len(), rows.len());
+    /// assert_eq!(features.label_rows()?.num_rows(), 1715);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If a column does not exist, or the columns do not fit in memory.

@@ -5,10 +5,10 @@
 //! of objects, one per row (`.json`), or one object per line (`.ndjson`): `{"time": [1, 2], "code": [[7],
 //! []]}`. Both are read and written; the first character of a file distinguishes them.
 //!
-//! **Depth** is inferred: all values of a column are nested in the same number of lists; otherwise
-//! the error names the path of the deviating value, such as `code[3][1]`. Empty lists and nulls fit
-//! any depth; if a column has nothing else, the deepest list determines the depth, unless the
-//! schema declares a list type. Columns must have the same lengths on every axis they share.
+//! **Depth** is inferred: all values of a column must be nested in the same number of lists; otherwise an
+//! error names the path of the deviating value, such as `code[3][1]`. Empty lists and nulls fit any depth; if
+//! a column has nothing else, the deepest list determines the depth, unless the schema declares a list type.
+//! Columns must have the same lengths on every axis they share.
 //!
 //! **Types** that the schema does not declare are inferred as in `nested_ragged_tensors`: if all
 //! values are booleans, `bool`; if any value is a float (a number with a fraction or an exponent:
@@ -54,9 +54,9 @@ const RESERVED: [&str; 2] = ["bounds", "mask"];
 /// Options for reading JSON.
 #[derive(Clone, Debug)]
 pub struct JsonOptions {
-    /// Declared types of columns: the type of the values, or a list type, which also determines the
-    /// depth. Types of other columns are inferred. In the records form, a declared column that no
-    /// record has is all null.
+    /// Declared types of columns: the type of the values, or a list type, which also determines the depth.
+    /// Types of other columns are inferred. In the records form, a declared column for which no record has a
+    /// value is null in all rows.
     pub schema: Vec<(String, DataType)>,
     /// Names of the axes, rows first.
     pub axes: Vec<String>,
@@ -136,6 +136,24 @@ pub fn read_ndjson(path: impl AsRef<Path>, options: &JsonOptions) -> Result<Ragg
 }
 
 /// Writes a file of one record per line. The target appears only when it is complete.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use arrow::datatypes::DataType;
+/// use serrate::RaggedTable;
+/// use serrate::io::json::{JsonOptions, NdjsonReader, read_json, read_ndjson, write_json, write_ndjson};
+/// let options = JsonOptions::default().with_column("code", DataType::UInt16);
+/// let table = RaggedTable::from_json_text(br#"{"age": [71, 38], "code": [[1, 2], [3]]}"#, &options)?;
+/// let dir = tempfile::tempdir()?;
+/// let (columns, rows) = (dir.path().join("t.json"), dir.path().join("t.ndjson"));
+/// write_json(&columns, &table, &Default::default())?;
+/// write_ndjson(&rows, &table, &Default::default())?;
+/// assert_eq!(read_json(&columns, &options)?.num_rows(), 2);
+/// assert_eq!(read_ndjson(&rows, &options)?.num_rows(), 2);
+/// let lines = &b"{\"x\": 1}\n{\"x\": 2}\n"[..];
+/// assert_eq!(NdjsonReader::new(lines, JsonOptions::default()).read_all()?.num_rows(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write_ndjson(
     path: impl AsRef<Path>,
     table: &RaggedTable,

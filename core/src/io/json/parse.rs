@@ -60,7 +60,7 @@ impl<'a> Parser<'a> {
         match self.peek() {
             None => Ok(()),
             Some(_) => Err(self.describe_unexpected(
-                "remove the text after the JSON value: expected the end of the input",
+                "expected the end of the input after the JSON value (remove the text that follows it)",
             )),
         }
     }
@@ -149,7 +149,9 @@ impl<'a> Parser<'a> {
             self.pos += word.len();
             Ok(())
         } else {
-            Err(self.describe_unexpected(&format!("a word of JSON is misspelled: expected {word}")))
+            Err(self.describe_unexpected(&format!(
+                "expected the JSON word {word} (correct its spelling)"
+            )))
         }
     }
 
@@ -194,7 +196,7 @@ impl<'a> Parser<'a> {
         }
         let text = std::str::from_utf8(&self.bytes[start..self.pos]).unwrap_or_default();
         if !float {
-            // Clamp an integer beyond 128 bits to the bound of i128, which also exceeds 64 bits.
+            // Clamp an integer beyond 128 bits to i128; later checks still find that it exceeds 64 bits.
             let most = if text.starts_with('-') { i128::MIN } else { i128::MAX };
             return Ok(JsonScalar::Int(text.parse().unwrap_or(most)));
         }
@@ -206,7 +208,7 @@ impl<'a> Parser<'a> {
     fn parse_string(&mut self) -> Result<Cow<'a, str>> {
         if self.bytes.get(self.pos) != Some(&b'"') {
             return Err(self.describe_unexpected(
-                "write a JSON string in double quotes: expected its opening quote",
+                "expected the opening quote of a JSON string (write the string in double quotes)",
             ));
         }
         let start = self.pos + 1;
@@ -266,7 +268,7 @@ mod tests {
         assert!(matches!(parse_number(&"9".repeat(60)), Ok(JsonScalar::Int(i128::MAX))));
         assert!(matches!(parse_number("-1.5e-3"), Ok(JsonScalar::Float(x)) if x == -1.5e-3));
         assert!(matches!(parse_number("1E400"), Ok(JsonScalar::Float(x)) if x.is_infinite()));
-        // The nearest float, exact to the last bit.
+        // A number with more digits than a float holds becomes the nearest float.
         assert!(
             matches!(parse_number("0.1000000000000000055511151231257827"), Ok(JsonScalar::Float(x)) if x == 0.1)
         );

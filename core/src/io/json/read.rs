@@ -15,7 +15,7 @@ use crate::table::{Incoming, RaggedTable, assemble_table};
 pub(super) struct ColumnSinks {
     columns: Vec<ColumnSink>,
     positions: HashMap<String, usize>,
-    /// Number of records that have been read completely.
+    /// Number of records whose end was read.
     rows: usize,
     first_row: usize,
     /// For each column: whether its name has occurred in the current record.
@@ -38,8 +38,9 @@ impl ColumnSinks {
         i
     }
 
-    /// Returns the [`ColumnSink`] that collects a member of the current record. Rows before the first
-    /// occurrence of the column are null.
+    /// Returns the [`ColumnSink`] for the member `name` of the current record. If earlier records lack the
+    /// column, first appends a null for each of these records. A second member `name` in the record is an
+    /// error.
     fn start_member(&mut self, name: &str, options: &JsonOptions) -> Result<&mut ColumnSink> {
         let i = self.add(name, options);
         let row = self.first_row + self.rows;
@@ -251,8 +252,7 @@ fn push_element(value: &Value, sink: &mut ColumnSink) -> Result<()> {
         Value::String(s) => sink.push_scalar(JsonScalar::Text(s)),
         Value::Number(n) => sink.push_scalar(match (n.as_i128(), n.as_f64()) {
             (Some(i), _) => JsonScalar::Int(i),
-            // `serde_json` reads an integer of more than 64 bits as a float. This float may be such an
-            // integer, so mark it `Huge`.
+            // `serde_json` reads integers of more than 64 bits as floats: mark floats of this size `Huge`.
             (None, Some(x)) if x.abs() >= 9_223_372_036_854_775_808.0 && x.abs() < 1e30 => {
                 JsonScalar::Huge(x)
             }
@@ -273,9 +273,10 @@ fn push_element(value: &Value, sink: &mut ColumnSink) -> Result<()> {
 
 /// Reads records, one JSON object per line, in tables of [`JsonOptions::batch_rows`] rows.
 ///
-/// Empty lines are skipped. Undeclared types are inferred for each table separately, so a column may
-/// have types of different widths ([`RaggedTable::concat`] unifies these types). A column without any
-/// value in a table keeps its previous type. A column that a later table lacks is null there.
+/// Empty lines are skipped. Undeclared types are inferred for each table separately, so a column may have
+/// types of different widths ([`RaggedTable::concat`] unifies these types). A column without values in a
+/// table has its type of the previous table. A column of an earlier table is null in a later table whose
+/// records lack it.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -302,8 +303,7 @@ impl<R: BufRead> NdjsonReader<R> {
         Self { input, options, known: Vec::new(), line: 0, rows: 0, done: false }
     }
 
-    /// Reads up to `limit` more rows; returns `None` at the end. Input without records gives one
-    /// table without rows.
+    /// Reads up to `limit` more rows; `None` at the end. Input without records gives one table without rows.
     fn next_table(&mut self, limit: usize) -> Result<Option<RaggedTable>> {
         let mut sinks = ColumnSinks::starting_at(self.rows);
         for (name, _) in &self.options.schema {

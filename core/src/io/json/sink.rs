@@ -19,13 +19,12 @@ use crate::array::{ListAxis, Offsets, leaf_type, list_depth};
 use crate::error::{Error, Result};
 use crate::table::Incoming;
 
-/// Maximum nesting; deeper input is not a table and would exhaust the stack.
+/// Maximum number of nested lists. Deeper input is not a table, and would exhaust the stack.
 const MAX_DEPTH: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 enum ElementKind {
-    /// Lists or values, undecided because all elements at this depth are null so far; the field is the
-    /// number of nulls.
+    /// Number of elements at this depth, all null so far, so that it is unknown whether they are lists.
     Unknown(usize),
     List,
     Leaf,
@@ -43,7 +42,6 @@ impl JsonLevel {
     }
 
     fn push(&mut self, end: usize, valid: bool) {
-        // `end` is a number of elements in memory, so it fits i64.
         self.ends.push(i64::try_from(end).unwrap_or(i64::MAX));
         self.nulls.append(valid);
     }
@@ -54,7 +52,7 @@ pub(super) enum JsonScalar<'a> {
     Bool(bool),
     /// A number without fraction or exponent.
     Int(i128),
-    /// A float that may have been read from an integer of more than 64 bits.
+    /// A float from `serde_json` that may be an integer of more than 64 bits in the JSON text.
     Huge(f64),
     Float(f64),
     Text(&'a str),
@@ -74,12 +72,11 @@ impl std::fmt::Display for JsonScalar<'_> {
     }
 }
 
-/// A column that is being read. `begin_list`, `end_list`, `push_null` and `push_scalar` are called
-/// in document order.
+/// Collects the values and lists of one column. Its methods must be called in document order.
 #[derive(Debug)]
 pub(super) struct ColumnSink {
     name: String,
-    /// Number of rows of the input before this table, which is added to row numbers in errors.
+    /// Number of rows of the input before this table. It is added to row numbers in errors.
     first_row: usize,
     declared: Option<DataType>,
     kinds: Vec<ElementKind>,
@@ -92,8 +89,8 @@ pub(super) struct ColumnSink {
 }
 
 impl ColumnSink {
-    /// Creates a sink. `declared` is the type of the leaves, or a list type that also determines the depth;
-    /// `None` infers type and depth.
+    /// Creates a sink. `declared` is the type of the leaves, or a list type that fixes the depth; if `None`,
+    /// both are inferred.
     pub(super) fn new(name: &str, declared: Option<&DataType>, first_row: usize) -> Self {
         let depth = declared.map_or(0, list_depth);
         let mut kinds = vec![ElementKind::List; depth];
@@ -139,7 +136,8 @@ impl ColumnSink {
         Ok(())
     }
 
-    /// Makes the deepest level, which has only nulls so far, a level of lists.
+    /// Makes the deepest level a level of lists. Its elements so far, `nulls` in number, are all null and
+    /// become null lists.
     fn open_level(&mut self, nulls: usize) {
         self.kinds.pop();
         self.kinds.extend([ElementKind::List, ElementKind::Unknown(0)]);
@@ -210,10 +208,9 @@ impl ColumnSink {
         Error::ValueType { path: self.current_path(), expected: expected.into(), found }
     }
 
-    /// Builds the column. `known` is its type, including lists, if an earlier part of the input determined
-    /// it.
+    /// Builds the column. `known` is its type (including its lists) in earlier parts of the input, if any.
     pub(super) fn finish(mut self, known: Option<&DataType>) -> Result<Incoming> {
-        // A column without any value takes the known type.
+        // A column without any value has the type that it had in earlier parts.
         if let Some(known) = known.filter(|_| self.is_undecided()) {
             while self.levels.len() < list_depth(known)
                 && let Some(ElementKind::Unknown(nulls)) = self.kinds.last().copied()
@@ -232,9 +229,11 @@ impl ColumnSink {
         let values = match &declared {
             None => leaves.store.infer_type(nulls).map_err(|why| why.error(&name))?,
             Some(t) => leaves.store.into_array(t, nulls).map_err(|failure| match failure {
-                CastFailure::NoCast(found) => {
-                    Error::type_of(format!("column {name:?}"), t.to_string(), &found)
-                }
+                CastFailure::NoCast(found) => Error::type_of(
+                    format!("column {name:?} (correct its values or declared type)"),
+                    t.to_string(),
+                    &found,
+                ),
                 CastFailure::Leaf(i, found) => Error::ValueType {
                     path: leaf_path(&name, first_row, &levels, i),
                     expected: t.to_string(),
@@ -286,7 +285,7 @@ enum Store {
     Nothing(usize),
     Bool(Vec<bool>),
     Int(Vec<i64>),
-    /// Integers, at least one of them beyond 63 bits.
+    /// Integers, at least one of them outside the range of `i64`.
     Wide(Vec<i128>),
     Float(Floats),
     Text(StringValues),
@@ -297,9 +296,9 @@ struct Floats {
     values: Vec<f64>,
     /// Whether all values were read from the strings `NaN`, `Infinity` and `-Infinity`.
     only_texts: bool,
-    /// The last value that may be an integer of more than 64 bits; `None` before the first such value.
-    /// `only_huge` is false after any other float.
+    /// The last value that may be an integer of more than 64 bits.
     huge: Option<f64>,
+    /// Whether every float so far may be an integer of more than 64 bits.
     only_huge: bool,
 }
 
@@ -322,8 +321,7 @@ struct LeafValues {
     nulls: NullBufferBuilder,
 }
 
-/// Parses the names of NaN and the infinities, which JSON numbers cannot express; `None` for other
-/// texts.
+/// Parses the names of NaN and the infinities, which JSON numbers cannot express; `None` for other texts.
 fn parse_special(text: &str) -> Option<f64> {
     match text {
         "NaN" => Some(f64::NAN),
@@ -378,7 +376,7 @@ impl LeafValues {
         }
     }
 
-    /// Adds a value to a column without a declared type. The error describes the expected value.
+    /// Adds a value of any type, and widens the store if needed. The error describes the expected value.
     fn push(&mut self, value: JsonScalar<'_>) -> Result<(), &'static str> {
         if !self.accepts_value(value) {
             self.widen_store(value)?;
@@ -405,7 +403,7 @@ impl LeafValues {
                 f.values.push(x);
             }
             (Store::Text(t), JsonScalar::Text(s)) => t.push(s),
-            // Never reached: `widen_store` has made the store fit the value or has returned an error.
+            // Unreachable: `widen_store` has widened the store for this value or has returned an error.
             _ => {
                 return Err(
                     "a value of the same kind (boolean, number or string) as the earlier values of the column",
@@ -416,7 +414,7 @@ impl LeafValues {
         Ok(())
     }
 
-    /// Whether the store already holds values of this kind, which is the common case and needs no widening.
+    /// Returns whether the store already has a type for this value, so that it needs no widening.
     fn accepts_value(&self, value: JsonScalar<'_>) -> bool {
         match (&self.store, value) {
             (Store::Bool(_), JsonScalar::Bool(_))
@@ -493,7 +491,7 @@ impl LeafValues {
         refused.map_or(Ok(()), Err)
     }
 
-    /// Adds a value to a column of a declared type. The error names the type.
+    /// Adds a value to a column of type `declared`. The error is the name of the expected type.
     fn push_as(&mut self, declared: &DataType, value: JsonScalar<'_>) -> Result<(), String> {
         let expected = || declared.to_string();
         match &mut self.store {
@@ -531,7 +529,8 @@ impl LeafValues {
                 JsonScalar::Text(s) => t.push(s),
                 _ => return Err(expected()),
             },
-            // Times, decimals and similar types are collected unchanged and cast at the end.
+            // Values of times, decimals and similar types are collected as JSON strings or numbers, and cast
+            // at the end.
             _ => return self.push(value).map_err(|_| expected()),
         }
         self.nulls.append_non_null();
@@ -583,7 +582,6 @@ impl NoType {
     }
 }
 
-/// Why the values cannot become an array of the declared type.
 enum CastFailure {
     /// Values of this source type do not cast to the declared type.
     NoCast(DataType),
@@ -645,8 +643,7 @@ impl Store {
                 if least >= 0 {
                     narrow_array!(UInt64Array, v, nulls)
                 } else {
-                    // No 64-bit type holds negative numbers and numbers above `i64::MAX`: convert
-                    // to floats, as NumPy does.
+                    // No 64-bit type holds these numbers: convert to floats, as NumPy does.
                     let floats = v.into_iter().map(int_to_float).collect();
                     float32_array(floats, nulls)
                 }
@@ -664,7 +661,7 @@ impl Store {
             }
             Self::Text(t) => {
                 let text = text_array(t, nulls);
-                // Use 32-bit offsets if they fit.
+                // Convert to 32-bit offsets if these suffice.
                 cast(&text, &DataType::Utf8).unwrap_or(text)
             }
         })
@@ -707,23 +704,22 @@ impl Store {
     }
 }
 
-/// Converts integers, some of them beyond 63 bits, to an array that can be cast to `t`: a decimal array if
-/// `t` is a decimal type, otherwise a UInt64 array.
+/// Converts integers, some beyond 63 bits, for a cast to `t`: to decimals if `t` is decimal, else to UInt64.
 fn wide_array(
     values: Vec<i128>,
     t: &DataType,
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef, CastFailure> {
     let decimal = matches!(t, DataType::Decimal128(..) | DataType::Decimal256(..));
-    // The parser clamps integers beyond 128 bits to `i128::MIN` and `i128::MAX`.
+    // `i128::MIN` and `i128::MAX` do not fit, because the parser clamps integers beyond 128 bits to them.
     let fits = |v: i128| match decimal {
         true => v != i128::MIN && v != i128::MAX,
         false => u64::try_from(v).is_ok(),
     };
     let valid = |i: &usize| nulls.as_ref().is_none_or(|n| n.is_valid(*i));
     if let Some(i) = (0..values.len()).filter(valid).find(|i| !fits(values[*i])) {
-        // The first number that does not fit may be a negative number of few bits. The error should name the
-        // first number from here on that does not fit i64, if there is one.
+        // A negative number does not fit UInt64, which was chosen because another number exceeds i64. Report
+        // that other number if it comes later.
         let huge = (i..values.len()).filter(valid).find(|i| i64::try_from(values[*i]).is_err());
         let at = huge.unwrap_or(i);
         return Err(CastFailure::Leaf(at, format!("the number {}", values[at])));
@@ -737,8 +733,7 @@ fn wide_array(
 
 /// Casts values; fails if a value that is not null becomes null.
 fn cast_all(from: &ArrayRef, t: &DataType) -> Result<ArrayRef, CastFailure> {
-    // A time zone does not change the instants, and strings have their own offset: cast to UTC, then set
-    // the zone.
+    // Cast to UTC, then set the time zone, which does not change instants. Strings state their own offset.
     if let DataType::Timestamp(unit, Some(_)) = t {
         let utc = DataType::Timestamp(*unit, Some("+00:00".into()));
         if *t != utc {

@@ -19,7 +19,7 @@ pub fn lists_as_json(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     RecordBatch::try_new_with_options(schema, columns, &options)
 }
 
-/// Returns the schema of [`lists_as_json`].
+/// Returns the schema of the result of [`lists_as_json`].
 pub fn schema_of_texts(schema: &Schema) -> SchemaRef {
     let fields = schema.fields().iter().map(|field| match field.data_type().is_nested() {
         true => Arc::new(Field::new(field.name(), DataType::Utf8, true)),

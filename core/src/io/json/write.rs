@@ -59,7 +59,7 @@ impl Leaf {
             Self::Bool(b) => b.into(),
             Self::Int(i) => i.into(),
             Self::UInt(i) => i.into(),
-            // The shortest decimal number that parses to this float32.
+            // Widen by way of the shortest decimal text, so that the float32 0.1 is written as 0.1.
             Self::Single(x) => float(x.to_string().parse().unwrap_or_else(|_| x.into())),
             Self::Double(x) => float(x),
             Self::Text(s) => s.into(),
@@ -94,7 +94,7 @@ impl<'a> JsonColumn<'a> {
         }
     }
 
-    /// Returns the children of element `i` of axis `axis`; `None` for a null list.
+    /// Returns the range of the children of element `i` of axis `axis`; `None` if the element is a null list.
     fn children(&self, axis: usize, i: usize) -> Option<Range<usize>> {
         let (layout, nulls) = self.layouts[axis];
         nulls.is_none_or(|n| n.is_valid(i)).then(|| layout.range(i))
@@ -188,7 +188,7 @@ fn make_getter<'a>(name: &str, values: &'a ArrayRef) -> Result<Getter<'a>> {
         _ => {
             static OPTIONS: FormatOptions<'static> = FormatOptions::new();
             let formatter = ArrayFormatter::try_new(values.as_ref(), &OPTIONS)?;
-            // Format each value once in advance, because the closure below cannot report a date out of range.
+            // Format each value once in advance, because the closure below cannot report an error.
             for i in (0..values.len()).filter(|i| values.is_valid(*i)) {
                 formatter.value(i).try_to_string().map_err(|e| {
                     Error::invalid(format!("value {i} of column {name:?} cannot be written as text; cast the column first: {e}"))

@@ -14,19 +14,19 @@ use crate::io::dok::DokFile;
 use crate::io::safetensors::{SafetensorsFile, SaveOptions};
 use crate::kernels::text::is_text;
 
-/// Metadata key of a tensor file; its value lists the names of the columns.
+/// Metadata key of a tensor file. The value is a JSON list: the names of the axes, then of the value column.
 const NAMES: &str = "names";
 
-/// The entries of a file. They are immutable: a statement that changes the file creates new contents.
+/// The immutable entries of a sparse tensor or dictionary file. A change of the file creates new contents.
 #[derive(Debug)]
 pub enum Contents {
     /// The entries of a sparse tensor.
     Tensor(TensorContents),
-    /// The entries of a dictionary of keys.
+    /// The entries of a dictionary, a map from key columns to a value column.
     Keys(KeysContents),
 }
 
-/// Entries of a dictionary of keys.
+/// The entries of a [`Dictionary`].
 #[derive(Debug)]
 pub struct KeysContents {
     dictionary: Dictionary,
@@ -49,7 +49,7 @@ impl KeysContents {
     }
 }
 
-/// Entries of a sparse tensor.
+/// The entries of a sparse tensor.
 #[derive(Debug)]
 pub struct TensorContents {
     names: Vec<String>,
@@ -89,7 +89,7 @@ impl TensorContents {
     }
 }
 
-/// Whether the coordinates are in strictly ascending row-major order, as this crate writes them.
+/// Returns whether the coordinates strictly ascend in row-major order, as in files that this crate writes.
 fn is_ascending(indices: &DenseTensor, count: usize) -> Result<bool> {
     let all = indices.as_slice::<i64>()?;
     let axes: Vec<&[i64]> = all.chunks_exact(count.max(1)).collect();
@@ -104,7 +104,7 @@ pub(crate) fn default_names(ndim: usize) -> Vec<String> {
 }
 
 impl Contents {
-    /// Returns whether the metadata of a file marks it as a sparse tensor or a dictionary of keys.
+    /// Returns whether the metadata of a file marks it as a sparse tensor or a dictionary.
     pub fn is_in(path: &Path) -> bool {
         SafetensorsFile::open(path, false).is_ok_and(|file| {
             let format = file.header().metadata().get("format");
@@ -112,9 +112,10 @@ impl Contents {
         })
     }
 
-    /// Reads a file and checks every number in it.
+    /// Reads a file, and checks all coordinates and keys in it.
     pub fn read(path: &Path) -> Result<Self> {
-        // Do not map the file, because the entries stay in memory as long as the table.
+        // Do not map the file: the entries stay in memory as long as the table exists, and a mapped file must
+        // not change in that time.
         let file = SafetensorsFile::open(path, false)?;
         if file.header().metadata().get("format").is_some_and(|f| f == dictionary::FORMAT) {
             let read = dictionary::read_file(&file, MapOptions::default())?;
@@ -140,7 +141,7 @@ impl Contents {
         let different = is_ascending(&indices, values.num_elements())?;
         let tensor = TensorContents { names, shape, indices, values, tensor: OnceLock::new() };
         if !different {
-            // Building the hash table checks unsorted entries for duplicates.
+            // Unsorted coordinates may repeat; building the hash table returns an error if they do.
             tensor.tensor().map_err(|e| Error::file(path, e.to_string()))?;
         }
         Ok(Self::Tensor(tensor))
@@ -167,7 +168,8 @@ impl Contents {
         }
     }
 
-    /// Returns the schema of the columns: int64 per axis or the key columns, then the value.
+    /// Returns the schema of [`columns`](Self::columns): an int64 column per axis of a sparse tensor, or the
+    /// key columns of a dictionary, then the value column.
     pub fn schema(&self) -> SchemaRef {
         match self {
             Self::Keys(keys) => keys.dictionary.schema(),
@@ -214,8 +216,8 @@ impl Contents {
         }
     }
 
-    /// Looks up the distinct keys `asked`. Returns the key columns and the value column of the entries
-    /// that exist; missing keys are left out.
+    /// Looks up distinct keys. Returns the key columns and the value column of the keys that have an entry,
+    /// in the order of `asked`.
     pub fn lookup(&self, asked: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
         match self {
             Self::Keys(keys) => {
@@ -234,8 +236,8 @@ impl Contents {
         }
     }
 
-    /// Creates contents of the same kind from other entries. The first `before` rows are the existing
-    /// entries. Row numbers in messages count from 0 at the first new row.
+    /// Creates contents of the same kind from `columns`, whose first `before` rows are existing entries. A
+    /// repeated key is an error if `duplicates` is `None`. Messages count rows from 0 at the first new row.
     pub fn rebuilt(
         &self,
         columns: &[ArrayRef],
@@ -253,8 +255,8 @@ impl Contents {
         }
     }
 
-    /// Creates a dictionary from key columns, followed by the value column. Row numbers in messages
-    /// count from 0 at row `before`.
+    /// Creates a dictionary from `columns`: the key columns, followed by the value column. A repeated key is
+    /// an error if `duplicates` is `None`. Row numbers in messages count from 0 at row `before`.
     pub fn keys(
         names: &[String],
         columns: &[ArrayRef],
@@ -295,9 +297,10 @@ impl Contents {
         Ok(Self::Keys(KeysContents::try_from_dictionary(made)?))
     }
 
-    /// Creates a tensor from one coordinate column per axis, followed by the value column. Without a shape,
-    /// the tensor is as large as its coordinates require. Zeros are dropped. Row numbers in messages count
-    /// from 0 at row `before`.
+    /// Creates a tensor from `columns`: one column of coordinates per axis, followed by the value column.
+    /// Without a shape, the tensor is as large as its coordinates require. Zeros are dropped. Repeated
+    /// coordinates are an error if `duplicates` is `None`. Row numbers in messages count from 0 at row
+    /// `before`.
     pub fn tensor(
         names: &[String],
         columns: &[ArrayRef],
@@ -338,12 +341,12 @@ impl Contents {
     }
 }
 
-/// Returns the stored type of a dictionary's column: all string types become Utf8.
+/// Returns the type in which a dictionary stores a column of type `given`: Utf8 for all string types.
 pub fn key_type(given: &DataType) -> DataType {
     if is_text(given) { DataType::Utf8 } else { given.clone() }
 }
 
-/// Creates a dictionary without entries; the last field is the value.
+/// Creates a dictionary without entries. The last field is the value column, the others are key columns.
 fn empty_dictionary(fields: &[FieldRef]) -> Result<Dictionary> {
     match fields.split_last() {
         Some((value, keys)) if !keys.is_empty() => {
@@ -355,7 +358,7 @@ fn empty_dictionary(fields: &[FieldRef]) -> Result<Dictionary> {
     }
 }
 
-/// Sums the values of equal keys; each sum is at the last row of its key.
+/// Sums the values of rows with equal keys. The last of these rows receives the sum; the others are dropped.
 fn sum_duplicates(fields: &[FieldRef], columns: Vec<ArrayRef>) -> Result<Vec<ArrayRef>> {
     let Some((value, keys)) = columns.split_last() else { return Ok(columns) };
     let numbers = DType::from_arrow(value.data_type()).filter(|d| *d != DType::Bool);
@@ -416,7 +419,8 @@ fn refuse_nulls(column: &ArrayRef, name: &str, before: usize) -> Result<()> {
     }
 }
 
-/// Checks and appends the coordinates of one axis; returns the size of the axis.
+/// Checks the coordinates of one axis and appends them to `out`. Returns the size of the axis: `size` if
+/// given, otherwise the largest coordinate plus one.
 fn append_coordinates(
     column: &ArrayRef,
     name: &str,

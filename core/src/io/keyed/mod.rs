@@ -1,5 +1,5 @@
-//! Files of sparse tensors and of dictionaries of keys for SQL: the [`Contents`] of a file, a [`Version`]
-//! of a file, and the [`Spec`] that identifies a version in a query plan.
+//! Sparse tensor and dictionary files that SQL statements read and change: the [`Contents`] of a file, a
+//! [`Version`] of a file, and the [`Spec`] that identifies a version in a query plan.
 
 mod contents;
 mod spec;

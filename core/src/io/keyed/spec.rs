@@ -9,15 +9,14 @@ use super::store::{self, Version};
 use crate::error::{Error, Result};
 use crate::io::dictionary::parse_type;
 
-/// Identifies a [`Version`] of a tensor or dictionary file. In a query plan, the serialized form replaces the
-/// table name in a call of `dok_get`.
+/// Identifies a [`Version`] of a tensor or dictionary file. Its text is an argument of `dok_get` in plans.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
     location: String,
-    /// Stamp of the file's version; see [`Version`].
+    /// The stamp of the version: [`Version::stamp`].
     version: String,
-    /// Axis sizes of a sparse tensor; `None` for a dictionary.
+    /// Sizes of the axes of a sparse tensor; `None` for a dictionary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<Vec<usize>>,
     keys: Vec<(String, String)>,
@@ -25,7 +24,7 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Describes a version of a file.
+    /// Returns the spec that identifies `version`.
     pub fn of(version: &Version) -> Self {
         let schema = version.contents.schema();
         let mut columns: Vec<(String, String)> =
@@ -39,7 +38,7 @@ impl Spec {
         Self { location, version: version.stamp.clone(), shape, keys: columns, value }
     }
 
-    /// Parses an argument: a serialized spec, or the path of a file.
+    /// Parses a serialized spec. If `text` is a path, returns the spec of the file's current version instead.
     pub fn parse(text: &str) -> Result<Self> {
         if text.starts_with('{') {
             return serde_json::from_str(text).map_err(|e| {
@@ -62,7 +61,7 @@ impl Spec {
 
     /// Serializes the spec for [`parse`](Self::parse).
     pub fn to_text(&self) -> String {
-        // Strings and integers can always be serialized.
+        // A spec has only strings and integers, which can always be serialized.
         serde_json::to_string(self).unwrap_or_default()
     }
 
@@ -71,12 +70,12 @@ impl Spec {
         self.keys.iter().map(|(name, of)| Ok((name.as_str(), parse_type(of)?))).collect()
     }
 
-    /// Returns the type of the value.
+    /// Returns the type of the value column.
     pub fn value(&self) -> Result<DataType> {
         parse_type(&self.value)
     }
 
-    /// Opens the file and returns its entries.
+    /// Returns the version from memory, or reads the file. Returns an error if the file has changed since.
     pub fn load(&self) -> Result<Arc<Version>> {
         store::open_pinned(Path::new(&self.location), &self.version)
     }

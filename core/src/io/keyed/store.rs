@@ -1,5 +1,4 @@
-//! Cache of open files: each file is read once for all tables and functions, and one statement at a
-//! time writes it.
+//! Cache of the entries of open files: each version is read once, and one statement at a time changes a file.
 
 use std::collections::HashMap;
 use std::fs;
@@ -19,12 +18,12 @@ const KEPT_BYTES: usize = 256 << 20;
 /// Maximum number of attempts to read a file that keeps changing.
 const TRIES: usize = 100;
 
-/// Entries together with the version of the file they were read from.
+/// The entries of one version of a file.
 #[derive(Debug)]
 pub struct Version {
     /// Path of the file.
     pub path: PathBuf,
-    /// Identifies a version of the file; see [`Stamp`].
+    /// Identifies the version; see [`Stamp`].
     pub stamp: String,
     /// Entries of the file.
     pub contents: Contents,
@@ -58,19 +57,17 @@ impl Slot {
 #[derive(Debug, Default)]
 struct Slots {
     slots: HashMap<PathBuf, Arc<Slot>>,
-    /// Number of entries of `slots` (but at least [`FULL`](Self::FULL)) at which the entries of files no
-    /// longer in use are removed.
+    /// Slots of unused files are removed when `slots` has this length, or [`FULL`](Self::FULL) if larger.
     full: usize,
 }
 
 impl Slots {
-    /// Minimum number of entries of `slots` at which the entries of files no longer in use are removed.
+    /// Minimum length of `slots` at which slots of unused files are removed.
     const FULL: usize = 64;
 
     fn slot_of(&mut self, path: &Path) -> Arc<Slot> {
         if self.slots.len() >= self.full.max(Self::FULL) && !self.slots.contains_key(path) {
-            // `&mut self` excludes other calls of this function, so no thread obtains a `Slot` while it is
-            // removed here.
+            // `&mut self` excludes other calls, so no thread obtains a `Slot` while it is removed here.
             self.slots.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.has_versions());
             self.full = self.slots.len().saturating_mul(2);
         }
@@ -112,7 +109,8 @@ fn read_stamp(path: &Path) -> Result<String> {
     Ok(Stamp::of(path).map_err(|e| Error::io(path, e))?.to_string())
 }
 
-/// Returns the [`Stamp`] of a file as text. Any later change gives the file another stamp.
+/// Returns the [`Stamp`] of a file as text. If the file has just changed, first waits until any later change
+/// would give another stamp.
 fn settled_stamp(path: &Path) -> Result<String> {
     Ok(Stamp::settled(path).map_err(|e| Error::io(path, e))?.to_string())
 }
@@ -122,8 +120,7 @@ pub fn open(path: &Path) -> Result<Arc<Version>> {
     open_version(path, None)
 }
 
-/// Returns the version of a file with this stamp. Returns an error if the version is no longer in
-/// memory and the file has changed.
+/// Returns the version of a file with this stamp; an error if it is not in memory and the file has changed.
 pub(crate) fn open_pinned(path: &Path, stamp: &str) -> Result<Arc<Version>> {
     open_version(path, Some(stamp))
 }
@@ -166,7 +163,7 @@ fn open_version(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
         if read_stamp(&known)? == now {
             break (now, contents?);
         }
-        // Another process replaced the file: read the new version.
+        // Another process replaced the file during the read: read the new version.
         tries += 1;
         if tries == TRIES {
             return Err(Error::file(
@@ -181,12 +178,13 @@ fn open_version(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
     Ok(version)
 }
 
-/// Changes a file: `change` creates new entries from the current entries. Statements on the same file wait
-/// for each other, across tables and processes. The file is replaced as a whole or stays unchanged.
+/// Changes a file: `change` receives the current entries and returns the new ones, or `None` to leave the
+/// file unchanged. Statements on the same file wait for each other, across tables and processes. Returns the
+/// resulting version, and the second value that `change` returned.
 ///
 /// # Errors
 /// If `is_given_up` returns true before the file is replaced, or a writer that ignores the lock changed the
-/// file in the meantime.
+/// file. This call then leaves the file as it is.
 pub fn change<T>(
     path: &Path,
     is_given_up: &dyn Fn() -> bool,
@@ -203,7 +201,7 @@ pub fn change<T>(
     if read_stamp(&known)? != before.stamp {
         return Err(Error::file(
             path,
-            "another program wrote the file while the statement ran, so the statement has changed nothing; run it again",
+            "another program wrote the file while the statement ran, so the statement has changed nothing; run the statement again",
         ));
     }
     if is_given_up() {
@@ -249,8 +247,8 @@ pub fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Ve
     publish_version(known, contents)
 }
 
-/// Stores entries that were just written to the file, so that they need not be read again. The caller holds
-/// the lock of the file, so the stamp belongs to these entries.
+/// Adds entries that were just written to the file to the cache, so that they need not be read again. The
+/// caller holds the lock of the file, so its current stamp belongs to these entries.
 fn publish_version(path: PathBuf, contents: Contents) -> Result<Arc<Version>> {
     let stamp = settled_stamp(&path)?;
     let version = Arc::new(Version { path, stamp, contents });
@@ -274,7 +272,7 @@ mod tests {
         assert_eq!(trimmed(&[KEPT_BYTES, 1]), [1]);
         assert_eq!(trimmed(&[1, KEPT_BYTES]), [KEPT_BYTES]);
         assert_eq!(trimmed(&[1, KEPT_BYTES - 1]), [1, KEPT_BYTES - 1]);
-        // A version that is too large stays in memory only as long as it is used.
+        // A version above `KEPT_BYTES` stays in memory only as long as a table or query uses it.
         assert!(trimmed(&[1, KEPT_BYTES + 1]).is_empty());
         assert_eq!(trimmed(&[usize::MAX, usize::MAX, 7]), [7]);
     }
@@ -296,7 +294,7 @@ mod tests {
         assert!(Arc::ptr_eq(&held, &slots.slot_of(Path::new("held"))));
         let kept = slots.slot_of(Path::new("kept"));
         assert!(kept.has_versions());
-        // All files in use are kept, even beyond the limit.
+        // The slots of files in use are kept, even if there are more than `FULL`.
         let used: Vec<_> = (0..200).map(|i| slots.slot_of(Path::new(&format!("u{i}")))).collect();
         let last = slots.slot_of(Path::new("u0"));
         assert!(Arc::ptr_eq(&used[0], &last) && slots.slots.len() >= 202);
@@ -325,7 +323,7 @@ mod tests {
         }
         assert!(gone[0].upgrade().is_none());
         assert!(Arc::ptr_eq(&first, &open(&first.path).unwrap()));
-        // The next version of a file replaces the previous one.
+        // The new version of file `0` replaces its old version among the recently opened files.
         let old = Arc::downgrade(&opened("0"));
         let new = opened("0");
         assert!(old.upgrade().is_none_or(|old| Arc::ptr_eq(&old, &new)));

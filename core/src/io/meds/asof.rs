@@ -17,12 +17,12 @@ use crate::table::{Column, History, RaggedTable};
 
 /// Labels, each with the history of its subject up to and including the time of the label.
 ///
-/// A label holds only the row of its subject in a shard and the number of events up to the label's time.
-/// Events and measurements are stored once for all labels; [`events`](Self::events) returns the events of
-/// one label over the buffers of the shard.
+/// Memory holds events and measurements once for all labels; for each label, it holds only the shard and row
+/// of the subject and the number of events of the history. [`events`](Self::events) returns slices of the
+/// shard's buffers.
 ///
-/// A label whose subject is not in the data is left out and only counted. A label without earlier events
-/// has an empty history. Static facts (without a time) are never truncated.
+/// A label whose subject is not in the data is left out and only counted. A label without earlier events has
+/// an empty history. Static facts (without a time) are never truncated.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -49,16 +49,16 @@ pub struct AsOf {
 struct HistoryPosition {
     shard: u32,
     row: u32,
-    /// Number of events at or before the time of the label.
+    /// Number of events of the subject at or before the time of the label.
     events: u32,
 }
 
 impl AsOf {
-    /// Finds the history of every label. The event tables must have the column `time`; another
-    /// column may be missing if all shards lack it.
+    /// Finds the history of every label. The event tables must have the column `time`; every other column
+    /// must be in all shards or in none.
     ///
     /// # Errors
-    /// If a subject has rows in two shards, or its times are not ascending.
+    /// If a subject has rows in two shards, or the times of a subject are not ascending.
     pub fn try_new(mut shards: Vec<MedsShard>, labels: &Labels) -> Result<Self> {
         let subjects = map_subjects(&shards)?;
         let histories = shards.par_iter().map(event_history).collect::<Result<Vec<_>>>()?;
@@ -104,7 +104,7 @@ impl AsOf {
         self.unknown
     }
 
-    /// Returns the number of events at or before the time of label `label`.
+    /// Returns the number of events at or before the time of the label at index `label`.
     ///
     /// # Errors
     /// If the label does not exist.
@@ -112,7 +112,7 @@ impl AsOf {
         Ok(self.position_of(label)?.events as usize)
     }
 
-    /// Returns the events of label `label` as a table of one row over the buffers of the shard.
+    /// Returns the events of the label at index `label` as a table of one row over the buffers of the shard.
     ///
     /// # Errors
     /// If the label does not exist.
@@ -122,8 +122,23 @@ impl AsOf {
         events.row(place.row as usize)?.events(0..place.events as usize)?.to_table()
     }
 
-    /// Returns the static facts of the subject of label `label` as a table of one row over the
-    /// buffers of the shard.
+    /// Returns the static facts of a label's subject as a table of one row over the buffers of the shard.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::{AsOf, Labels, MedsDataset};
+    /// let data = MedsDataset::open("../tests/data/synthea-meds")?;
+    /// let shards = data.shards().map(|s| s.read(&Default::default())).collect::<Result<_, _>>()?;
+    /// let labels = Labels::read("../tests/data/synthea-meds/labels")?;
+    /// let rows = AsOf::try_new(shards, &labels)?;
+    /// assert_eq!((rows.is_empty(), rows.labels().len()), (false, 1715));
+    /// assert_eq!(rows.events(100)?.axis_len(1)?, rows.num_events(100)?);
+    /// assert_eq!(rows.statics(100)?.num_rows(), 1);
+    /// // The codes of at most the last two events of ten labels.
+    /// let codes = rows.last("code", 2, 100..110)?;
+    /// assert!(codes.lengths(1)?.iter().all(|events| *events <= 2));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the label does not exist.
@@ -133,8 +148,8 @@ impl AsOf {
         self.shards[place.shard as usize].statics.slice(row..row + 1)
     }
 
-    /// Returns the last `most` elements of a list column (of events or static facts) for some
-    /// labels, one row per label. Copies only these elements.
+    /// Returns the last `most` elements of a list column (of events or static facts) for a range of label
+    /// indices, one row per label. Copies only these elements.
     ///
     /// # Errors
     /// If a label does not exist, or there is no list column with this name.
@@ -170,9 +185,9 @@ impl AsOf {
         &self.shards
     }
 
-    /// Returns, for the label with an index: the index of the shard of its subject, the row of the subject in
-    /// the shard, and the number of events of the subject up to the label's time. The index must be in range.
-    pub(super) fn at(&self, label: usize) -> (usize, usize, usize) {
+    /// Returns the index of the shard of a label's subject, the row of the subject in the shard, and the
+    /// number of its events up to the label's time. The index of the label must be in range.
+    pub(super) fn locate_label(&self, label: usize) -> (usize, usize, usize) {
         let place = self.places[label];
         (place.shard as usize, place.row as usize, place.events as usize)
     }
@@ -204,7 +219,11 @@ fn map_subjects(shards: &[MedsShard]) -> Result<HashMap<i64, (u32, u32)>> {
 fn event_history(shard: &MedsShard) -> Result<History> {
     let values = shard.events.column("time")?.values();
     let Some(times) = values.as_primitive_opt::<TimestampMicrosecondType>() else {
-        return Err(Error::type_of("column time", "Timestamp(µs)", values.data_type()));
+        return Err(Error::type_of(
+            "column time",
+            "Timestamp(µs) as read from the data set (read it again and keep the type of this column)",
+            values.data_type(),
+        ));
     };
     History::try_new(shard.events.layout(1)?.clone(), times.values().clone()).map_err(|row| {
         let ids = shard.events.column("subject_id").map(Column::values);
@@ -221,8 +240,8 @@ fn checked_u32(number: usize, what: &str) -> Result<u32> {
         .map_err(|_| Error::invalid(format!("there are more than 2^32 - 1 {what}, the maximum; read fewer shards or labels at a time")))
 }
 
-/// Gives the code columns of all shards the same dictionary, so that rows of several shards can be combined
-/// without a translation of dictionary keys.
+/// Gives the code columns of all shards one dictionary, so that rows of several shards are combined without
+/// translating dictionary keys.
 fn share_dictionaries(shards: &mut [MedsShard]) -> Result<()> {
     if shards.len() < 2 {
         return Ok(());

@@ -14,7 +14,7 @@ use super::file::{MedsFile, dictionary_type, string_like};
 use super::time_type;
 use crate::error::Result;
 
-/// Rows per chunk: enough to amortize the dictionary lookups, few enough to stay in cache.
+/// Number of rows per chunk: enough to amortize the dictionary lookups, few enough to stay in cache.
 const CHUNK_ROWS: usize = 1 << 16;
 
 const COLUMNS: [&str; 4] = ["subject_id", "time", "code", "numeric_value"];
@@ -53,12 +53,11 @@ pub(crate) struct MedsChunk {
     /// Offset of each row from `first_row`; `None` if no row of the chunk was dropped.
     kept: Option<Vec<usize>>,
     pub(crate) subjects: ScalarBuffer<i64>,
-    /// NULL for static facts, and for all rows if times were not requested.
+    /// Times of the rows: NULL for static facts, and for all rows if times were not requested.
     pub(crate) times: TimestampMicrosecondArray,
-    /// Index into `codes` for each row.
+    /// Code of each row, as an index into `codes`.
     pub(crate) keys: ScalarBuffer<u32>,
-    /// Distinct codes. The array shares its buffers with the previous chunk as long as the file continues
-    /// the same dictionary.
+    /// Distinct codes. Chunks with the same dictionary in the file share the buffers of this array.
     pub(crate) codes: StringArray,
     pub(crate) values: Values,
 }
@@ -99,7 +98,7 @@ impl MedsChunk {
         self.times.is_valid(row).then(|| self.times.value(row))
     }
 
-    /// Returns the end of the consecutive rows from `row` on with the same subject and time; at most `limit`.
+    /// Returns the end of the consecutive rows from `row` on, up to `limit`, with the same subject and time.
     #[inline]
     pub(crate) fn run(&self, row: usize, limit: usize) -> usize {
         let (subjects, times) = (&self.subjects[row..limit], &self.times.values()[row..limit]);
@@ -118,7 +117,8 @@ impl MedsChunk {
         row + same
     }
 
-    /// Whether the codes share their buffers with `before`, so that results cached for `before` stay valid.
+    /// Returns whether `codes` shares its buffers with `before`; if so, the caller reuses what it computed
+    /// for each code of `before`.
     pub(crate) fn same_codes(&self, before: &StringArray) -> bool {
         let (a, b) = (&self.codes, before);
         a.len() == b.len()
@@ -132,15 +132,14 @@ impl MedsChunk {
         Self::read_columns(source, &COLUMNS)
     }
 
-    /// Reads like [`read`](Self::read), but without the column `time`.
     pub(crate) fn read_without_times(
         source: &MedsFile,
     ) -> Result<impl Iterator<Item = Result<Self>> + '_> {
         Self::read_columns(source, &["subject_id", "code", "numeric_value"])
     }
 
-    /// Reads like [`read`](Self::read), but drops rows whose subject or code is NULL, and returns these
-    /// NULLs with each chunk instead of an error.
+    /// Reads like [`read`](Self::read), but drops rows whose subject or code is NULL, and returns a [`Gap`]
+    /// for each NULL.
     pub(crate) fn read_complete(
         source: &MedsFile,
     ) -> Result<impl Iterator<Item = Result<(Self, Vec<Gap>)>> + '_> {
@@ -195,7 +194,11 @@ impl MedsChunk {
 
         let subjects = required("subject_id")?;
         if !subjects.data_type().is_integer() {
-            return Err(source.wrong_type("subject_id", "int64", subjects.data_type()));
+            return Err(source.wrong_type(
+                "subject_id",
+                "int64 (cast the column in the file)",
+                subjects.data_type(),
+            ));
         }
         not_null("subject_id", subjects)?;
         let subjects = source.cast("subject_id", subjects, &DataType::Int64)?;
@@ -252,8 +255,7 @@ impl MedsChunk {
             keys: code.keys().values().clone(),
             codes: match code.values().as_string_opt::<i32>() {
                 Some(codes) => codes.clone(),
-                // A dictionary without codes may have another value type than Utf8, so create an
-                // empty Utf8 array.
+                // A dictionary without codes may have another value type, so use an empty Utf8 array.
                 None => new_null_array(&DataType::Utf8, 0).as_string::<i32>().clone(),
             },
             values,

@@ -24,8 +24,8 @@ pub struct MedsReadOptions {
     /// all columns of any shard. A column that a shard lacks is NULL there. A name that no shard
     /// has, or that is derived on reading (such as `code_id`), is an error.
     pub columns: Option<Vec<String>>,
-    /// Handling of rows out of order, because MEDS requires rows ordered by subject and time: sort the
-    /// rows (the default; the sort is stable) or return an error.
+    /// Handling of rows that are not ordered by subject and time, although MEDS requires this order: a stable
+    /// sort (default) or an error.
     pub unsorted: Unsorted,
     /// Whether a subject may have measurements in several shards; each of these shards then has a row
     /// for the subject. MEDS requires all measurements of a subject in one shard: by default, reading
@@ -61,11 +61,11 @@ pub(super) struct Dataset {
     root: PathBuf,
     /// Names and files of the shards, sorted by path.
     pub(super) shards: Vec<(String, MedsFile)>,
-    /// Columns of the shards other than `subject_id`, `time`, `code` and `numeric_value`. The type of a
-    /// column is unified over all shards.
+    /// Columns of the shards other than `subject_id`, `time`, `code` and `numeric_value`. If shards have a
+    /// column with different types, it has their common type.
     further: Vec<Field>,
     vocabulary: OnceLock<Vocabulary>,
-    /// Index of the shard of each subject read so far.
+    /// For each subject read so far: the index of its shard.
     subjects: Mutex<HashMap<i64, usize>>,
 }
 
@@ -102,7 +102,7 @@ impl MedsDataset {
                     path,
                     cause.unwrap_or_else(|| {
                         std::io::Error::other(
-                            "its symbolic links form a loop; remove one of the links",
+                            "the symbolic links in this folder form a loop; remove one of them",
                         )
                     }),
                 )
@@ -155,13 +155,12 @@ impl MedsDataset {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Returns the folder.
+    /// Returns the folder of the data set.
     pub fn root(&self) -> &Path {
         &self.inner.root
     }
 
-    /// Returns an error, which names both files, if a subject of a shard is also in another shard that was
-    /// read.
+    /// Returns an error that names both files if a subject of a shard is also in another shard read before.
     pub(crate) fn check_subjects(&self, shard: usize, ids: &[i64]) -> Result<()> {
         self.inner.check_subjects(shard, ids)
     }
@@ -225,6 +224,21 @@ impl MedsDataset {
     /// Reads `metadata/subject_splits.parquet`: subjects and their splits (`train`, `tuning`,
     /// `held_out`). Returns `None` without that file.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::MedsDataset;
+    /// let data = MedsDataset::open("../tests/data/synthea-meds")?;
+    /// let splits = data.subject_splits()?;
+    /// assert!(splits.is_none_or(|splits| splits.iter().all(|(_, split)| !split.is_empty())));
+    /// let shard = data.shard("train/0")?;
+    /// assert!(shard.path().starts_with(data.root()) && shard.num_measurements()? > 0);
+    /// let read = shard.read(&Default::default())?;
+    /// assert_eq!((shard.name(), read.name.as_str()), ("train/0", "train/0"));
+    /// assert_eq!(read.to_batch()?.schema(), data.schema(&Default::default())?);
+    /// assert!(data.vocabulary()?.len() > 0);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the file cannot be read or lacks the columns `subject_id` and `split`.
     pub fn subject_splits(&self) -> Result<Option<Vec<(i64, String)>>> {
@@ -263,12 +277,12 @@ impl Dataset {
         for id in ids {
             let first = *subjects.entry(*id).or_insert(shard);
             if first != shard {
-                // Name the shards in their order, regardless of the order of reading.
+                // The message names the shards in their order, regardless of the order of reading.
                 let (a, b) = (first.min(shard), first.max(shard));
                 return Err(Error::file(
                     self.shards[a].1.path(),
                     format!(
-                        "subject {id} is also in {}, but MEDS keeps all rows of a subject in one shard; merge the files, or allow it (`shared_subjects`, in SQL `SET serrate.meds_shared_subjects = true`) to get one row from each",
+                        "subject {id} is also in {}, but MEDS keeps all rows of a subject in one shard; merge the files, or allow subjects in several shards (`shared_subjects`, in SQL `SET serrate.meds_shared_subjects = true`) to get one row per shard",
                         self.shards[b].1.path().display()
                     ),
                 ));
@@ -292,7 +306,7 @@ impl Dataset {
                 .collect::<Result<_>>()?,
         };
         let made = |name: &str| {
-            // The static facts of a column `X` become the column `static_X`, so that name is taken, too.
+            // The static facts of a column `X` become `static_X`, so no other column may have that name.
             let base = name.strip_prefix("static_");
             DERIVED.contains(&name) || base.is_some_and(|b| chosen.iter().any(|f| f.name() == b))
         };

@@ -65,8 +65,8 @@ impl MedsFile {
         })
     }
 
-    /// Reads all rows of the `columns` that the file has, in file order. `dictionary` names a
-    /// string column to read as a dictionary.
+    /// Reads all rows. The result has those of `columns` that the file has, in the order of the file.
+    /// `dictionary` names a string column to read as a dictionary.
     pub(crate) fn read(&self, columns: &[&str], dictionary: Option<&str>) -> Result<RecordBatch> {
         contain_panics(&self.path, || self.read_all(columns, dictionary))
     }
@@ -76,7 +76,7 @@ impl MedsFile {
             .and_then(|d| self.dictionary_metadata(d))
             .unwrap_or_else(|| self.metadata.clone());
         let fail = |e: &dyn std::fmt::Display| Error::file(&self.path, e.to_string());
-        // Read one batch: the columns are needed whole, and concatenation of batches would copy them again.
+        // Read one batch: callers need whole columns, and concatenation of batches would copy them again.
         let reader = self.open_reader(columns, metadata, self.rows()?)?;
         let schema = arrow::array::RecordBatchReader::schema(&reader);
         let mut batches =
@@ -133,8 +133,8 @@ impl MedsFile {
             .map_err(|e| Error::file(&self.path, e.to_string()))
     }
 
-    /// Returns the footer with `column` declared as a dictionary, so that the reader keeps the dictionary
-    /// of the file; `None` if the file cannot be read with this type.
+    /// Returns the footer with `column` declared as a dictionary; `None` if the column cannot be read as a
+    /// dictionary.
     fn dictionary_metadata(&self, column: &str) -> Option<ArrowReaderMetadata> {
         let fields: Vec<Arc<Field>> = self
             .schema()
@@ -152,12 +152,12 @@ impl MedsFile {
         ArrowReaderMetadata::try_new(Arc::clone(self.metadata.metadata()), options).ok()
     }
 
-    /// Casts a column of this file exactly; a value that does not fit is an error.
+    /// Casts a column of this file. A value that does not fit exactly is an error.
     pub(crate) fn cast(&self, column: &str, values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
         cast_exact(values, to).map_err(|e| self.describe_inexact(column, values, &e))
     }
 
-    /// Casts times to microseconds; finer times must be whole microseconds.
+    /// Casts times to microseconds. A finer time that is not a whole number of microseconds is an error.
     pub(crate) fn cast_time(&self, column: &str, values: &ArrayRef) -> Result<ArrayRef> {
         let times =
             cast_microseconds(values).map_err(|e| self.describe_inexact(column, values, &e))?;
@@ -189,8 +189,8 @@ impl MedsFile {
     }
 }
 
-/// Lists the files with an ending below a folder, in natural order. Names are relative to the folder and
-/// lack the ending.
+/// Lists the files below a folder whose names end in `ending`, as relative paths without this ending, in
+/// natural order (2 before 10).
 pub(crate) fn list_files_with_ending(folder: &Path, ending: &str) -> Result<Vec<String>> {
     let mut names = Vec::new();
     if !folder.is_dir() {
@@ -226,12 +226,11 @@ pub(crate) fn list_files_with_ending(folder: &Path, ending: &str) -> Result<Vec<
     Ok(names)
 }
 
-/// Returns the Arrow type of the column `code`.
+/// Returns the Arrow type to which the column `code` is read.
 pub(crate) fn dictionary_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8))
 }
 
-/// Whether a type holds strings, in any encoding.
 pub(crate) fn string_like(t: &DataType) -> bool {
     match t {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,

@@ -51,8 +51,7 @@ impl CodeHierarchy {
         hierarchy
     }
 
-    /// Reads the columns `code` and `parent_codes` (a list of strings or one string; NULL for none)
-    /// of a `codes.parquet`.
+    /// Reads `code` and `parent_codes` (a list of strings or one string; NULL for none) of a `codes.parquet`.
     ///
     /// # Errors
     /// If the file cannot be read, lacks one of the columns, or has it with another type.
@@ -99,9 +98,8 @@ impl CodeHierarchy {
         Ok(Self::new(rows))
     }
 
-    /// Returns the given codes and all their descendants, in byte order. A descendant has a parent that is
-    /// a given code or a descendant. A code without children, or an unknown code, is returned alone; cycles
-    /// are followed once.
+    /// Returns the given codes and all their descendants (children, their children, ..), in byte order. An
+    /// unknown code is returned alone; cycles are followed once.
     pub fn descendants<'a, S: AsRef<str>>(&'a self, roots: &'a [S]) -> BTreeSet<&'a str> {
         let mut pending: Vec<&str> = roots.iter().map(AsRef::as_ref).collect();
         let mut all = BTreeSet::new();

@@ -59,8 +59,7 @@ impl LabelKind {
         }
     }
 
-    /// Names, for an error message, the values that the column of this kind must have in a label file:
-    /// `integers`, for example.
+    /// Returns the word that errors use for values of this kind, such as `integers`.
     pub(crate) fn expected_types(self) -> &'static str {
         match self {
             Self::Boolean => "booleans",
@@ -81,11 +80,10 @@ impl LabelKind {
     }
 }
 
-/// Labels in the MEDS format. Each label has a subject, the last time (inclusive) whose data may be used,
-/// and a value of each [kind](LabelKind) that the labels have (possibly none).
+/// Labels in the MEDS format. Each label has a subject, the last time (inclusive) whose data may be used, and
+/// a value of each [kind](LabelKind) that the labels have (possibly none).
 ///
-/// A subject may have any number of labels, at any times. Labels are ordered by file (natural order
-/// of names, folder by folder), then by row.
+/// A subject may have any number of labels. Labels are ordered by file (natural order of names), then by row.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -161,24 +159,24 @@ impl Labels {
 
     /// Reads a Parquet file, or all `**/*.parquet` of a folder.
     ///
-    /// Times may have any unit, integers any width, strings any encoding; a value that does not fit
-    /// is an error. Values of `float_value` are rounded to 32 bits, as in MEDS. If only some files have
-    /// a kind of value, it is NULL in the labels of the other files. Other columns are not read.
+    /// Times may have any unit, integers any width, strings any encoding; a value that does not fit is an
+    /// error. Values of `float_value` are rounded to 32 bits, as in MEDS. If only some files of a task have a
+    /// kind of value, the labels of the other files have NULL for this kind. Other columns are not read.
     ///
-    /// A folder may hold several [tasks](Self::tasks) if their labels have values of the same
-    /// kinds; the labels are then concatenated and cannot be distinguished.
+    /// Labels of several [tasks](Self::tasks) are concatenated; all tasks with values must have the same
+    /// kinds of values.
     ///
     /// # Errors
-    /// Returns an error if no label file is found, if a file cannot be read, if a file lacks
-    /// `subject_id` or `prediction_time`, if a column has an unexpected type, if a subject or time is
-    /// NULL, or if tasks have values of different kinds. Messages name the file, column and row.
+    /// Returns an error if no label file is found, if a file cannot be read, if a file lacks `subject_id` or
+    /// `prediction_time`, if a column has an unexpected type, if a subject or time is NULL, or if tasks have
+    /// values of different kinds. Messages name the file, column and row.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         Self::read_files(path, &list_files(path)?)
     }
 
-    /// Reads labels like [`read`](Self::read), with files sorted by name as strings (`10.parquet`
-    /// before `9.parquet`), which is the order of meds-torch-data.
+    /// Reads like [`read`](Self::read), with files sorted by name as strings (`10` before `9`), as in
+    /// meds-torch-data.
     pub fn read_in_text_order(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let mut names = list_files(path)?;
@@ -196,7 +194,7 @@ impl Labels {
         Ok(list_tasks(&list_files(path.as_ref())?).into_iter().map(str::to_owned).collect())
     }
 
-    /// Reads the files of a folder, given without their ending, or a single file.
+    /// Reads the label files `names` (without their ending) of the folder `path`, or `path` if it is a file.
     fn read_files(path: &Path, names: &[String]) -> Result<Self> {
         if !path.exists() {
             return Err(Error::file(
@@ -260,7 +258,7 @@ impl Labels {
         Self::try_new(subject_ids, prediction_times, values)
     }
 
-    /// Concatenates labels. A kind of value that a part lacks is NULL in the rows of that part.
+    /// Concatenates labels. If a part lacks a kind of value, this kind is NULL in the rows of that part.
     fn concat_parts(parts: &[Self]) -> Result<Self> {
         if let [one] = parts {
             return Ok(one.clone());
@@ -322,8 +320,7 @@ impl Labels {
         &self.subject_ids
     }
 
-    /// Returns, for each label, the last time (inclusive) whose data may be used, in microseconds
-    /// without a time zone; none is NULL.
+    /// Returns, for each label, the last time (inclusive) whose data may be used. No time is NULL.
     pub fn prediction_times(&self) -> &TimestampMicrosecondArray {
         &self.prediction_times
     }
@@ -354,6 +351,20 @@ impl Labels {
     }
 
     /// Returns the labels as a batch with the [`schema`](Self::schema); arrays are not copied.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::Labels;
+    /// let path = "../tests/data/synthea-meds/labels";
+    /// let labels = Labels::read(path)?;
+    /// assert_eq!((labels.is_empty(), labels.prediction_times().len()), (false, labels.len()));
+    /// assert_eq!(labels.to_batch()?.schema(), labels.schema());
+    /// let (kind, values) = &labels.values()[0];
+    /// assert_eq!((kind.column(), values.data_type()), ("boolean_value", &kind.data_type()));
+    /// assert_eq!(Labels::read_in_text_order(path)?.len(), labels.len());
+    /// assert!(Labels::tasks(path)?.is_empty());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn to_batch(&self) -> Result<RecordBatch> {
         let mut columns: Vec<ArrayRef> =
             vec![Arc::new(self.subject_ids.clone()), Arc::new(self.prediction_times.clone())];
@@ -362,13 +373,11 @@ impl Labels {
     }
 }
 
-/// Lists the Parquet files of a folder in order, without their ending.
 fn list_files(path: &Path) -> Result<Vec<String>> {
     list_files_with_ending(path, "parquet")
 }
 
-/// Returns the tasks of the files `names`; an empty list if all files belong to one task. See
-/// [`Labels::tasks`].
+/// Returns the tasks of the files `names`; an empty list if all files belong to one task.
 pub(crate) fn list_tasks(names: &[String]) -> Vec<&str> {
     let mut tasks: Vec<&str> = Vec::new();
     for (task, _) in names.iter().filter_map(|name| name.split_once('/')) {
@@ -417,9 +426,8 @@ pub(crate) fn list_kinds(source: &MedsFile) -> Vec<LabelKind> {
     LabelKind::ALL.into_iter().filter(has).collect()
 }
 
-/// Reads the subjects and times of labels from a batch of a file; NULLs stay NULL. Returns an error if a
-/// subject does not fit a 64-bit integer, a time does not fit 64-bit microseconds, or a column has
-/// another type.
+/// Reads subjects and times of labels from a batch of a file; NULLs stay NULL. Returns an error if a column
+/// has another type, a subject does not fit 64 bits, or a time does not fit 64-bit microseconds.
 pub(crate) fn read_label_keys(
     source: &MedsFile,
     batch: &RecordBatch,

@@ -57,8 +57,7 @@ impl Shard {
         self.read_needed(options, Needed::ALL)
     }
 
-    /// Reads like [`read`](Self::read), but only `subject_id`, `time`, `time_delta_days` and the
-    /// needed columns.
+    /// Reads like [`read`](Self::read), but only `subject_id`, `time`, `time_delta_days` and needed columns.
     #[doc(hidden)]
     pub fn read_needed(&self, options: &MedsReadOptions, needed: Needed<'_>) -> Result<MedsShard> {
         let further = self.dataset.additional_columns(options)?;
@@ -96,8 +95,8 @@ impl Needed<'_> {
         self.0.is_none_or(|names| names.contains(&name))
     }
 
-    /// Whether the column `name` of the events is needed, or the column `static_{name}` of the static
-    /// facts, which is read from the same column of the file.
+    /// Returns whether column `name` of a file is needed: as `name` for the events, or as `static_{name}` for
+    /// the static facts.
     pub(crate) fn needs_column(&self, name: &str) -> bool {
         self.has_column(name) || self.has_column(&format!("static_{name}"))
     }
@@ -129,15 +128,14 @@ impl Needed<'_> {
 pub struct MedsShard {
     /// Name of the shard, such as `train/0`.
     pub name: String,
-    /// Facts with a time.
+    /// The measurements with a time, as events of each subject.
     pub events: RaggedTable,
-    /// Facts without a time.
+    /// The measurements without a time of each subject.
     pub statics: RaggedTable,
 }
 
 impl MedsShard {
-    /// Returns all columns as sibling lists, one row per subject: the columns of `events`, then the
-    /// columns of `statics`.
+    /// Returns the columns of `events`, then of `statics`, as sibling lists, with one row per subject.
     ///
     /// The static columns have their own lengths on axis 1, so the batch is not a single ragged table.
     ///
@@ -342,7 +340,8 @@ fn insert_deltas(events: RaggedTable) -> Result<RaggedTable> {
 
 /// Returns the days between two times in microseconds, ignoring fractions of a second.
 ///
-/// Computed in 64 bits until the end, to be bit-identical to other tools that derive these columns.
+/// Computes in 64 bits and rounds only the result to 32 bits, as other tools that derive this column do, so
+/// that the results are bit-identical.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -368,8 +367,8 @@ fn merge_sorted(a: &[i64], b: &[i64]) -> Vec<i64> {
     out
 }
 
-/// Adds empty rows to `table`, which has one row for each subject in `own`, so that it has one row for
-/// each subject in `subjects`.
+/// Inserts rows without elements into `table`, which has one row for each subject of `own`, so that the
+/// result has one row for each subject of `subjects`.
 fn with_subjects(
     table: RaggedTable,
     own: &[i64],

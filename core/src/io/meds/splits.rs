@@ -12,24 +12,22 @@ pub(crate) const KNOWN: [&str; 3] = [TRAIN, "tuning", "held_out"];
 #[derive(Clone, Debug)]
 pub(crate) struct Splits {
     names: Vec<String>,
-    /// Index into `names` per subject; `None` without `subject_splits.parquet`.
+    /// For each subject, its split as an index into `names`; `None` without `subject_splits.parquet`.
     of_subject: Option<HashMap<i64, usize>>,
 }
 
-/// The split or splits that hold the subjects of a shard.
+/// Tells where to find the splits of the subjects of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place<'a> {
-    /// All subjects are in the split that is the name of the shard's folder.
+    /// All subjects are in this split, which is the name of a folder on the shard's path.
     Split(&'a str),
     /// `subject_splits.parquet` has the split of each subject.
     BySubject,
-    /// The splits of the subjects are unknown.
     Unknown,
 }
 
 impl Splits {
-    /// Reads the splits of the data set in a folder. Returns an error if `subject_splits.parquet` cannot be
-    /// read, or has a subject in two splits.
+    /// Reads the splits of a data set. A `subject_splits.parquet` with a subject in two splits is an error.
     pub(crate) fn read_splits(root: &Path) -> Result<Self> {
         let mut names: Vec<String> = KNOWN.iter().map(ToString::to_string).collect();
         let Some(pairs) = read_splits(root)? else {
@@ -80,8 +78,7 @@ impl Splits {
     }
 }
 
-/// Moves or adds a split to the front of a shard's name: for `train`, `a/train/3` becomes `train/a/3`, and
-/// `train` becomes `train/train`.
+/// Moves or adds a split to the front of a name: `a/train/3` becomes `train/a/3`, and `3` becomes `train/3`.
 pub(crate) fn below_split(split: &str, shard: &str) -> String {
     let mut parts: Vec<&str> = shard.split('/').collect();
     if parts.len() > 1

@@ -46,13 +46,15 @@ pub struct PartSummary {
     pub measurements: u64,
     /// Number of facts without a time.
     pub statics: u64,
-    /// Largest number of events and of measurements of a subject.
-    pub longest: (usize, usize),
+    /// Largest number of events of a subject.
+    pub most_events: usize,
+    /// Largest number of measurements of a subject.
+    pub most_measurements: usize,
     /// Largest number of measurements of an event.
     pub longest_event: usize,
 }
 
-/// Number of occurrences of a code.
+/// A code and how often it occurs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CodeSummary {
     /// The code.
@@ -61,7 +63,7 @@ pub struct CodeSummary {
     pub occurrences: Occurrences,
 }
 
-/// Counts of occurrences of a code.
+/// Numbers of occurrences of a code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Occurrences {
     /// Number of occurrences with a time.
@@ -74,17 +76,16 @@ pub struct Occurrences {
 
 impl PartSummary {
     /// Returns the size in bytes of all subjects padded to the longest one, with the axes subject x
-    /// measurement. Each element takes a code (int64), a value and a time delta (both float32), and one
-    /// byte for the mask of the value.
+    /// measurement. An element takes a code (int64), a value and a time delta (float32), and a mask byte.
     pub fn padded_measurements(&self) -> u128 {
-        u128::from(self.subjects) * self.longest.1 as u128 * (8 + 4 + 4 + 1)
+        u128::from(self.subjects) * self.most_measurements as u128 * (8 + 4 + 4 + 1)
     }
 
     /// Returns the size in bytes of all subjects padded to the longest one, with the axes subject x event
     /// x measurement. Each event takes a time delta (float32) and a mask byte; each measurement takes a
     /// code (int64), a value (float32) and a mask byte. Padding counts as events and measurements.
     pub fn padded_events(&self) -> u128 {
-        let events = u128::from(self.subjects) * self.longest.0 as u128;
+        let events = u128::from(self.subjects) * self.most_events as u128;
         events * (4 + 1 + self.longest_event as u128 * (8 + 4 + 1))
     }
 
@@ -94,8 +95,8 @@ impl PartSummary {
         self.events += other.events;
         self.measurements += other.measurements;
         self.statics += other.statics;
-        let (ours, theirs) = (self.longest, other.longest);
-        self.longest = (ours.0.max(theirs.0), ours.1.max(theirs.1));
+        self.most_events = self.most_events.max(other.most_events);
+        self.most_measurements = self.most_measurements.max(other.most_measurements);
         self.longest_event = self.longest_event.max(other.longest_event);
     }
 }
@@ -116,7 +117,8 @@ impl MedsSummary {
             events: within.lists() as u64,
             measurements: within.children() as u64,
             statics: shard.statics.column("static_code")?.values().len() as u64,
-            longest: (events.max_length(), (0..subjects).map(measured).max().unwrap_or(0)),
+            most_events: events.max_length(),
+            most_measurements: (0..subjects).map(measured).max().unwrap_or(0),
             longest_event: within.max_length(),
         });
         let values = shard.events.column("numeric_value")?.values();
@@ -166,8 +168,7 @@ impl MedsSummary {
         &self.shards
     }
 
-    /// Returns the counts of every split, which is the first part of a shard's name (`train/0`,
-    /// `train/1`), in order of appearance.
+    /// Returns the counts of every split (`train` of the shard `train/0`), in order of appearance.
     pub fn splits(&self) -> Vec<PartSummary> {
         let mut splits: Vec<PartSummary> = Vec::new();
         for shard in &self.shards {
@@ -188,6 +189,21 @@ impl MedsSummary {
     }
 
     /// Returns all codes, most frequent first, ties in byte order.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::{MedsDataset, MedsSummary};
+    /// let data = MedsDataset::open("../tests/data/synthea-meds")?;
+    /// let mut summary = MedsSummary::default();
+    /// for shard in data.shards() {
+    ///     summary.push(&shard.read(&Default::default())?)?;
+    /// }
+    /// let (total, codes) = (summary.total(), summary.codes());
+    /// assert!(codes[0].occurrences.measurements >= codes[1].occurrences.measurements);
+    /// assert!(total.padded_measurements() > 0 && total.padded_events() > 0);
+    /// assert!(total.most_events <= total.most_measurements);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn codes(&self) -> Vec<CodeSummary> {
         let mut codes: Vec<CodeSummary> = self
             .codes
@@ -205,8 +221,14 @@ impl MedsSummary {
     }
 }
 
-/// Reads the descriptions of codes from a `metadata/codes.parquet`. The map is empty if the file has no
-/// column `description`.
+/// Reads the column `description` of a `metadata/codes.parquet`; without it, the map is empty.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// let texts = serrate::io::meds::descriptions("../tests/data/synthea-meds/metadata/codes.parquet")?;
+/// assert!(texts.values().all(|text| !text.is_empty()));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// If the file cannot be read.

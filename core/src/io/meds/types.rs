@@ -4,8 +4,8 @@ use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 
 use crate::table::promote_types;
 
-/// Normalizes a type: drops the names and nullability of elements and the width of offsets, which
-/// do not affect values.
+/// Returns the type without differences that do not affect values: names and nullability of elements, widths
+/// of offsets, views, and dictionaries.
 pub fn plain_type(t: &DataType) -> DataType {
     use DataType as T;
     match t {
@@ -28,8 +28,9 @@ fn plain_element(name: &str, field: &FieldRef) -> FieldRef {
     Arc::new(Field::new(name, plain_type(field.data_type()), true))
 }
 
-/// Returns the common type of a column in two files: [`promote_types`], applied to the elements of lists
-/// and structs. Lists get the wider offsets. Returns `None` if the types have no common type.
+/// Returns the common type of the types of a column in two files: the result of [`promote_types`], also for
+/// the elements of lists and the fields of structs. Lists get the wider offsets. Returns `None` if there is
+/// no common type.
 pub fn unify_types(a: &DataType, b: &DataType) -> Option<DataType> {
     if let Some(promoted) = promote_types(a, b) {
         return Some(promoted);
@@ -49,8 +50,7 @@ fn unify_elements(a: &FieldRef, b: &FieldRef) -> Option<FieldRef> {
     Some(Arc::new(Field::new(a.name(), unified, a.is_nullable() || b.is_nullable())))
 }
 
-/// Returns the element field of a list type, and whether the offsets of the list have 64 bits; `None` if
-/// the type is not a list.
+/// Returns the element field of a list type, and whether its offsets have 64 bits; `None` for other types.
 fn list_element(t: &DataType) -> Option<(&FieldRef, bool)> {
     match t {
         DataType::List(f) | DataType::ListView(f) | DataType::FixedSizeList(f, _) => {

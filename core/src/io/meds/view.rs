@@ -1,4 +1,4 @@
-//! [`View`]: a lazy view of a list column of [`AsOf`]. Slicing changes ranges; values are copied last.
+//! [`View`]: a lazy view of a list column of [`AsOf`], whose values only [`Ranges::gather`] copies.
 
 #![cfg_attr(
     not(feature = "sql"),
@@ -27,13 +27,12 @@ pub struct View {
     pub steps: Vec<Step>,
 }
 
-/// An operation of a [`View`] on the list of each label. It changes the range of the list without access to
-/// the values.
+/// An operation of a [`View`] on the list of each label, which changes only the range of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// `start:stop` on axis 1, like a Python slice.
     Slice(Option<i64>, Option<i64>),
-    /// Flattens all values of a row into one list.
+    /// Flattens the nested lists of each label into one list of leaves.
     Flatten,
 }
 
@@ -45,7 +44,7 @@ impl View {
         view
     }
 
-    /// Applies the view to the shards of an [`AsOf`].
+    /// Finds the column in all shards of `rows`. Copies no values; [`Ranges::gather`] does.
     pub fn of<'a>(&'a self, rows: &'a AsOf) -> Result<Ranges<'a>> {
         let shards = rows
             .shards()
@@ -107,7 +106,7 @@ pub struct Ranges<'a> {
 
 impl<'a> Ranges<'a> {
     fn find_span(&self, label: usize) -> ListSpan<'a> {
-        let (shard, row, events) = self.rows.at(label);
+        let (shard, row, events) = self.rows.locate_label(label);
         let lists = &self.shards[shard];
         let whole = lists.outer.range(row);
         let range = match self.view.statics {
@@ -185,8 +184,8 @@ impl<'a> Ranges<'a> {
     }
 }
 
-/// Splits labels into ranges of at most `rows` labels with at most `leaves` leaves in all views
-/// together. A single label may exceed this limit.
+/// Divides labels into ranges of at most `rows` labels with at most `leaves` leaves in all views together. A
+/// single label may have more.
 pub fn stretches(
     views: &[Ranges<'_>],
     labels: usize,
@@ -209,7 +208,7 @@ pub fn stretches(
     out
 }
 
-/// Returns the first index and the end of `start:stop` in a list of `len` elements, by Python's rules.
+/// Returns the start and the end of `start:stop` in a list of `len` elements, by Python's rules.
 fn clip_slice(len: usize, start: Option<i64>, stop: Option<i64>) -> (usize, usize) {
     let place = |at: Option<i64>, default: usize| match at {
         None => default,

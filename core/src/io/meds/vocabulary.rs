@@ -18,8 +18,7 @@ use crate::io::atomic::AtomicFile;
 /// integers has no metadata with this key, the vocabulary of its tokens is unknown.
 pub const VOCABULARY_METADATA: &str = "serrate.vocabulary";
 
-/// Identity of a vocabulary: a hash of its codes and tokens, and the number of rows of an embedding
-/// (the largest token plus one). Written as `1f0c..:401`.
+/// Identity of a vocabulary, such as `1f0c..:401`: a hash of its codes and tokens, and its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VocabularyId {
     hash: u64,
@@ -27,7 +26,7 @@ pub struct VocabularyId {
 }
 
 impl VocabularyId {
-    /// Returns the number of tokens, including the padding 0.
+    /// Returns the largest token plus one: the number of rows of an embedding that is indexed by token.
     pub fn size(&self) -> u32 {
         self.size
     }
@@ -79,6 +78,24 @@ impl Vocabulary {
 
     /// Creates a vocabulary from codes with tokens; several codes may share a token.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::{ArrayRef, StringArray};
+    /// use serrate::io::meds::{Vocabulary, VocabularyId};
+    /// let v = Vocabulary::from_tokens([("a", 7), ("b", 9)])?;
+    /// assert_eq!((v.is_empty(), v.iter().collect::<Vec<_>>()), (false, vec![("a", 7), ("b", 9)]));
+    /// let codes: ArrayRef = Arc::new(StringArray::from(vec![Some("b"), Some("c"), None]));
+    /// let tokens: Vec<_> = v.encode_array(&codes)?.iter().collect();
+    /// assert_eq!(tokens, [Some(9), Some(0), None]);
+    /// assert_eq!(VocabularyId::parse(&v.id().to_string()), Some(v.id()));
+    /// let dir = tempfile::tempdir()?;
+    /// let path = dir.path().join("codes.parquet");
+    /// v.write(&path, |_| None, false)?;
+    /// assert_eq!(Vocabulary::read(&path)?.id(), v.id());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// If a token is 0 or 2^32 - 1, or a code has two tokens.
     pub fn from_tokens<S: AsRef<str>>(entries: impl IntoIterator<Item = (S, u32)>) -> Result<Self> {
@@ -108,8 +125,8 @@ impl Vocabulary {
         Ok(Self { entries: entries.into(), by_code: Arc::new(by_code), id })
     }
 
-    /// Reads a MEDS `codes.parquet`: its column `code`, and `code/vocab_index` for the tokens if it
-    /// exists (codes without an index are omitted); otherwise tokens follow the order of the codes.
+    /// Reads a MEDS `codes.parquet`: its column `code`, and `code/vocab_index` for the tokens if it exists
+    /// (codes without an index are omitted); otherwise tokens follow the byte order of the codes.
     ///
     /// # Errors
     /// If the file cannot be read, has no column `code`, or gives a code two tokens, a negative
@@ -170,11 +187,10 @@ impl Vocabulary {
         Self::new(entries).map_err(|e| Error::file(path, e.to_string()))
     }
 
-    /// Writes a `codes.parquet` for [`read`](Self::read): `code`, `description` if any code has
-    /// one, and `code/vocab_index`.
+    /// Writes a `codes.parquet` with `code`, `code/vocab_index`, and `description` if any code has one.
     ///
     /// # Errors
-    /// If the file exists and may not be replaced, or cannot be written.
+    /// If the file exists and `overwrite` is false, or it cannot be written.
     pub fn write(
         &self,
         path: impl AsRef<Path>,
@@ -231,18 +247,17 @@ impl Vocabulary {
         })
     }
 
-    /// Returns the code of a token, the first in byte order if several share it; `None` for 0 and
-    /// unused tokens.
+    /// Returns the code of a token, the first in byte order if several share it; `None` if no code has it.
     pub fn decode(&self, token: u32) -> Option<&str> {
         let first = self.entries.partition_point(|(t, _)| *t < token);
         self.entries.get(first).filter(|(t, _)| *t == token).map(|(_, code)| code.as_ref())
     }
 
-    /// Returns the size of a look-up table indexed by token, including the padding token 0. Returns
-    /// `None` if the table would be too large for the number of codes, because even a small file may
-    /// contain the largest token.
+    /// Returns the size of a look-up table indexed by token, including the padding token 0; `None` if it is
+    /// too large for the number of codes (even a small file may contain the largest token).
     pub(crate) fn dense_size(&self) -> Option<usize> {
-        /// Maximum number of unused tokens for which the table has a row, in addition to 15 per code.
+        /// Maximum number of rows of the look-up table for unused tokens, in addition to 15 such rows per
+        /// code.
         const GAPS: usize = 1 << 20;
         let most = self.len().saturating_mul(16).saturating_add(GAPS);
         usize::try_from(self.id.size).ok().filter(|size| *size <= most)
@@ -278,12 +293,12 @@ impl PartialEq for Vocabulary {
 fn u32_token(token: u64) -> Result<u32> {
     u32::try_from(token).map_err(|_| {
         Error::invalid(
-            "the vocabulary has more codes than 32-bit tokens (up to 4294967294); remove codes",
+            "the vocabulary has more than 4294967294 codes, the maximum of 32-bit tokens; remove codes",
         )
     })
 }
 
-/// Computes FNV-1a over tokens, lengths and bytes, which is stable across machines and versions.
+/// Computes FNV-1a over the token, length and bytes of each code; the same on all machines and versions.
 fn hash_entries(entries: &[(u32, Arc<str>)]) -> u64 {
     let mut h = 0xcbf2_9ce4_8422_2325u64;
     let mut eat = |bytes: &[u8]| {

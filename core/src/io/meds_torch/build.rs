@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use crate::io::meds::delta_days;
 
-/// The flat buffers of one shard, with the axes subject, event and measurement.
+/// The flat buffers of one shard: events per subject, measurements per event, static facts per subject.
 #[derive(Debug, Default)]
 pub(super) struct Builder {
     pub(super) subjects: Vec<i64>,
@@ -31,8 +31,8 @@ pub(super) struct Measurement {
 }
 
 impl Builder {
-    /// Adds a measurement. Returns false and adds nothing if it is out of order: rows of another subject
-    /// are in between, or its time is before the last event of its subject.
+    /// Adds a measurement. Returns false and adds nothing if rows of another subject are between it and
+    /// earlier rows of its subject, or if its time is before the last event of its subject.
     #[inline]
     pub(super) fn push(&mut self, row: Measurement) -> bool {
         if self.subjects.last() != Some(&row.subject) && !self.begin_subject(row.subject) {
@@ -51,8 +51,7 @@ impl Builder {
         self.push_measured(time, &[row.token], &[value])
     }
 
-    /// Adds several measurements of one subject at one time, like [`push`](Self::push). The values are
-    /// finite or NaN.
+    /// Adds measurements of one subject at one time, like [`push`](Self::push). Values must be finite or NaN.
     #[inline]
     pub(super) fn push_run(
         &mut self,

@@ -1,4 +1,5 @@
-//! [`CohortCodes`]: token and scale of each code, and the resulting `metadata/codes.parquet`.
+//! [`CohortCodes`]: token, mean and standard deviation of each code, and the resulting
+//! `metadata/codes.parquet`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -37,8 +38,7 @@ pub(super) struct CodeEntry {
     /// Mean of the values of the code, which are normalized as `(value - mean) / std`.
     pub(super) mean: f64,
     pub(super) std: f64,
-    /// Whether mean and standard deviation are known. If not, normalized values are NULL in tables and NaN in
-    /// tensors.
+    /// Whether `mean` and `std` are known. If not, normalized values are NULL in tables and NaN in tensors.
     pub(super) scaled: bool,
 }
 
@@ -174,8 +174,8 @@ impl OldCodes {
         Ok(codes.iter().map(|code| places.get(code.as_ref()).copied()).collect())
     }
 
-    /// Returns the rows of the old `codes.parquet` at the indices `rows`, with a row of NULLs for a NULL
-    /// index; `None` if there is no such file.
+    /// Returns the rows of the old `codes.parquet` with the indices `rows`, and a row of NULLs for a NULL
+    /// index. Returns `None` if there is no such file.
     fn take_rows(&self, rows: &UInt32Array) -> Result<Option<RecordBatch>> {
         let Some(table) = &self.table else { return Ok(None) };
         let columns =
@@ -191,14 +191,17 @@ impl OldCodes {
         Ok(Some(RecordBatch::try_new_with_options(schema, columns, &options)?))
     }
 
-    /// Returns the values of a numeric column as f64, and whether the column is a float of at most 32
-    /// bits; `None` if there is no such column.
+    /// Returns a numeric column as f64, and whether its type is a float of at most 32 bits; `None` if the
+    /// column is missing.
     fn numeric_column(&self, name: &str) -> Result<Option<(Vec<Option<f64>>, bool)>> {
         let Some(column) = self.column(name) else { return Ok(None) };
         if !column.data_type().is_numeric() && *column.data_type() != DataType::Null {
             return Err(Error::file(
                 &self.path,
-                format!("column {name:?}: expected numbers, found {}", column.data_type()),
+                format!(
+                    "column {name:?}: expected numbers (cast the column in the file), found {}",
+                    column.data_type()
+                ),
             ));
         }
         let single = matches!(column.data_type(), DataType::Float32 | DataType::Float16);
@@ -240,8 +243,7 @@ impl Scales {
         Ok(Self { mean, std, arithmetic })
     }
 
-    /// Reads means and standard deviations from `metadata/codes.parquet` if it has them, otherwise computes
-    /// them from the train split.
+    /// Reads mean and std of each code from `metadata/codes.parquet`, or computes them from the train split.
     fn new(
         old: &OldCodes,
         fitted: Option<&Fitted>,
@@ -290,8 +292,8 @@ impl Scales {
     }
 }
 
-/// Returns the sum of the values and the sum of their squares in 32 bits, as meds-torch-data stores both.
-/// `double` is whether the sums are computed in 64 bits and then rounded.
+/// Returns the 32-bit sums of the values and of their squares that meds-torch-data stores: the 64-bit sums,
+/// rounded, if `double` is true, otherwise the sums that were added in 32 bits.
 #[expect(clippy::cast_possible_truncation, reason = "meds-torch-data stores 32 bits")]
 fn stored_sums(c: &CodeCounts, double: bool) -> (f32, f32) {
     if double { (c.sum as f32, c.sum_sqd as f32) } else { (c.single_sum, c.single_sum_sqd) }

@@ -38,9 +38,10 @@ pub(super) fn part_names(dataset: &MedsDataset, splits: &Splits) -> Result<Vec<V
 }
 
 pub(super) struct EncodedShard {
-    /// Output shards by name. An output shard without rows is omitted if the shard is divided by split.
+    /// Name and tensors of each output shard. If the shard is divided by split, empty output shards are
+    /// omitted.
     pub(super) parts: Vec<(String, Builder)>,
-    /// Number of measurements per code that is not in the vocabulary.
+    /// For each code that is not in the vocabulary: its number of measurements.
     pub(super) unknown: BTreeMap<String, u64>,
     pub(super) sorted: bool,
 }
@@ -134,8 +135,8 @@ impl Encoder<'_> {
                             return Ok(None);
                         }
                     }
-                    // Add static facts and rows to sort one by one: static facts distinguish NULL from
-                    // NaN, but `scratch.values` has NaN for both.
+                    // Static facts, and rows that are sorted later, are added one by one with values from the
+                    // chunk: static facts distinguish NULL from NaN, but `scratch.values` has NaN for both.
                     (target, _) => {
                         for (row, token) in rows.zip(tokens) {
                             let value = self.value(
@@ -174,7 +175,7 @@ impl Encoder<'_> {
         Ok(Some(EncodedShard { parts, unknown, sorted }))
     }
 
-    /// Computes into `scratch` the tokens and values of a chunk, and the rows to drop.
+    /// Writes the tokens and values of a chunk, and the rows to drop, to `scratch`.
     fn translate_codes(
         &self,
         source: &MedsFile,
@@ -296,8 +297,8 @@ fn to_f32(value: f64) -> f32 {
     value as f32
 }
 
-/// Computes the tensor value of every row of a chunk: `number` of the row, or NaN if the value is missing or
-/// the number is infinite.
+/// Writes the tensor value of every row of a chunk to `values`: `number` of the row, or NaN if the value is
+/// missing or the number is infinite.
 #[inline]
 fn fill_values(values: &mut Vec<f32>, chunk: &MedsChunk, number: impl Fn(usize) -> f32) {
     let finite = |value: f32| if value.is_finite() { value } else { f32::NAN };
@@ -319,8 +320,7 @@ struct ChunkScratch {
     dropped: Vec<usize>,
 }
 
-/// Adds the counts `missed` of the unknown codes of a dictionary to the totals `unknown`, and clears
-/// `missed`.
+/// Adds the counts `missed`, one per code of `codes`, to the totals `unknown`, and clears `missed`.
 fn count_missed(
     codes: Option<&StringArray>,
     missed: &mut Vec<u64>,

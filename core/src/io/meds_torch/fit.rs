@@ -12,15 +12,14 @@ use crate::io::meds::{MedsChunk, MedsDataset, Place, Splits, TRAIN, Values};
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct CodeCounts {
     pub(super) rows: u64,
-    /// Number of subjects. A subject in two shards is counted twice.
+    /// Number of subjects with the code. A subject in two shards is counted twice.
     pub(super) subjects: u64,
-    /// Number of measurements with a value.
+    /// Number of measurements of the code with a value.
     pub(super) values: u64,
     /// Sums of the values and of their squares, in 64 bits.
     pub(super) sum: f64,
     pub(super) sum_sqd: f64,
-    /// Sums of the values and of their squares in 32 bits, added as meds-torch-data does; see
-    /// [`Compensated`].
+    /// Sums of the values and of their squares in 32 bits, added as in meds-torch-data; see [`Compensated`].
     pub(super) single_sum: f32,
     pub(super) single_sum_sqd: f32,
 }
@@ -29,12 +28,12 @@ pub(super) struct CodeCounts {
 #[derive(Debug, Default)]
 pub(super) struct Fitted {
     pub(super) codes: BTreeMap<Arc<str>, CodeCounts>,
-    /// Whether some shard has 64-bit values.
+    /// Whether some shard has 64-bit values; the sums are then computed in 64 bits.
     pub(super) double: bool,
 }
 
-/// A compensated 32-bit sum (Kahan). Polars adds in this way within a shard, unless it divides the
-/// rows among threads, which affects the last digit; sums of shards are added without compensation.
+/// A compensated 32-bit sum (Kahan), as Polars computes it within a shard. If Polars divides the rows among
+/// threads, the last digit of its sum can differ. Sums of shards are added without compensation.
 #[derive(Clone, Copy, Debug, Default)]
 struct Compensated {
     sum: f32,
@@ -55,8 +54,7 @@ impl Compensated {
     }
 }
 
-/// Statistics of one code while a shard is read, kept within one cache line, because rows access codes at
-/// random.
+/// Statistics of one code while a shard is read, in one cache line, because rows access codes at random.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct RunningCounts {
@@ -76,7 +74,7 @@ const _: () = assert!(size_of::<RunningCounts>() == 64);
 
 /// A numeric value in the width stored in the shard, f32 or f64.
 trait SummedNumber: Copy {
-    /// Adds the value to the sums, unless it is NaN.
+    /// Adds the value to the count and the sums of its code, unless it is NaN.
     fn add_to(self, running: &mut RunningCounts);
 }
 
@@ -177,8 +175,8 @@ struct ShardFit {
 #[derive(Default)]
 struct Keys {
     codes: Option<StringArray>,
-    /// Index in [`ShardFit::running`] of each code of the dictionary. The index is [`UNUSED`](Self::UNUSED)
-    /// until a row has the code: a dictionary may hold codes that no row has, and these are not counted.
+    /// For each code of the dictionary, its index in [`ShardFit::running`]. The index is
+    /// [`UNUSED`](Self::UNUSED) until a row has the code, because codes that no row has are not counted.
     slots: Vec<usize>,
 }
 
@@ -195,8 +193,8 @@ impl Keys {
 }
 
 impl ShardFit {
-    /// Counts the codes of a shard. If the rows of a subject are not contiguous, returns `None`, except
-    /// with `scattered`, which counts such a subject once.
+    /// Counts the codes of a shard. `scattered` allows subjects whose rows are not contiguous, and counts
+    /// each of them once. Without `scattered`, returns `None` for a shard with such a subject.
     fn read(source: &MedsFile, splits: Option<&Splits>, scattered: bool) -> Result<Option<Self>> {
         let train = splits.and_then(|s| s.names().iter().position(|n| n == TRAIN));
         let mut fit = Self { slots: HashMap::new(), running: Vec::new(), double: false };
@@ -262,9 +260,9 @@ impl ShardFit {
         }
     }
 
-    /// Counts the codes of `rows`, which belong to one subject. `run` is the number of a run as defined at
-    /// [`RunningCounts::last_run`]; a code counts one subject per run. If `run` is `None`, the caller counts
-    /// the subjects.
+    /// Counts the codes of `rows`, all of one subject. `run` is the number of the run of these rows (see
+    /// [`RunningCounts::last_run`]), in which the subject is counted once per code. If `run` is `None`, the
+    /// caller counts the subjects.
     #[inline]
     fn count<N: SummedNumber>(
         &mut self,

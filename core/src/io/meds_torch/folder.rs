@@ -21,9 +21,9 @@ use crate::io::meds::{MedsDataset, MedsReadOptions, MedsShard, Needed, Vocabular
 /// ```
 #[derive(Clone, Debug)]
 pub enum MedsFolder {
-    /// Files with one row per measurement.
+    /// A MEDS data set: files with one row per measurement.
     Meds(MedsDataset),
-    /// Tensors with their schema files.
+    /// A tensorized cohort: tensors with their schema files.
     Cohort(Arc<TensorizedCohort>),
 }
 
@@ -39,7 +39,7 @@ impl MedsFolder {
         })
     }
 
-    /// Returns the folder.
+    /// Returns the path of the folder.
     pub fn root(&self) -> &Path {
         match self {
             Self::Meds(data) => data.root(),
@@ -85,6 +85,15 @@ impl MedsFolder {
     }
 
     /// Returns the schema of [`MedsShard::to_batch`] of every shard.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds_torch::MedsFolder;
+    /// let folder = MedsFolder::open("../tests/data/synthea-meds")?;
+    /// assert!(folder.root().join("data").is_dir());
+    /// assert_eq!(folder.schema()?.field(0).name(), "subject_id");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the vocabulary cannot be read.

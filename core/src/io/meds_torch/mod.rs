@@ -1,7 +1,7 @@
 //! Tensorized cohorts: folders for meds-torch-data's `MEDSPytorchDataset`.
 //!
-//! [`tensorize`] writes a cohort from a MEDS data set; [`TensorizedCohort`] reads a cohort, written
-//! by any tool, as the tables of a MEDS data set.
+//! [`tensorize`] writes a cohort from a MEDS data set; [`TensorizedCohort`] reads a cohort, written by any
+//! tool, as the tables of a MEDS data set.
 //!
 //! ```text
 //! data/train/0.nrt                              code, numeric_value per measurement; time_delta_days per event
@@ -11,9 +11,8 @@
 //! ```
 //!
 //! Row `i` of a schema file describes row `i` of the tensors. A subject with only static facts is a row
-//! without events in both files. meds-torch-data 0.9 omits such a subject from the tensors but not from
-//! the schema file, so that later rows of the two files no longer correspond. A folder with this mistake
-//! is recognized and corrected when it is read.
+//! without events in both files. meds-torch-data 0.9 omits such a subject only from the tensors, so that
+//! later rows of the two files do not correspond. Reading recognizes and corrects this mistake.
 
 mod build;
 mod codes;
@@ -39,28 +38,28 @@ fn split_of(name: &str) -> &str {
     name.split('/').next().unwrap_or_default()
 }
 
-/// Source of the vocabulary.
+/// Source of the codes of the vocabulary and of their tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum VocabularyFrom {
     /// `code/vocab_index` of `metadata/codes.parquet` if it exists, otherwise the train split.
     #[default]
     FileOrTrain,
-    /// `metadata/codes.parquet`; without `code/vocab_index`, its codes in order.
+    /// `metadata/codes.parquet`. Without `code/vocab_index`, tokens follow the byte order of the codes.
     File,
-    /// The codes of the train split in byte order, with tokens from 1.
+    /// The codes of the split `train` in byte order, with tokens from 1.
     Train,
 }
 
 /// Handling of measurements whose code is not in the vocabulary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Unknown {
-    /// Drops such measurements, and events or subjects without other measurements.
+    /// Drops measurements with an unknown code, and events or subjects that have no other measurements.
     #[default]
     Drop,
-    /// Gives such measurements the token 0, which is also padding, and the value NaN if values are
-    /// normalized.
+    /// Gives measurements with an unknown code the token 0, which is also the token of padding. If values are
+    /// normalized, the value of such a measurement is NaN.
     Zero,
-    /// Returns an error for the first such measurement.
+    /// Returns an error for the first measurement with an unknown code.
     Refuse,
 }
 
@@ -70,14 +69,14 @@ pub enum Normalize {
     /// No normalization.
     #[default]
     No,
-    /// Uses `values/mean` and `values/std` of `metadata/codes.parquet`; missing ones are computed
-    /// from the train split with the arithmetic of meds-torch-data: 32-bit sums unless some code
-    /// has more than 65,535 values. In this arithmetic, codes with a large mean relative to their
-    /// deviation lose some or all digits.
+    /// Uses `values/mean` and `values/std` of `metadata/codes.parquet`. A missing column is computed from the
+    /// train split with the arithmetic of meds-torch-data: sums are stored in 32 bits, and also divided in 32
+    /// bits unless some code has more than 65,535 values. If the mean of a code far exceeds its standard
+    /// deviation, its normalized values lose some or all digits.
     ///
-    /// Values of the sample data set in `tests/data` are bit-identical. On large data, 32-bit sums,
-    /// and so scaled values, differ by one or two units in the last place, because the sums of
-    /// meds-torch-data depend on its number of threads.
+    /// For the data set in `tests/data`, the values are bit-identical to those of meds-torch-data. For large
+    /// data sets, they differ by one or two units in the last place, because the sums of meds-torch-data
+    /// depend on its number of threads.
     Compatible,
     /// Like [`Compatible`](Self::Compatible), with 64-bit arithmetic.
     Exact,

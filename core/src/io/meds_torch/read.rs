@@ -51,7 +51,7 @@ impl TensorizedCohort {
         if schemas.is_empty() {
             return Err(Error::file(
                 root.join(SCHEMAS),
-                "the folder has no *.parquet file; a tensorized cohort has its schema files here, so write the cohort again",
+                "the folder has no *.parquet file, but the schema files of a tensorized cohort belong in this folder; write the cohort again",
             ));
         }
         if let Some(name) = tensors.iter().find(|n| !schemas.contains(n)) {
@@ -88,7 +88,7 @@ impl TensorizedCohort {
         root.as_ref().join(SCHEMAS).is_dir()
     }
 
-    /// Returns the folder.
+    /// Returns the path of the folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -127,8 +127,21 @@ impl TensorizedCohort {
         })
     }
 
-    /// Reads shard `index` as the tables of a MEDS data set, without further columns: tokens are
-    /// decoded to codes, and NaN is NULL.
+    /// Reads shard `index` as the tables of a MEDS data set: tokens are decoded to codes, and NaN is NULL.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds_torch::TensorizedCohort;
+    /// let path = "../tests/data/synthea-meds-torch-data";
+    /// assert!(TensorizedCohort::is_at(path));
+    /// let cohort = TensorizedCohort::open(path)?;
+    /// let shard = &cohort.shards()[0];
+    /// assert!(shard.name().starts_with(shard.split()));
+    /// assert!(shard.tensors_path().starts_with(cohort.root()) && shard.schema_path().is_file());
+    /// assert_eq!(cohort.read_meds(0)?.events.num_rows(), shard.tensors()?.num_rows());
+    /// assert_eq!(cohort.meds_schema()?.field(0).name(), "subject_id");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// See [`CohortShard::read`]; also if there is no vocabulary, or a token is not in it.
@@ -187,9 +200,9 @@ pub struct CohortShard {
 pub struct CohortTables {
     /// Name of the shard, such as `train/0`.
     pub name: String,
-    /// Facts with a time.
+    /// The measurements with a time, as events of each subject.
     pub events: RaggedTable,
-    /// Facts without a time.
+    /// The measurements without a time of each subject.
     pub statics: RaggedTable,
 }
 
@@ -231,8 +244,8 @@ impl CohortShard {
         &self.schema
     }
 
-    /// Opens the tensors as stored: their rows correspond to the rows of the schema file only if
-    /// the numbers of rows are equal.
+    /// Opens the tensors as stored. Row `i` of the tensors is row `i` of the schema file only if both files
+    /// have the same number of rows.
     ///
     /// # Errors
     /// If the file cannot be read or is not an `.nrt` file.
@@ -242,18 +255,18 @@ impl CohortShard {
 
     /// Reads tensors and schema file together.
     ///
-    /// Subjects without events that are missing in the tensors, as in the output of
-    /// meds-torch-data, become rows without events.
+    /// The tensors may lack the subjects without events, as in files from meds-torch-data. These subjects
+    /// become rows without events.
     ///
     /// # Errors
-    /// If a file cannot be read, lacks a column or has a column of another type, or the two files
-    /// differ in the number of rows, of events of a row, or of measurements of an event.
+    /// If a file cannot be read, lacks a column or has a column of another type, or the two files differ in
+    /// the number of rows, of events of a row, or of measurements of an event.
     pub fn read(&self) -> Result<CohortTables> {
         self.read_noting(&mut None)
     }
 
-    /// Reads like [`read`](Self::read). If the files differ in a number of events or measurements, sets
-    /// `mismatch`.
+    /// Reads like [`read`](Self::read). If the error is that a row has different numbers of events in the two
+    /// files, or an event different numbers of measurements, also sets `mismatch`.
     pub(crate) fn read_noting(&self, mismatch: &mut Option<Mismatch>) -> Result<CohortTables> {
         let schema = SchemaFile::read(&self.schema)?;
         let events = self.read_events(&schema, mismatch)?;
@@ -285,7 +298,7 @@ impl CohortShard {
         }
         let layout = tensors.layout(1)?;
         let with_events = lengths.iter().filter(|n| **n > 0).count();
-        // Row of the tensors that corresponds to the current row of the schema file.
+        // The row of the tensors for the current row of the schema file.
         let mut next = 0;
         let aligned = tensors.num_rows() == schema.rows;
         if !aligned && tensors.num_rows() != with_events {
@@ -432,7 +445,7 @@ impl SchemaFile {
         let none =
             || Layout::from(Offsets::I32(arrow::buffer::OffsetBuffer::new_zeroed(self.rows)));
         let layout = match &self.static_code {
-            // Use the narrowest offsets, regardless of their width in the file.
+            // Convert to the narrowest offsets, regardless of the offset width in the file.
             Some(codes) => {
                 let layout = codes.axis(1)?.layout();
                 Offsets::from_lengths((0..self.rows).map(|row| layout.length(row)))?.into()
@@ -493,7 +506,7 @@ impl CohortTables {
 
 /// The codes of a vocabulary as an Arrow dictionary, which all columns of codes share.
 struct CodeDictionary {
-    /// Code of each token, indexed by token; empty for token 0 and unused tokens.
+    /// Code of each token, indexed by token; an empty string for token 0 and unused tokens.
     texts: ArrayRef,
     id: String,
 }

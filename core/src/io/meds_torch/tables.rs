@@ -14,14 +14,13 @@ use crate::error::Result;
 use crate::io::meds::{MedsDataset, Splits};
 use crate::table::RaggedTable;
 
-/// Result of [`tensorize_in_memory`].
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
-    /// Shards of the selected split, or all, in the order of the data set.
+    /// The shards of the selected split, or all shards, in the order of the data set.
     pub(crate) shards: Vec<CohortTables>,
     /// Names of all shards, including the shards of other splits.
     pub(crate) names: Vec<String>,
-    /// Number of measurements per unknown code, in the files that were read.
+    /// For each code that is not in the vocabulary: its number of measurements in the files that were read.
     pub(crate) unknown: BTreeMap<String, u64>,
 }
 

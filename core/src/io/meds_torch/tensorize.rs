@@ -23,9 +23,9 @@ pub struct TensorizeReport {
     pub shards: Vec<ShardReport>,
     /// Number of codes in the vocabulary.
     pub codes: usize,
-    /// Number of measurements per code that is not in the vocabulary.
+    /// For each code that is not in the vocabulary: its number of measurements.
     pub unknown: BTreeMap<String, u64>,
-    /// Shards whose rows were not ordered by subject and time and have been sorted.
+    /// Names of the shards whose rows were not ordered by subject and time and have been sorted.
     pub unsorted: Vec<String>,
     /// Whether the data set has no splits; all of it is then in the train split.
     pub no_splits: bool,
@@ -50,6 +50,16 @@ pub struct ShardReport {
 
 impl TensorizeReport {
     /// Returns the number of measurements whose code is not in the vocabulary.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds_torch::{ShardReport, TensorizeReport};
+    /// let shard = ShardReport { events: 2, measurements: 5, statics: 1, ..Default::default() };
+    /// let report = TensorizeReport { shards: vec![shard], ..Default::default() };
+    /// assert_eq!((report.events(), report.measurements(), report.statics()), (2, 5, 1));
+    /// assert_eq!(report.unknown_measurements(), 0);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn unknown_measurements(&self) -> u64 {
         self.unknown.values().sum()
     }
@@ -58,22 +68,22 @@ impl TensorizeReport {
         self.shards.iter().map(part).sum()
     }
 
-    /// Returns the number of rows of all shards.
+    /// Returns the number of rows in all shards.
     pub fn subjects(&self) -> usize {
         self.sum_over(|s| s.subjects)
     }
 
-    /// Returns the number of events of all shards.
+    /// Returns the number of events in all shards.
     pub fn events(&self) -> usize {
         self.sum_over(|s| s.events)
     }
 
-    /// Returns the number of measurements with a time of all shards.
+    /// Returns the number of measurements with a time in all shards.
     pub fn measurements(&self) -> usize {
         self.sum_over(|s| s.measurements)
     }
 
-    /// Returns the number of measurements without a time of all shards.
+    /// Returns the number of measurements without a time in all shards.
     pub fn statics(&self) -> usize {
         self.sum_over(|s| s.statics)
     }
@@ -81,29 +91,31 @@ impl TensorizeReport {
 
 /// Converts a MEDS data set to a folder for meds-torch-data's `MEDSPytorchDataset`.
 ///
-/// * One `data/<shard>.nrt` per shard, with `code` (Int64) and `numeric_value` (Float32) per measurement and
-///   `time_delta_days` (Float32) per event: whole seconds since the previous event / 86,400, NaN for the
-///   first event of a subject. Missing and infinite values are NaN; the data set may lack a column of values.
-/// * One `tokenization/schemas/<shard>.parquet` with the same rows. It has the exact times, which
-///   the deltas do not determine.
-/// * `metadata/codes.parquet`: the vocabulary, the columns of the data set's own file, and the
-///   statistics of the train split if it was read for the vocabulary or for normalization.
+/// * One `data/<shard>.nrt` per shard, with `code` (Int64) and `numeric_value` (Float32) per measurement
+///   and `time_delta_days` (Float32) per event: whole seconds since the previous event / 86,400, NaN for the
+///   first event of a subject. Missing and infinite values are NaN, also all values of a data set without
+///   `numeric_value`.
+/// * One `tokenization/schemas/<shard>.parquet` with the same rows. It has the exact times of the events,
+///   which cannot be computed from `time_delta_days`.
+/// * `metadata/codes.parquet`: the vocabulary, the columns of the data set's own file, and the statistics of
+///   the train split if it was read for the vocabulary or for normalization.
 ///
-/// Subjects are in order of first appearance in their shard, measurements of an event in file
-/// order. Rows out of order are sorted by time, stably. The split is the folder of a shard; without
-/// one, `metadata/subject_splits.parquet` divides the shard. The new name of a shard begins with
-/// the split. A subject without any remaining measurement is dropped.
+/// Subjects are in order of first appearance in their shard, measurements of an event in file order. If the
+/// rows of a subject are not contiguous or not in order of time, the rows of the shard are sorted by subject
+/// and time with a stable sort. A shard belongs to the split that its folder names; without such a folder,
+/// `metadata/subject_splits.parquet` divides it. The new name of a shard begins with the split. A subject
+/// without remaining rows is dropped.
 ///
-/// Each shard is read once, and the train split twice if statistics are computed. Memory holds the
-/// shards processed concurrently. The folder appears only when it is complete.
+/// Each shard is read once, and the train split twice if statistics are computed. Memory holds the shards
+/// processed concurrently. The folder appears only when it is complete.
 ///
 /// `progress` is called after each shard, from any thread; [`ControlFlow::Break`] stops the conversion.
 ///
 /// # Errors
-/// If the folder exists and is not empty (with `overwrite`: has anything but a tensorized cohort),
-/// the data cannot be read, a subject has no split or is in two shards, a code is unknown under
-/// [`Unknown::Refuse`](super::Unknown::Refuse), two shards get the same name, or `progress` stopped
-/// the conversion.
+/// If the folder exists and is not empty (with `overwrite`: has anything but a tensorized cohort), the data
+/// cannot be read, a subject has no split or is in two shards, a code is unknown under
+/// [`Unknown::Refuse`](super::Unknown::Refuse), two shards get the same name, or `progress` stops the
+/// conversion.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -243,7 +255,7 @@ fn check_output(root: &Path, out: &Path, overwrite: bool) -> Result<()> {
         Some(other) => Err(Error::file(
             out,
             format!(
-                "the folder has {:?}, which is not part of a tensorized cohort, so the folder is not replaced; remove it, or write to another folder",
+                "the folder has {:?}, which is not part of a tensorized cohort, so the folder is not replaced; remove this entry, or write to another folder",
                 other.to_string_lossy()
             ),
         )),

@@ -1,4 +1,4 @@
-//! Reads bounds, the end offsets of lists: one bound by index, or a range of bounds as Arrow offsets.
+//! Reads bounds (the end offsets of lists): one bound by index, or a range of bounds as Arrow offsets.
 
 use std::ops::Range;
 
@@ -9,8 +9,7 @@ use crate::array::Offsets;
 use crate::error::{Error, Result};
 use crate::io::safetensors::{SafetensorsFile, TensorEntry};
 
-/// One axis of a file: its numbers of lists and elements, and the tensor of its bounds, which is read on
-/// demand.
+/// One axis of a file: its numbers of lists and elements, and its bounds, which are read on demand.
 #[derive(Clone, Debug)]
 pub(super) struct FileAxis {
     pub(super) tensor: TensorEntry,
@@ -34,7 +33,7 @@ pub(super) fn is_integer(dtype: Dtype) -> bool {
     )
 }
 
-/// Evaluates `$body` with `$T` bound to the Rust type of the bounds.
+/// Evaluates `$body`, in which `$T` is the Rust type of the bounds.
 macro_rules! with_integer {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
@@ -66,7 +65,7 @@ macro_rules! with_integer {
                 type $T = i32;
                 $body
             }
-            // Opening a file refuses bounds that are not integers, so this type is I64.
+            // I64 is the only type left: files with bounds of other types cannot be opened.
             _ => {
                 type $T = i64;
                 $body
@@ -92,7 +91,6 @@ macro_rules! impl_bound_int {
 }
 impl_bound_int!(u8, u16, u32, u64, i8, i16, i32, i64);
 
-/// Reads only the bound at `index`.
 pub(super) fn bound_at(
     file: &SafetensorsFile,
     tensor: &TensorEntry,
@@ -116,8 +114,8 @@ fn bound_error(
 }
 
 impl FileAxis {
-    /// Returns the start of list `list`: 0 for the first list, otherwise the bound of the list before.
-    /// Reads only this bound and checks it against the number of elements.
+    /// Returns the start of a list: 0 for the first one, otherwise the bound of the list before, which is
+    /// read and checked against the number of elements.
     pub(super) fn start_of(&self, file: &SafetensorsFile, list: usize) -> Result<usize> {
         let Some(index) = list.checked_sub(1) else { return Ok(0) };
         let bound = bound_at(file, &self.tensor, index)?;
@@ -129,8 +127,8 @@ impl FileAxis {
         Ok(bound)
     }
 
-    /// Returns the range of the elements of the lists `lists`. If `lists` is empty, the range of elements
-    /// is empty and starts where list `lists.start` starts. Reads two bounds.
+    /// Returns the range of the elements of `lists`. If `lists` is empty, the range of elements is empty and
+    /// starts where list `lists.start` starts. Reads at most two bounds.
     #[cfg(feature = "object_store")]
     pub(super) fn read_window(
         &self,
@@ -145,10 +143,11 @@ impl FileAxis {
         Ok(elements)
     }
 
-    /// Returns the offsets of `lists`, relative to the start of the first list, and their elements.
+    /// Returns the offsets of `lists`, relative to the start of the first list, and the range of the elements
+    /// of these lists.
     ///
-    /// Reads and checks every bound of the lists and the bound before them. The last bound of the
-    /// axis, if included, must equal the number of values.
+    /// Reads and checks every bound of the lists and the bound before them. The last bound of the axis, if it
+    /// is among them, must equal the number of elements of the axis.
     pub(super) fn offsets(
         &self,
         file: &SafetensorsFile,
@@ -176,7 +175,7 @@ impl FileAxis {
                 &self.tensor,
                 lists.end.saturating_sub(1),
                 format!(
-                    "the last bound is {}, but its axis has {} values, so the file is damaged; write it again",
+                    "the last bound of the lists is {}, but their axis has {} elements, so the file is damaged; write it again",
                     elements.end, self.elements
                 ),
             ));
@@ -186,15 +185,15 @@ impl FileAxis {
 }
 
 /// The bounds of the requested lists as they are stored in the file. The first may be the bound before these
-/// lists, which is where the first list starts.
+/// lists, which is the start of the first list.
 struct BoundsRange<'a> {
     file: &'a SafetensorsFile,
     axis: &'a FileAxis,
-    /// Index of the first of these bounds in the tensor of all bounds of the axis.
+    /// Index, among all bounds of the axis, of the first bound in `bytes`.
     from: usize,
     bytes: &'a [u8],
-    /// 1 if the first of these bounds is the start of the requested lists, 0 if the requested lists start
-    /// at 0.
+    /// 1 if the first bound in `bytes` is the one before the requested lists; 0 if there is none before them,
+    /// because their start is 0.
     before: usize,
 }
 
@@ -224,7 +223,7 @@ impl BoundsRange<'_> {
         let offsets = if large {
             collect_offsets(lists, base, total, |v| v).map(|o| Offsets::I64(OffsetBuffer::new(o)))
         } else {
-            // Valid offsets are at most `total`, which fits i32. `collect_offsets` rejects all others.
+            // An offset that does not fit i32 exceeds `total`, so `collect_offsets` rejects it.
             let convert = |v| i32::try_from(v).unwrap_or(i32::MAX);
             collect_offsets(lists, base, total, convert).map(|o| Offsets::I32(OffsetBuffer::new(o)))
         };

@@ -16,9 +16,9 @@ use crate::table::{Column, RaggedTable};
 
 /// An `.nrt` file.
 ///
-/// Opening reads and checks only the header. [`read`](Self::read) reads and checks the bounds of
-/// the rows and the values of the requested columns. With a memory map, values are returned in
-/// place; the memory size of their buffers does not include the rest of the map. Clones share the file.
+/// Opening reads and checks only the header. [`read`](Self::read) reads and checks the bounds of the rows and
+/// the values of the requested columns. With a memory map, values are returned in place, in buffers whose
+/// memory size does not include the rest of the map. Clones share the file.
 ///
 /// Values are raw: NaN stays NaN. Columns are sorted by axis, then name.
 ///
@@ -59,9 +59,9 @@ impl NrtFile {
     /// Opens a file.
     ///
     /// # Errors
-    /// If the file cannot be read, is not a safetensors file, or its tensors do not form an `.nrt`
-    /// file: a name lacks an axis, bounds are missing or not of an integer type, lengths do not
-    /// match, or Arrow lacks a type.
+    /// If the file cannot be read, is not a safetensors file, or is not an `.nrt` file: the name of a tensor
+    /// has no axis, bounds are missing or not integers, lengths do not match, or Arrow lacks the type of a
+    /// tensor.
     pub fn open(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self> {
         Self::new(SafetensorsFile::open(path, options.mmap)?, options.large_lists)
     }
@@ -89,8 +89,7 @@ impl NrtFile {
         Self { inner: Arc::new(FileState { file, layout }), large_lists }
     }
 
-    /// Returns the same file with 64-bit offsets (`LargeList`) or 32-bit offsets; see
-    /// [`ReadOptions::large_lists`].
+    /// Returns the same file with 64-bit or 32-bit offsets; see [`ReadOptions::large_lists`].
     pub fn with_large_lists(&self, large_lists: bool) -> Self {
         Self { inner: Arc::clone(&self.inner), large_lists }
     }
@@ -120,8 +119,7 @@ impl NrtFile {
         self.inner.layout.column(name)
     }
 
-    /// Returns the Arrow schema of the columns, one list level per axis above 0. A record batch of
-    /// [`read`](Self::read) has this schema.
+    /// Returns the Arrow schema of the columns and of batches, one list level per axis above 0.
     pub fn schema(&self) -> SchemaRef {
         self.inner.layout.schema(self.large_lists)
     }
@@ -143,13 +141,14 @@ impl NrtFile {
 
     /// Reads rows and columns as a table, columns in the given order; `None` reads all columns and axes.
     ///
-    /// If columns are given, the table has the axes down to the deepest of them; bounds and values
-    /// below are not read. An empty list of columns gives a table of rows without axes.
+    /// If columns are given, the table has the axes down to the deepest of them; bounds and values below are
+    /// not read. An empty list of columns gives a table without columns and lists, which has only a number of
+    /// rows.
     ///
     /// # Errors
-    /// If the rows are out of range, a column does not exist, a bound of the rows is negative,
-    /// decreases or exceeds the number of values, a BOOL byte is neither 0 nor 1, or more than 2^31
-    /// - 1 values are read at once without [`ReadOptions::large_lists`].
+    /// If the rows are out of range, a column does not exist, a bound of the rows is negative, decreases or
+    /// exceeds the number of values, a BOOL byte is neither 0 nor 1, or 2^31 values or more are read at once
+    /// without [`ReadOptions::large_lists`].
     pub fn read(&self, rows: Range<usize>, columns: Option<&[&str]>) -> Result<RaggedTable> {
         self.read_deep(rows, columns, 0)
     }
@@ -165,7 +164,7 @@ impl NrtFile {
         self.read_columns(rows, &columns, depth.max(deepest))
     }
 
-    /// Reads rows and columns like [`read`](Self::read), but with at least `depth` axes.
+    /// Reads like [`read`](Self::read), but with at least `depth` axes, if the file has them.
     #[cfg(feature = "sql")]
     #[doc(hidden)]
     pub fn read_to(
@@ -228,8 +227,7 @@ impl NrtFile {
         let limit = start.saturating_add(elements);
         // Invariant: `good` rows fit (or are the single row), `bad` rows do not fit or are past the end.
         let (mut good, mut bad) = (rows.len().min(1), rows.len().saturating_add(1));
-        // Rows tend to have similar sizes, so a galloping search from the start reads fewer bounds than a
-        // binary search.
+        // Rows have similar sizes, so a galloping search reads fewer bounds than a binary search.
         let mut step = 1usize;
         while good < rows.len() && bad > rows.len() {
             let next = good.saturating_add(step).min(rows.len());
@@ -252,10 +250,40 @@ impl NrtFile {
     }
 
     /// Checks the whole file: all bounds and all BOOL values. A read checks only what it returns.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::fs::File;
+    /// use std::sync::Arc;
+    /// use arrow::array::UInt16Array;
+    /// use arrow::datatypes::DataType;
+    /// use serrate::RaggedTable;
+    /// use serrate::io::nrt::{self, NrtFile, ReadOptions, WriteOptions};
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 0, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let dir = tempfile::tempdir()?;
+    /// let path = dir.path().join("t.nrt");
+    /// nrt::write(&path, &table, &WriteOptions::default())?;
+    /// let file = NrtFile::from_file(&path, File::open(&path)?, &ReadOptions::default())?;
+    /// file.validate()?;
+    /// assert_eq!((file.ndim(), file.axis_len(1)?), (2, 3));
+    /// assert_eq!((file.elements_before(1, 1)?, file.rows_within(0..3, 1, 2)?), (2, 2));
+    /// let column = &file.columns()[0];
+    /// assert_eq!((column.name(), column.axis(), column.data_type()), ("code", 1, &DataType::UInt16));
+    /// assert_eq!((column.is_empty(), column.nbytes(), column.dtype().to_string().as_str()), (false, 6, "U16"));
+    /// assert_eq!(file.tensors().tensors().len(), 2);
+    /// let wide = file.with_large_lists(true).schema();
+    /// assert!(matches!(wide.field(0).data_type(), DataType::LargeList(_)));
+    /// let bytes = bytes::Bytes::from(std::fs::read(&path)?);
+    /// assert_eq!(NrtFile::from_bytes("t", bytes)?.table()?, table);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn validate(&self) -> Result<()> {
         let mut window = 0..self.inner.layout.rows;
         for axis in &self.inner.layout.axes {
-            // 64-bit offsets cannot overflow, so the size alone is not an error.
+            // More values than 32-bit offsets allow are valid, so use 64-bit offsets.
             window = axis.offsets(&self.inner.file, window, true)?.1;
         }
         for column in self.columns().iter().filter(|c| c.dtype() == Dtype::BOOL) {
@@ -264,7 +292,8 @@ impl NrtFile {
         Ok(())
     }
 
-    /// Returns the elements of `rows` on every axis down to `depth`, rows first. Reads two bounds per axis.
+    /// Returns the range of the elements of `rows` on every axis down to `depth`; the first range is `rows`.
+    /// Reads at most two bounds per axis.
     #[cfg(feature = "object_store")]
     pub(super) fn read_windows(
         &self,

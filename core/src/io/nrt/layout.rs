@@ -27,8 +27,8 @@ impl NrtColumn {
         &self.tensor
     }
 
-    /// Returns the name: the key of the tensor, or the full tensor name, such as `dim1/lengths`, if
-    /// several axes have the same key or the key itself starts with the axis.
+    /// Returns the name of the column: the key of the tensor. If several axes have this key, or the key
+    /// itself begins with the axis (`dim1/`), the name is the full tensor name, such as `dim1/lengths`.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -132,7 +132,7 @@ impl FileLayout {
                     return Err(Error::file(
                         path,
                         format!(
-                            "the tensor {} is empty, but the axis of these bounds has {elements} values, so the file is damaged; write it again",
+                            "the tensor {} has the bounds of lists; it is empty, but the axis of these lists has {elements} elements, so the file is damaged; write it again",
                             tensor.name()
                         ),
                     ));
@@ -147,7 +147,6 @@ impl FileLayout {
         self.axes.len().saturating_add(1)
     }
 
-    /// Returns the number of elements of an axis; `path` is used in errors.
     pub(super) fn axis_len(&self, path: &Path, axis: usize) -> Result<usize> {
         match axis.checked_sub(1) {
             None => Ok(self.rows),
@@ -208,7 +207,7 @@ impl FileLayout {
 }
 
 /// Returns the number of elements of an axis: the length of its columns and of the bounds of the next axis,
-/// which must agree. Without such tensors, it is the last bound of the axis.
+/// which must agree. Without such tensors, the number is the last bound of the axis.
 fn axis_len(
     file: &SafetensorsFile,
     axis: usize,
@@ -239,9 +238,9 @@ fn axis_len(
     }
 }
 
-/// Drops the redundant lengths per list, `dim{d}/lengths`, which versions of the Python library
-/// before 0.0.7 stored next to each `dim{d}/bounds`. A tensor of this name that is as long as its
-/// axis is a column, unless all axes (at least two) have such a tensor.
+/// Drops integer tensors `dim{d}/lengths`: the list lengths that the Python library before 0.0.7 stored
+/// beside the bounds. If axis `d` has as many elements as lists, the tensor may be a column instead: it is
+/// kept, unless all axes (at least two) have a tensor with this name and length.
 fn drop_legacy_lengths(
     file: &SafetensorsFile,
     chain: &[&TensorEntry],

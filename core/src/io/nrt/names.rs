@@ -7,17 +7,15 @@ use safetensors::Dtype;
 
 use crate::error::{Error, Result};
 
-/// Deepest axis that a file may have.
+/// Maximum index of an axis in a file.
 pub(super) const MAX_AXIS: usize = 64;
 
 pub(super) const BOUNDS: &str = "bounds";
 
-/// Keys (last parts of tensor names) that a column cannot have; `mask` is reserved for the masks of padded
-/// tensors.
+/// Keys (last parts of tensor names) that a column cannot have; `mask` is for the masks of padded tensors.
 pub(super) const RESERVED: [&str; 2] = [BOUNDS, "mask"];
 
-/// Key (last part of a tensor name) of the list lengths that versions of the Python library before 0.0.7
-/// stored next to the bounds.
+/// Key of the list lengths that the Python library before version 0.0.7 stored next to the bounds.
 pub(super) const LENGTHS: &str = "lengths";
 
 pub(super) const SUBJECT_ID: &str = "subject_id";
@@ -50,8 +48,7 @@ pub(super) fn split_name(path: &Path, name: &str) -> Result<(usize, String)> {
     Ok((axis, key))
 }
 
-/// Returns the tensor name of a column. A name that includes its own axis (`dim1/lengths` on axis
-/// 1) is used unchanged.
+/// Returns the tensor name of a column. A name with its own axis (`dim1/lengths` on axis 1) is unchanged.
 pub(super) fn tensor_name(axis: usize, column: &str) -> String {
     let own = format!("dim{axis}/");
     if column.starts_with(&own) { column.to_owned() } else { own + column }
@@ -76,8 +73,7 @@ pub(super) fn data_type(dtype: Dtype) -> Option<DataType> {
     })
 }
 
-/// Returns the tensor type for writing an Arrow type; `None` if the format does not support the Arrow
-/// type.
+/// Returns the tensor type for writing an Arrow type; `None` if the format does not support the Arrow type.
 pub(super) fn tensor_dtype(data_type: &DataType) -> Option<Dtype> {
     Some(match data_type {
         DataType::Boolean => Dtype::BOOL,

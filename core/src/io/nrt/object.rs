@@ -12,15 +12,15 @@ use super::file::NrtFile;
 use super::layout::{FileLayout, NrtColumn};
 use crate::error::Result;
 pub use crate::io::safetensors::ObjectOptions;
-use crate::io::safetensors::{Header, Object, Part, SafetensorsFile, Source, is_covered};
+use crate::io::safetensors::{ByteSource, Header, Object, Part, SafetensorsFile, is_covered};
 use crate::table::RaggedTable;
 
 /// An `.nrt` file in an object store (cloud, HTTP or memory).
 ///
-/// Opening reads the header, usually with one request. [`read`](Self::read) requests the bounds of
-/// the rows, axis by axis, then the values of all requested columns at once: one more round of
-/// requests than the deepest column has axes. It fetches only these bytes and the gaps between
-/// close ranges ([`ObjectOptions::gap`]). It makes the same checks as [`NrtFile`].
+/// Opening reads the header, usually with one request. [`read`](Self::read) requests the bounds of the rows,
+/// axis by axis, then the values of all requested columns at once. If the deepest column is on axis `d`,
+/// these are at most `d` + 1 rounds of requests. A read fetches only these bytes and the gaps between close
+/// ranges ([`ObjectOptions::gap`]). It makes the same checks as [`NrtFile`].
 ///
 /// All requests read the same version of the object, by the ETag of the first response (if the store has
 /// ETags); an object that is replaced in the meantime is an error. Clones share the header.
@@ -60,7 +60,7 @@ struct ObjectState {
     object: Object,
     header: Arc<Header>,
     layout: Arc<FileLayout>,
-    /// Byte ranges fetched on opening, which are the whole file if it is small.
+    /// Byte ranges fetched on opening. They are the whole file if it is small.
     head: Vec<Part>,
 }
 
@@ -68,8 +68,7 @@ impl NrtObject {
     /// Opens an object of a store; errors name its location.
     ///
     /// # Errors
-    /// If the object does not exist, the store denies access, or the object is not an `.nrt` file;
-    /// see [`NrtFile::open`].
+    /// If the object does not exist or is not accessible, or for the reasons of [`NrtFile::open`].
     pub async fn open(
         store: Arc<dyn ObjectStore>,
         location: Location,
@@ -111,21 +110,21 @@ impl NrtObject {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Returns whether the file is in this store and has this ETag. If one of the two ETags is unknown,
-    /// only the stores are compared.
+    /// Returns whether the file is in this store and has this ETag. A missing or weak ETag matches any ETag.
     #[cfg(feature = "sql")]
     #[doc(hidden)]
     pub fn is_of(&self, store: &Arc<dyn ObjectStore>, e_tag: Option<&str>) -> bool {
         self.inner.object.is_of(store, e_tag)
     }
 
-    /// Estimates the memory in bytes of the header and of the parts fetched with it.
+    /// Returns an estimate of the memory in bytes of the header and of the byte ranges fetched on opening.
     #[cfg(feature = "sql")]
     #[doc(hidden)]
     pub fn memory_size(&self) -> usize {
         let parts = self.inner.head.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
         let header = usize::try_from(self.inner.header.data_start()).unwrap_or(0);
-        // Memory holds the header twice, as tensors and as columns: estimate four times its size in the file.
+        // Memory holds the contents of the header twice, as tensors and as columns. Both together are
+        // estimated at four times the size of the header in the file.
         parts.saturating_add(header.saturating_mul(4))
     }
 
@@ -141,8 +140,7 @@ impl NrtObject {
                         inner: Arc::new(ObjectState { object, header, layout, head }),
                     });
                 }
-                // An axis without columns is as long as the last bound of the axis says; fetch this
-                // bound.
+                // If an axis has no columns, its last bound is its length, so fetch this bound.
                 Err(e) => match file.source().missing() {
                     Some(range) => {
                         head.extend(object.fetch_ranges(std::iter::once(range)).await?);
@@ -199,13 +197,13 @@ impl NrtObject {
         self.len() == 0
     }
 
-    /// Returns the number of bytes fetched so far by this handle and its clones: header, bounds, values and
-    /// the gaps between coalesced ranges.
+    /// Returns the number of bytes fetched so far by this handle and its clones, including the gaps between
+    /// ranges.
     pub fn bytes_read(&self) -> u64 {
         self.inner.object.bytes_read()
     }
 
-    /// Returns the number of requests that have been answered so far.
+    /// Returns the number of requests of this handle and its clones that were answered so far.
     pub fn requests(&self) -> u64 {
         self.inner.object.requests()
     }
@@ -225,8 +223,8 @@ impl NrtObject {
         self.read_runs(std::slice::from_ref(&rows), columns).await
     }
 
-    /// Reads several ranges of rows like [`read`](Self::read) and concatenates them. The ranges
-    /// share requests: there are as many rounds as for one range.
+    /// Reads and concatenates ranges of rows, with as many rounds of requests as [`read`](Self::read) makes
+    /// for one range.
     pub async fn read_runs(
         &self,
         runs: &[Range<usize>],
@@ -244,7 +242,35 @@ impl NrtObject {
     }
 
     /// Returns the number of elements of axis `axis` that precede row `row`; see
-    /// [`NrtFile::elements_before`]. Makes one request for one bound per axis.
+    /// [`NrtFile::elements_before`]. Makes at most one request per axis, for one bound.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> { futures::executor::block_on(async {
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path};
+    /// # use serrate::io::nrt::{self, NrtObject, WriteOptions};
+    /// # let table = serrate::table::RaggedTable::builder()
+    /// #     .lengths([2, 0, 1])?
+    /// #     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    /// #     .build()?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # nrt::write(dir.path().join("t.nrt"), &table, &WriteOptions::default())?;
+    /// # let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    /// # let at = Path::from("t.nrt");
+    /// # store.put(&at, std::fs::read(dir.path().join("t.nrt"))?.into()).await?;
+    /// let file = NrtObject::open(store, at, &Default::default()).await?;
+    /// assert_eq!((file.ndim(), file.axis_len(1)?, file.is_empty()), (2, 3, false));
+    /// assert_eq!((file.columns().len(), file.schema().fields().len()), (1, 1));
+    /// assert_eq!(file.elements_before(1, 1).await?, 2);
+    /// assert_eq!(file.read_runs(&[0..1, 2..3], None).await?.num_rows(), 2);
+    /// let bounds = file.fetch_bounds(&[2..3], 1).await?;
+    /// let part = file.fetch_values(&bounds, &[2..3], &[file.column("code")?], 1).await?;
+    /// assert_eq!(part.read(2..3, None)?.num_rows(), 1);
+    /// assert!(file.requests() >= 1 && file.bytes_read() > 0);
+    /// # Ok(()) }) }
+    /// ```
     pub async fn elements_before(&self, row: usize, axis: usize) -> Result<usize> {
         self.axis_len(axis)?;
         self.inner.layout.check_rows(&(row..row))?;
@@ -270,8 +296,8 @@ impl NrtObject {
         for axis in self.inner.layout.axes.iter().take(depth) {
             let ranges = windows
                 .iter()
-                // Include the bound before the first list, because it is the start of the first list. An
-                // empty range of lists needs this bound, too.
+                // Include the bound before the lists, which is the start of the first list. An empty range of
+                // lists needs this bound as well.
                 .map(|w| w.start.saturating_sub(1)..w.end)
                 .map(|bounds| axis.tensor.element_bytes(self.path(), bounds))
                 .collect::<Result<Vec<_>>>()?;
@@ -306,7 +332,8 @@ impl NrtObject {
         Ok(self.nrt_file(parts))
     }
 
-    /// Fetches the ranges that no part covers, and returns them together with `parts`, sorted by start.
+    /// Fetches those of `ranges` that no part contains. Returns the fetched parts together with `parts`,
+    /// sorted by start.
     async fn fetch_missing(
         &self,
         parts: &[Part],
@@ -330,6 +357,6 @@ impl NrtObject {
 }
 
 fn partial_file(object: &Object, header: &Arc<Header>, parts: Vec<Part>) -> SafetensorsFile {
-    let source = Source::from_parts(object.name().to_path_buf(), object.len(), parts);
+    let source = ByteSource::from_parts(object.name().to_path_buf(), object.len(), parts);
     SafetensorsFile::from_header(source, Arc::clone(header))
 }

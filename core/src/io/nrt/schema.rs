@@ -4,6 +4,19 @@ use crate::array::{leaf_type, list_depth};
 use crate::table::RaggedTable;
 
 /// The columns of a file to write: name, axis and type of the values.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// use serrate::RaggedTable;
+/// use serrate::io::nrt::NrtSchema;
+/// let ages = Arc::new(Int32Array::from(vec![71, 38]));
+/// let table = RaggedTable::builder().column("age", 0, ages).build()?;
+/// let schema = NrtSchema::of_table(&table);
+/// assert_eq!(schema, NrtSchema::of_arrow(table.arrow_schema()?.as_ref()));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NrtSchema {
     pub(super) columns: Vec<(String, usize, DataType)>,

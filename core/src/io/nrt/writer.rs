@@ -17,24 +17,42 @@ use crate::table::{Column, RaggedTable};
 
 /// Appends tables to one `.nrt` file.
 ///
-/// Rows are spooled to temporary files (see [`SafetensorsWriter`]), so the table may exceed memory.
-/// The file appears when [`finish`](Self::finish) completes it. It is identical, byte for byte, to
-/// the output of the Python library for the same values.
+/// Rows are spooled to temporary files (see [`SafetensorsWriter`]), so the table may exceed memory. The file
+/// appears when [`finish`](Self::finish) completes it. It is identical, byte for byte, to the output of the
+/// Python library for the same values.
 ///
 /// Values that the format cannot hold:
-/// * A null in a float column is written as NaN; in any other column it is an error that names the
-///   column and row.
+/// * A null in a float column is written as NaN; in other columns it is an error that names column and row.
 /// * A null list is written as an empty list.
-/// * Strings, dictionaries, dates, timestamps and decimals are an error that names the column and a remedy.
+/// * A column of strings, dictionaries, dates, timestamps or decimals is an error, whose message names the
+///   column and a remedy.
 /// * Axis names are lost.
 ///
 /// An integer column `subject_id` on axis 0 is written as Int64 regardless of its width.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// use serrate::RaggedTable;
+/// use serrate::io::nrt::{self, NrtSchema, NrtWriter};
+/// let ages = Arc::new(Int32Array::from(vec![71, 38]));
+/// let table = RaggedTable::builder().column("age", 0, ages).build()?;
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("t.nrt");
+/// let mut writer = NrtWriter::create(&path, &NrtSchema::of_table(&table), &Default::default())?;
+/// writer.write(&table)?;
+/// writer.write(&table)?;
+/// assert_eq!(writer.num_rows(), 4);
+/// writer.finish()?;
+/// assert_eq!(nrt::NrtFile::open(&path, &Default::default())?.num_rows(), 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct NrtWriter {
     out: SafetensorsWriter,
     columns: Vec<TargetColumn>,
-    /// For each axis from axis 1 on, the tensor with its bounds (the ends of its lists), and the last bound
-    /// that was written.
+    /// For each axis from 1 on, the tensor of its bounds (the ends of its lists), and the last written bound.
     bounds: Vec<(TensorId, i64)>,
     rows: u64,
     plain: bool,
@@ -59,8 +77,7 @@ impl NrtWriter {
     /// Starts a file with the columns of `schema`.
     ///
     /// # Errors
-    /// If the file exists and may not be replaced, or a column has a reserved name or a type that
-    /// the format does not support.
+    /// If the file exists and `overwrite` is false, or a column has a reserved name or an unsupported type.
     pub fn create(
         path: impl AsRef<Path>,
         schema: &NrtSchema,
@@ -115,9 +132,8 @@ impl NrtWriter {
     /// Appends the rows of a table; columns are matched by name.
     ///
     /// # Errors
-    /// If columns, axes or types of the table differ from the file, or a null cannot be written; nothing
-    /// of the table is then written. Also if the disk is full or the bounds overflow; the file then
-    /// cannot be finished.
+    /// If columns, axes or types differ from the file, or a null cannot be written; the table is then not
+    /// written. Also if the disk is full or the bounds overflow; the file then cannot be finished.
     pub fn write(&mut self, table: &RaggedTable) -> Result<()> {
         table.check_no_scalars("an .nrt file")?;
         if table.axes().len() != self.bounds.len() {
@@ -172,8 +188,8 @@ impl NrtWriter {
     /// Writes the file, syncs it to disk and renames it to its target.
     ///
     /// # Errors
-    /// If an earlier write failed halfway, the disk is full, the target appeared in the meantime
-    /// and may not be replaced, or there are rows but no tensor that records their number.
+    /// If an earlier write failed halfway, the disk is full, the target appeared in the meantime and
+    /// `overwrite` is false, or there are rows but no tensor that records their number.
     pub fn finish(self) -> Result<()> {
         if self.failed {
             return Err(Error::file(
@@ -184,11 +200,11 @@ impl NrtWriter {
         let counted = !self.bounds.is_empty()
             || self.columns.iter().any(|c| c.axis == 0 && c.tensor.is_some());
         if self.rows > 0 && !counted {
-            let hint = if self.plain { "; write it with its ids" } else { "" };
+            let hint = if self.plain { ", or write it with its ids" } else { "" };
             return Err(Error::file(
                 self.out.target(),
                 format!(
-                    "the table has {} rows but no columns or axes, so the file would not record the number of rows{hint}",
+                    "the table has {} rows but no columns or axes, so the file would not record the number of rows; add a column{hint}",
                     self.rows
                 ),
             ));
@@ -305,8 +321,8 @@ fn fill_nulls<T: ArrowPrimitiveType>(values: &ArrayRef, nan: T::Native) -> Array
     Arc::new(PrimitiveArray::<T>::from_iter_values(filled))
 }
 
-/// Returns the little-endian bytes of values without nulls. BOOL takes one byte per value; other
-/// types are not copied.
+/// Returns the little-endian bytes of values without nulls; a boolean becomes one byte. Only booleans are
+/// copied.
 fn value_bytes(values: &ArrayRef) -> Buffer {
     if let Some(bits) = values.as_boolean_opt() {
         return bits.values().iter().map(u8::from).collect::<Vec<u8>>().into();
@@ -317,8 +333,7 @@ fn value_bytes(values: &ArrayRef) -> Buffer {
     data.buffers().first().map_or_else(Buffer::default, |b| b.slice_with_length(start, len))
 }
 
-/// Appends the end offsets of the lists of `layout`, each plus `base`, to the bounds of an axis. Returns
-/// the last bound.
+/// Appends the list ends of `layout`, each plus `base`, to the bounds of an axis. Returns the last bound.
 fn write_bounds(
     out: &mut SafetensorsWriter,
     tensor: TensorId,

@@ -12,8 +12,8 @@ use crate::io::safetensors::read_exact_at;
 /// Buffer size in bytes for page headers, which are rarely longer.
 const HEADER: usize = 256;
 
-/// A file for the `parquet` crate whose readers have independent offsets, unlike readers of a
-/// [`File`], because several threads read columns.
+/// A file that several threads read with the `parquet` crate, one column each. Every reader of it has its own
+/// offset, whereas the crate's readers of a [`File`] share one offset.
 #[derive(Clone, Debug)]
 pub(crate) struct LocalFile {
     file: Arc<File>,

@@ -1,6 +1,6 @@
 //! Ragged tables as Parquet files: one column of nested lists per table column, with one list level per axis.
 
-// Hidden, because only SQL, benchmarks and fuzz targets use it.
+// Hidden from the documentation, because only SQL, benchmarks and fuzz targets use this module.
 #[doc(hidden)]
 pub mod lists;
 mod local;
@@ -19,7 +19,7 @@ use crate::table::RaggedTable;
 /// Writes a table as one Parquet file; see [`ParquetTableWriter`].
 ///
 /// # Errors
-/// If the file exists and may not be replaced, or cannot be written.
+/// If the file exists and `overwrite` is false, or it cannot be written.
 ///
 /// ```
 /// # use serrate_core as serrate;

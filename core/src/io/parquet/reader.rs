@@ -22,11 +22,9 @@ use crate::table::RaggedTable;
 pub struct ParquetReadOptions {
     /// Names of the columns to read, in any order; `None` for all. Columns are returned in file order.
     pub columns: Option<Vec<String>>,
-    /// Rows to read, counted over the whole file; `None` for all. Row groups without requested rows
-    /// are not read.
+    /// Rows to read, counted over the whole file; `None` for all. Row groups without them are not read.
     pub rows: Option<Range<usize>>,
-    /// Target for the size of chunks: the number of leaves that the column with the most leaves has in a
-    /// chunk, on average.
+    /// Target for the average number of leaves per chunk, in the column with the most leaves.
     pub chunk_leaves: usize,
 }
 
@@ -37,7 +35,6 @@ impl Default for ParquetReadOptions {
 }
 
 impl ParquetReadOptions {
-    /// Sets chunks as large as 32-bit offsets allow.
     pub(super) fn with_largest_chunks(mut self) -> Self {
         self.chunk_leaves = i32::MAX as usize;
         self
@@ -79,7 +76,7 @@ pub struct ParquetTableReader {
     others: Option<ParquetRecordBatchReader>,
     /// For every column of the schema, whether `others` reads it.
     is_other: Vec<bool>,
-    /// Number of rows of a chunk; `left` is the number of unread rows.
+    /// Number of rows per chunk; `left` is the number of rows not read yet.
     batch: usize,
     left: usize,
     schema: SchemaRef,
@@ -91,8 +88,7 @@ impl ParquetTableReader {
     /// Opens a file and reads its footer.
     ///
     /// # Errors
-    /// If the file cannot be read or is not a Parquet file, a requested column is missing, or the
-    /// requested rows are out of range.
+    /// If the file cannot be read, is not Parquet, or lacks a requested column or row.
     pub fn open(path: impl AsRef<Path>, options: &ParquetReadOptions) -> Result<Self> {
         let path = path.as_ref();
         contain_panics(path, || Self::open_file(path.to_path_buf(), options))
@@ -101,7 +97,7 @@ impl ParquetTableReader {
     fn open_file(path: PathBuf, options: &ParquetReadOptions) -> Result<Self> {
         let fail = |e: parquet::errors::ParquetError| Error::file(&path, e.to_string());
         let file = LocalFile::open(&path).map_err(|e| Error::io(&path, e))?;
-        // The page index allows skipping rows without decoding them.
+        // The page index lets the reader skip pages without requested rows.
         let policy = match options.rows {
             None => PageIndexPolicy::Skip,
             Some(_) => PageIndexPolicy::Optional,
@@ -202,8 +198,7 @@ impl ParquetTableReader {
         SchemaRef::clone(&self.schema)
     }
 
-    /// Reads the next chunk as a record batch; `None` after the last chunk. In one row, the lists of
-    /// different columns may differ in length.
+    /// Reads the next chunk as a record batch; `None` after the last. Columns may differ in list lengths.
     ///
     /// # Errors
     /// If the file is damaged.
@@ -261,7 +256,7 @@ impl Iterator for ParquetTableReader {
     }
 }
 
-/// Returns the indices in the file of the columns to read.
+/// Returns the indices in the file of the columns to read, ascending.
 fn select_columns(
     path: &Path,
     metadata: &ArrowReaderMetadata,

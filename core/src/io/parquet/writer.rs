@@ -44,22 +44,43 @@ impl Default for ParquetWriteOptions {
 /// names in its metadata. Elements of `arrow.fixed_shape_tensor` columns are declared nullable, which pyarrow
 /// requires. Memory holds only the encoded current row group. The file appears when [`finish`](Self::finish)
 /// returns; if the writer is dropped earlier, the file is removed.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// use serrate::RaggedTable;
+/// use serrate::io::parquet::{ParquetTableReader, ParquetTableWriter};
+/// let ages = Arc::new(Int32Array::from(vec![71, 38]));
+/// let table = RaggedTable::builder().column("age", 0, ages).build()?;
+/// let schema = table.arrow_schema()?;
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("t.parquet");
+/// let mut writer = ParquetTableWriter::create(&path, &schema, &Default::default())?;
+/// writer.write(&table)?;
+/// writer.write_batch(&table.to_batch()?)?;
+/// writer.finish()?;
+/// let mut reader = ParquetTableReader::open(&path, &Default::default())?;
+/// assert_eq!((reader.rows(), reader.file_rows(), reader.schema().fields().len()), (0..4, 4, 1));
+/// assert_eq!(reader.next_batch().unwrap()?.num_rows(), 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct ParquetTableWriter {
     writer: ArrowWriter<AtomicFile>,
     schema: SchemaRef,
     row_group_leaves: usize,
-    /// Number of leaves in the current row group.
+    /// Number of leaves in the current row group, in the column with the most leaves.
     leaves: usize,
     rows: u64,
 }
 
 impl ParquetTableWriter {
-    /// Starts a file with the schema of [`RaggedTable::arrow_schema`], or a schema to which its
-    /// batches can be converted, for example with `LargeList`.
+    /// Starts a file with the schema of [`RaggedTable::arrow_schema`], or a schema to which its batches can
+    /// be converted, for example with `LargeList`.
     ///
     /// # Errors
-    /// If the file exists and may not be replaced, cannot be created, or a type has no Parquet equivalent.
+    /// If the file exists and `overwrite` is false, it cannot be created, or Parquet lacks a type.
     pub fn create(
         path: impl AsRef<Path>,
         schema: &SchemaRef,
@@ -77,9 +98,8 @@ impl ParquetTableWriter {
         for column in ArrowSchemaConverter::new().convert(schema)?.columns() {
             let narrow = column.converted_type() != ConvertedType::DATE;
             properties = match column.physical_type() {
-                // Enable a dictionary for strings and floats. Measurements have few digits, so floats repeat
-                // and a dictionary is usually smaller; if it grows too large, the writer continues with
-                // plain values.
+                // Enable a dictionary for strings and floats. Measurements have few digits, so floats repeat.
+                // If the dictionary grows too large, the writer continues with plain values.
                 Type::BYTE_ARRAY | Type::FLOAT | Type::DOUBLE => {
                     properties.set_column_dictionary_enabled(column.path().clone(), true)
                 }
@@ -114,8 +134,7 @@ impl ParquetTableWriter {
         self.write_batch(&table.to_batch_as(&self.schema)?)
     }
 
-    /// Appends the rows of a batch that has the schema of the file. The lists of one row may have different
-    /// lengths in different columns.
+    /// Appends the rows of a batch with the schema of the file. Columns may differ in list lengths.
     ///
     /// # Errors
     /// If the schema differs, or the file cannot be written.
@@ -144,12 +163,11 @@ impl ParquetTableWriter {
         Ok(())
     }
 
-    /// Gives tensor columns the types that the schema of the file declares, which may differ in the
-    /// nullability of the elements. The values are not copied.
+    /// Gives `arrow.fixed_shape_tensor` columns the types of the file, whose elements are declared nullable,
+    /// without copying values.
     fn declare_tensors(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         if batch.num_columns() != self.schema.fields().len() {
-            // Return the batch unchanged: the Parquet writer returns an error for the wrong number of
-            // columns.
+            // The Parquet writer returns an error for the wrong number of columns.
             return Ok(batch.clone());
         }
         let columns = batch
@@ -194,8 +212,7 @@ impl ParquetTableWriter {
     /// Completes the file, syncs it to disk and renames it to its final path.
     ///
     /// # Errors
-    /// If the disk is full, or another file with the final path appeared in the meantime and may not be
-    /// replaced.
+    /// If the disk is full, or `overwrite` is false and another file took the final path in the meantime.
     pub fn finish(self) -> Result<()> {
         self.writer.into_inner()?.commit()
     }
@@ -206,8 +223,8 @@ fn is_tensor(field: &Field) -> bool {
     name.is_some_and(|n| n == "arrow.fixed_shape_tensor")
 }
 
-/// Declares the elements of tensor columns nullable. If the elements are not nullable, pyarrow reads a
-/// fixed-size list in a Parquet file as a list of variable length.
+/// Declares the elements of `arrow.fixed_shape_tensor` columns nullable. If the elements are not nullable,
+/// pyarrow reads a fixed-size list in a Parquet file as a list of variable length.
 fn with_nullable_tensors(schema: &SchemaRef) -> SchemaRef {
     let fields: Vec<FieldRef> = schema
         .fields()
@@ -223,8 +240,8 @@ fn with_nullable_tensors(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-/// Returns, for every row, the number of leaves in this row and all rows before it, in the column with
-/// the most leaves. A row counts as at least one leaf. Lists in structs and maps are included.
+/// Returns, for every row, the number of leaves in this row and all rows before it, in the column with the
+/// most leaves; at least the number of these rows. Leaves in structs and maps are included.
 fn leaf_ends(batch: &RecordBatch) -> Vec<usize> {
     let rows: Vec<usize> = (1..=batch.num_rows()).collect();
     let mut out = rows.clone();
@@ -234,8 +251,8 @@ fn leaf_ends(batch: &RecordBatch) -> Vec<usize> {
     out
 }
 
-/// Raises `most[i]` to the number of leaves of `array` in the rows up to and including row `i`, unless it is
-/// larger already. The elements of these rows are the first `ends[i]` elements of `array`.
+/// Raises each `most[i]` to the number of leaves in the first `ends[i]` elements of `array`, which are the
+/// elements of the rows up to and including row `i`. A larger `most[i]` stays.
 fn count_leaves(array: &ArrayRef, ends: Vec<usize>, most: &mut [usize]) {
     match array.data_type() {
         DataType::List(_) => {

@@ -11,7 +11,7 @@ use super::{Encoded, SafetensorsFile, SaveOptions, TensorEntry, encode_tensors, 
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// Writes named tensors as one file, in any order.
+/// Writes named tensors as one file. The tensors may be given in any order.
 ///
 /// Python's `safetensors.torch.load_file` and `safetensors.numpy.load_file` return the same names,
 /// types and shapes. The file appears only when it is complete.
@@ -33,7 +33,7 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// If two tensors have the same name, the file exists and may not be replaced, or it cannot be written.
+/// If two tensors have the same name, the file exists and `overwrite` is false, or it cannot be written.
 pub fn write<'a>(
     path: impl AsRef<Path>,
     tensors: impl IntoIterator<Item = (&'a str, &'a DenseTensor)>,
@@ -44,8 +44,7 @@ pub fn write<'a>(
     write_tensors(path, tensors, options)
 }
 
-/// Encodes tensors like [`write`](fn@write), without writing a file; `path` only names the file in error
-/// messages.
+/// Encodes tensors like [`write`](fn@write), without writing a file; `path` is used only in errors.
 ///
 /// # Errors
 /// If two tensors have the same name.
@@ -59,18 +58,29 @@ pub fn encode<'a>(
     encode_tensors(path, tensors, metadata)
 }
 
-/// Reads all tensors of a file, in the order of their data. With `mmap`, aligned tensors stay in
-/// place in the mapped file.
+/// Reads all tensors of a file, in the order of their data. With `mmap`, aligned tensors stay in place.
 ///
 /// # Errors
-/// If the file is not a safetensors file, a tensor has a type that [`DType`] lacks (F8, F4,
-/// complex), or a BOOL is neither 0 nor 1.
+/// If the file is no safetensors file, [`DType`] lacks a type (F8, F4, complex), or a BOOL is not 0 or 1.
 pub fn read(path: impl AsRef<Path>, mmap: bool) -> Result<Vec<(String, DenseTensor)>> {
     let file = SafetensorsFile::open(path, mmap)?;
     file.tensors().iter().map(|t| Ok((t.name().to_owned(), read_one(&file, t)?))).collect()
 }
 
 /// Reads one tensor of a file; see [`read`].
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::dense::DenseTensor;
+/// use serrate::io::safetensors::{SafetensorsFile, SaveOptions, dense};
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("t.safetensors");
+/// let t = DenseTensor::from_vec([2], vec![1u8, 2])?;
+/// dense::write(&path, [("t", &t)], &SaveOptions::default())?;
+/// let file = SafetensorsFile::open(&path, true)?;
+/// assert_eq!(dense::read_one(&file, file.tensor("t")?)?, t);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read_one(file: &SafetensorsFile, tensor: &TensorEntry) -> Result<DenseTensor> {
     let wrong = |message: String| {
         Error::file(file.path(), format!("tensor {:?}: {message}", tensor.name()))
@@ -82,7 +92,7 @@ pub fn read_one(file: &SafetensorsFile, tensor: &TensorEntry) -> Result<DenseTen
         .map_err(|e| wrong(e.to_string()))
 }
 
-/// Converts a type to its safetensors counterpart.
+/// Returns the safetensors type of a dense tensor type.
 pub fn dtype(dtype: DType) -> Dtype {
     match dtype {
         DType::Bool => Dtype::BOOL,
@@ -102,6 +112,15 @@ pub fn dtype(dtype: DType) -> Dtype {
 }
 
 /// Returns the dense tensor type of a safetensors type, or `None` if dense tensors do not support it.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::dense::DType;
+/// use serrate::io::safetensors::{Dtype, dense};
+/// assert_eq!(dense::from_dtype(Dtype::BF16), Some(DType::BF16));
+/// assert_eq!(dense::from_dtype(Dtype::F8_E4M3), None);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 pub fn from_dtype(of: Dtype) -> Option<DType> {
     DType::ALL.into_iter().find(|d| dtype(*d) == of)
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use safetensors::Dtype;
 
 use super::header::{Header, PREFIX_BYTES, TensorEntry};
-use super::source::Source;
+use super::source::ByteSource;
 use crate::error::{Error, Result};
 
 /// A safetensors file with a checked header.
@@ -31,28 +31,40 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Debug)]
 pub struct SafetensorsFile {
-    source: Source,
+    source: ByteSource,
     header: Arc<Header>,
 }
 
 impl SafetensorsFile {
-    /// Opens a file and checks its header. `mmap` maps the file; otherwise it is read with
-    /// positioned reads (see [`Source`]).
+    /// Opens a file and checks its header. If `mmap` is true, maps the file; otherwise each read is a
+    /// positioned read (see [`ByteSource`]).
     pub fn open(path: impl AsRef<Path>, mmap: bool) -> Result<Self> {
-        Self::new(Source::open(path, mmap)?)
+        Self::new(ByteSource::open(path, mmap)?)
     }
 
     /// Opens a file like [`open`](Self::open) from an open handle; `path` is used in errors.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::fs::File;
+    /// use serrate::io::safetensors::{Dtype, SafetensorsFile, SaveOptions, write_tensors};
+    /// let dir = tempfile::tempdir()?;
+    /// let path = dir.path().join("t.safetensors");
+    /// write_tensors(&path, [("t", Dtype::U8, &[2][..], &[1u8, 2][..])], &SaveOptions::default())?;
+    /// let file = SafetensorsFile::from_file(&path, File::open(&path)?, true)?;
+    /// assert_eq!(file.tensors().len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn from_file(path: impl AsRef<Path>, file: File, mmap: bool) -> Result<Self> {
-        Self::new(Source::from_file(path, file, mmap)?)
+        Self::new(ByteSource::from_file(path, file, mmap)?)
     }
 
     /// Opens a file whose bytes are in memory; `path` is used in errors.
     pub fn from_bytes(path: impl AsRef<Path>, bytes: Bytes) -> Result<Self> {
-        Self::new(Source::from_bytes(path, bytes))
+        Self::new(ByteSource::from_bytes(path, bytes))
     }
 
-    fn new(source: Source) -> Result<Self> {
+    fn new(source: ByteSource) -> Result<Self> {
         let prefix = source.read(0..PREFIX_BYTES.min(source.len()))?;
         let len = Header::json_len(source.path(), &prefix, source.len())?;
         let json = source.read(PREFIX_BYTES..PREFIX_BYTES.saturating_add(len))?;
@@ -61,7 +73,7 @@ impl SafetensorsFile {
     }
 
     #[cfg_attr(not(feature = "object_store"), expect(dead_code, reason = "stores fetch parts"))]
-    pub(crate) fn from_header(source: Source, header: Arc<Header>) -> Self {
+    pub(crate) fn from_header(source: ByteSource, header: Arc<Header>) -> Self {
         Self { source, header }
     }
 
@@ -71,7 +83,7 @@ impl SafetensorsFile {
     }
 
     /// Returns the source of the file's bytes.
-    pub fn source(&self) -> &Source {
+    pub fn source(&self) -> &ByteSource {
         &self.source
     }
 
@@ -111,6 +123,30 @@ impl SafetensorsFile {
     /// view of the map if the data is aligned there, otherwise a copy.
     ///
     /// BOOL bytes are not checked.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::collections::BTreeMap;
+    /// use std::path::Path;
+    /// use serrate::io::safetensors::{Dtype, Header, SafetensorsFile, encode_tensors};
+    /// let path = Path::new("t.safetensors");
+    /// let encoded = encode_tensors(path, [("t", Dtype::U16, &[2][..], &[1u8, 0, 2, 0][..])], &BTreeMap::new())?;
+    /// let mut bytes = Vec::new();
+    /// encoded.write_to(&mut bytes)?;
+    /// assert_eq!(bytes.len() as u64, encoded.nbytes());
+    /// let json = Header::json_len(path, &bytes[..8], encoded.nbytes())?;
+    /// let text = &bytes[8..8 + usize::try_from(json)?];
+    /// assert_eq!(Header::parse(path, text, encoded.nbytes())?.tensors().len(), 1);
+    /// let file = SafetensorsFile::from_bytes(path, bytes.into())?;
+    /// assert_eq!((file.header().data_start(), file.source().len()), (8 + json, encoded.nbytes()));
+    /// assert!(file.header().metadata().is_empty() && !file.source().is_empty());
+    /// let t = file.header().get("t").unwrap();
+    /// assert_eq!((t.name(), t.elements(), t.nbytes(), t.element_size()), ("t", 2, 4, Some(2)));
+    /// assert!(t.is_aligned());
+    /// assert_eq!(t.element_bytes(path, 1..2)?.end, t.bytes().end);
+    /// assert_eq!(file.read_elements(&file.tensors()[0], 1..2)?.as_slice(), [2, 0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If the range is not within the tensor.

@@ -10,17 +10,14 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 
 use crate::error::{Error, Result};
 
-/// Longest header accepted, in bytes. The parsed JSON takes several times as many bytes in memory.
+/// Maximum length of a header in bytes. The parsed JSON takes several times as many bytes in memory.
 pub(super) const MAX_HEADER_BYTES: u64 = 25_000_000;
 
-/// Largest number of dimensions of a tensor.
 pub(super) const MAX_RANK: usize = 32;
 
-/// Largest file accepted, in bytes.
 pub(super) const MAX_FILE_BYTES: u64 = 1 << 47;
 
-/// Length in bytes of the first part of a file, a little-endian integer. It is the length of the JSON that
-/// follows.
+/// Size in bytes of the first part of a file, a little-endian integer: the length of the JSON that follows.
 pub(super) const PREFIX_BYTES: u64 = 8;
 
 /// Name, type, shape and byte range of a tensor in a file. All numbers have been checked.
@@ -89,7 +86,7 @@ impl TensorEntry {
             Error::file(
                 path,
                 format!(
-                    "tensor {:?} has {} elements; elements {}..{} are out of range or no whole bytes; request elements within this number",
+                    "tensor {:?} has {} elements; elements {}..{} are out of range, or smaller than a byte; request elements within this number, of a type of whole bytes",
                     self.name, self.elements, range.start, range.end
                 ),
             )
@@ -127,8 +124,7 @@ impl Header {
     /// Returns the length of the JSON, given the first 8 bytes of a file of `file_len` bytes.
     ///
     /// # Errors
-    /// If the file is too short for this length, or the length exceeds `MAX_HEADER_BYTES`. `path`
-    /// is used in errors.
+    /// If the length exceeds the file or `MAX_HEADER_BYTES`. `path` is used in errors.
     pub fn json_len(path: &Path, prefix: &[u8], file_len: u64) -> Result<u64> {
         let prefix = prefix
             .first_chunk::<8>()
@@ -274,10 +270,9 @@ impl Header {
     }
 }
 
-/// Returns the number of elements and bytes of a tensor; `None` if they overflow or are not a whole
-/// number of bytes.
+/// Returns the numbers of elements and bytes of a tensor; `None` on overflow or for a fraction of a byte.
 pub(super) fn tensor_size(dtype: Dtype, shape: &[usize]) -> Option<(usize, u64)> {
-    // A size of 0 makes the product 0, but the other sizes may still overflow.
+    // The product overflows if the sizes before a size of 0 do, although the tensor is empty.
     let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d))?;
     let bits = u64::try_from(elements).ok()?.checked_mul(u64::try_from(dtype.bitsize()).ok()?)?;
     bits.is_multiple_of(8).then(|| (elements, bits.div_euclid(8)))

@@ -20,7 +20,7 @@ pub use object::ObjectOptions;
 #[cfg(feature = "object_store")]
 pub(crate) use object::{Object, Part};
 pub use safetensors::Dtype;
-pub use source::Source;
+pub use source::ByteSource;
 #[cfg(feature = "object_store")]
 pub(crate) use source::is_covered;
 #[cfg(feature = "parquet")]

@@ -1,5 +1,4 @@
-//! Reads parts of an object in a store: counts and coalesces requests, and checks that all parts
-//! come from one version.
+//! Reads parts of an object in a store: coalesces requests, and checks that all parts are of one version.
 
 #![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
@@ -22,24 +21,23 @@ pub(crate) type Part = (u64, Bytes);
 /// Options for reading files from an object store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectOptions {
-    /// Gives every axis 64-bit offsets; see [`ReadOptions::large_lists`](crate::io::nrt::ReadOptions).
+    /// Whether every axis has 64-bit offsets; see [`ReadOptions::large_lists`](crate::io::nrt::ReadOptions).
     pub large_lists: bool,
-    /// Size in bytes of the first request. It fetches a small object completely, and of a larger
-    /// object the header, or at least its length.
+    /// Size in bytes of the first request. It fetches a small object as a whole, otherwise the header, or at
+    /// least the length of the header.
     pub head: u64,
     /// Ranges at most this many bytes apart are fetched with one request, together with the bytes between
-    /// them. A request takes tens of milliseconds in the cloud, usually more than the transfer of these
-    /// bytes.
+    /// them. A request takes tens of milliseconds in the cloud, usually longer than the transfer.
     pub gap: u64,
-    /// Maximum number of bytes per request; longer ranges are fetched with several requests.
+    /// Maximum number of bytes per request. A longer range is fetched with several requests.
     pub largest: u64,
     /// Maximum number of concurrent requests.
     pub parallel: usize,
 }
 
 impl Default for ObjectOptions {
-    /// A first request of 16 KiB; ranges up to 64 KiB apart are coalesced; at most 8 MiB per
-    /// request; at most 8 concurrent requests.
+    /// The first request reads 16 KiB, ranges up to 64 KiB apart are coalesced, and up to 8 requests of up to
+    /// 8 MiB run at once.
     fn default() -> Self {
         Self { large_lists: false, head: 16 << 10, gap: 64 << 10, largest: 8 << 20, parallel: 8 }
     }
@@ -60,8 +58,8 @@ pub(crate) struct Object {
 }
 
 impl Object {
-    /// Creates an object from the response to a request for the bytes `0..head`; also returns these
-    /// bytes. `expected` is the object's size in the listing.
+    /// Creates an object from the response to the first request, for the bytes `0..head`. Also returns these
+    /// bytes. `expected` is the size of the object in the listing.
     pub(crate) async fn from_first(
         store: Arc<dyn ObjectStore>,
         location: Location,
@@ -75,7 +73,7 @@ impl Object {
             return Err(Error::file(
                 name,
                 format!(
-                    "the object has {len} bytes, but had {expected} when it was listed, so it was replaced; list it again"
+                    "the object has {len} bytes, but had {expected} when it was listed, so it was replaced; list it again (in SQL, run the query again)"
                 ),
             ));
         }
@@ -95,7 +93,6 @@ impl Object {
         Ok((object, (0, head)))
     }
 
-    /// Returns the same object, with new counters of requests and bytes, which start at zero.
     #[cfg(feature = "sql")]
     pub(crate) fn with_new_counters(&self) -> Self {
         Self {
@@ -110,8 +107,7 @@ impl Object {
         }
     }
 
-    /// Whether this object was read from `store` and has the ETag `e_tag`. If this object has no ETag, or
-    /// `e_tag` is missing or weak, only the stores are compared.
+    /// Returns whether the object is from `store` and has `e_tag`. A missing or weak ETag matches any ETag.
     #[cfg(feature = "sql")]
     pub(crate) fn is_of(&self, store: &Arc<dyn ObjectStore>, e_tag: Option<&str>) -> bool {
         let known = self.e_tag.as_deref().zip(e_tag.filter(|tag| !tag.starts_with("W/")));
@@ -170,7 +166,7 @@ impl Object {
         Ok((header, parts))
     }
 
-    /// Fetches the bytes of all ranges with concurrent requests; close ranges share a request.
+    /// Fetches all ranges with concurrent requests; ranges [`ObjectOptions::gap`] or less apart share one.
     pub(crate) async fn fetch_ranges(
         &self,
         ranges: impl IntoIterator<Item = Range<u64>>,
@@ -226,8 +222,7 @@ impl Object {
         Ok((range.start, self.checked_bytes(range, answer).await?))
     }
 
-    /// Returns the bytes of the response `answer`. Returns an error if the size of the object has changed,
-    /// or if the bytes are not those of `range`.
+    /// Returns the bytes of a response; an error if they are not those of `range` or the object changed size.
     async fn checked_bytes(&self, range: Range<u64>, answer: GetResult) -> Result<Bytes> {
         if answer.meta.size != self.len {
             return Err(Error::file(
@@ -256,7 +251,7 @@ impl Object {
     }
 }
 
-/// Returns the first request for a file, which usually covers its header.
+/// Returns the first request for a file, for its first [`ObjectOptions::head`] bytes.
 pub fn first_request(options: &ObjectOptions) -> GetOptions {
     GetOptions {
         range: Some(GetRange::Bounded(0..options.head.max(PREFIX_BYTES))),

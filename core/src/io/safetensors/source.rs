@@ -17,8 +17,17 @@ use crate::io::map::map_file;
 /// A memory map returns parts without a copy and reads only the touched pages. If the file is
 /// truncated in the meantime, access to a missing page kills the process (`SIGBUS`). Use positioned
 /// reads if this can happen; they return an error instead.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::safetensors::ByteSource;
+/// let source = ByteSource::from_bytes("memory", vec![1, 2, 3].into());
+/// assert_eq!(source.read(1..3)?.as_slice(), [2, 3]);
+/// assert_eq!((source.len(), source.is_empty(), source.bytes_read()), (3, false, 2));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Debug)]
-pub struct Source {
+pub struct ByteSource {
     path: PathBuf,
     bytes: Backing,
     len: u64,
@@ -35,13 +44,13 @@ enum Backing {
     Parts {
         /// Start and bytes of each part, sorted by start.
         parts: Vec<(u64, Bytes)>,
-        /// First range that a read requested and no part contains.
+        /// The first range that a read requested and that no part contains.
         missing: OnceLock<Range<u64>>,
     },
 }
 
-impl Source {
-    /// Opens a file; `mmap` maps it.
+impl ByteSource {
+    /// Opens a file. If `mmap` is true, maps the file; otherwise each read is a positioned read.
     pub fn open(path: impl AsRef<Path>, mmap: bool) -> Result<Self> {
         let path = path.as_ref();
         let file = File::open(path).map_err(|e| Error::io(path, e))?;
@@ -49,6 +58,18 @@ impl Source {
     }
 
     /// Creates a source from an open file; `path` is used in errors.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::fs::File;
+    /// use serrate::io::safetensors::ByteSource;
+    /// let dir = tempfile::tempdir()?;
+    /// let path = dir.path().join("x");
+    /// std::fs::write(&path, [1, 2, 3])?;
+    /// let source = ByteSource::from_file(&path, File::open(&path)?, false)?;
+    /// assert_eq!(source.read(0..2)?.as_slice(), [1, 2]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn from_file(path: impl AsRef<Path>, file: File, mmap: bool) -> Result<Self> {
         let path = path.as_ref().to_path_buf();
         let metadata = file.metadata().map_err(|e| Error::io(&path, e))?;
@@ -64,7 +85,7 @@ impl Source {
         } else {
             Backing::File(file)
         };
-        // The file may have grown or shrunk since its metadata was read.
+        // The file may have grown or shrunk since its metadata was read, so use the length of the map.
         let len =
             if let Backing::View(b) = &bytes { u64::try_from(b.len()).unwrap_or(0) } else { len };
         Ok(Self { path, bytes, len, asked: AtomicU64::new(0) })
@@ -80,8 +101,8 @@ impl Source {
         }
     }
 
-    /// Creates a source from parts of a file of `len` bytes, each with its start. A read of a range
-    /// that no part contains is an error; [`missing`](Self::missing) then returns the range.
+    /// Creates a source from parts of a file of `len` bytes, each with its start. If no part contains the
+    /// range of a read, the read is an error, and [`missing`](Self::missing) then returns the range.
     #[cfg_attr(not(feature = "object_store"), expect(dead_code, reason = "stores fetch parts"))]
     pub(crate) fn from_parts(path: PathBuf, len: u64, mut parts: Vec<(u64, Bytes)>) -> Self {
         parts.sort_by_key(|(start, _)| *start);
@@ -89,7 +110,7 @@ impl Source {
         Self { path, len, bytes, asked: AtomicU64::new(0) }
     }
 
-    /// Returns the parts; empty unless the source was created from parts.
+    /// Returns the fetched parts; empty if the source was not created by [`from_parts`](Self::from_parts).
     #[cfg_attr(not(feature = "object_store"), expect(dead_code, reason = "stores fetch parts"))]
     pub(crate) fn parts(&self) -> &[(u64, Bytes)] {
         match &self.bytes {
@@ -98,8 +119,7 @@ impl Source {
         }
     }
 
-    /// Returns the first range that a read requested and no part contains; `None` if there is no such
-    /// range.
+    /// Returns the first range that a read requested and that no part contains; `None` if there is none.
     #[cfg_attr(not(feature = "object_store"), expect(dead_code, reason = "stores fetch parts"))]
     pub(crate) fn missing(&self) -> Option<Range<u64>> {
         match &self.bytes {
@@ -113,7 +133,7 @@ impl Source {
         &self.path
     }
 
-    /// Returns the length in bytes when the file was opened.
+    /// Returns the length in bytes that the file had when it was opened.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -176,7 +196,7 @@ impl Source {
                 Error::file(
                     &self.path,
                     format!(
-                        "bytes {}..{} of the remote file have not been fetched",
+                        "bytes {}..{} of the remote file have not been fetched; fetch them and read again",
                         range.start, range.end
                     ),
                 )
@@ -185,8 +205,8 @@ impl Source {
     }
 }
 
-/// Whether one of `parts`, sorted by start, contains `range`. Checks only the first part, which was
-/// fetched on opening, and the last few parts that start before the range.
+/// Returns whether one of `parts`, sorted by start, contains `range`. Checks only the first part, which was
+/// fetched on opening, and the last four parts that start before the range.
 #[cfg(feature = "object_store")]
 pub(crate) fn is_covered(parts: &[(u64, Bytes)], range: &Range<u64>) -> bool {
     let before = parts.partition_point(|(start, _)| *start <= range.start);
@@ -197,14 +217,13 @@ pub(crate) fn is_covered(parts: &[(u64, Bytes)], range: &Range<u64>) -> bool {
     })
 }
 
-/// Returns the bytes `range` from a part that contains the whole range; `None` if no part does.
+/// Returns the bytes of `range` from a part that contains the whole range; `None` if no part does.
 fn read_part(parts: &[(u64, Bytes)], range: &Range<u64>) -> Option<Buffer> {
     if range.is_empty() {
         return Some(Buffer::default());
     }
     let candidates = parts.get(..parts.partition_point(|(start, _)| *start <= range.start))?;
-    // Search backwards: usually the last part that starts before the range contains the range. Parts may
-    // overlap.
+    // Parts may overlap. Search backwards: usually the last part that starts before the range contains it.
     candidates.iter().rev().find_map(|(start, bytes)| {
         let from = usize::try_from(range.start.checked_sub(*start)?).ok()?;
         let to = usize::try_from(range.end.checked_sub(*start)?).ok()?;
@@ -212,7 +231,7 @@ fn read_part(parts: &[(u64, Bytes)], range: &Range<u64>) -> Option<Buffer> {
     })
 }
 
-/// Fills a buffer from an offset in a file. On Unix the cursor of the file does not move.
+/// Fills `buffer` with the bytes at `offset` of a file. On Unix, the cursor of the file does not move.
 #[cfg(unix)]
 pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)

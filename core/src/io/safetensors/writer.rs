@@ -64,7 +64,7 @@ impl SafetensorsWriter {
     /// Starts a file.
     ///
     /// # Errors
-    /// If it exists and may not be replaced, or its folder cannot be written to.
+    /// If it exists and `overwrite` is false, or its folder cannot be written to.
     pub fn create(path: impl AsRef<Path>, options: &SaveOptions) -> Result<Self> {
         Ok(Self {
             out: AtomicFile::create(path, options.overwrite)?,
@@ -74,12 +74,10 @@ impl SafetensorsWriter {
         })
     }
 
-    /// Adds a tensor that has no rows yet. `row_shape` is the shape of one row; it is empty for a tensor
-    /// with one dimension.
+    /// Adds a tensor without rows. `row_shape` is the shape of one row; empty for one-dimensional tensors.
     ///
     /// # Errors
-    /// If another tensor has the name, the name is `__metadata__`, or a row does not have a size in whole
-    /// bytes.
+    /// If another tensor has the name, the name is `__metadata__`, or a row is not a number of whole bytes.
     pub fn add(
         &mut self,
         name: impl Into<String>,
@@ -141,6 +139,16 @@ impl SafetensorsWriter {
     }
 
     /// Returns the final path of the file.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::safetensors::{SafetensorsWriter, SaveOptions};
+    /// let dir = tempfile::tempdir()?;
+    /// let path = dir.path().join("t.safetensors");
+    /// let writer = SafetensorsWriter::create(&path, &SaveOptions::default())?;
+    /// assert_eq!(writer.target(), path);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn target(&self) -> &Path {
         self.out.target()
     }
@@ -148,8 +156,8 @@ impl SafetensorsWriter {
     /// Writes the header and all tensors to the file, syncs it to disk and renames it to its final path.
     ///
     /// # Errors
-    /// If an earlier write failed, a tensor does not end with a whole row, the disk is full, or another file
-    /// with the final path appeared in the meantime and may not be replaced. No file is left behind.
+    /// If an earlier write failed, a tensor does not end with a whole row, the disk is full, or `overwrite`
+    /// is false and another file with the final path appeared in the meantime. No file is left behind.
     pub fn finish(self) -> Result<()> {
         let Self { mut out, metadata, mut spools, failed } = self;
         let path = out.target().to_path_buf();
@@ -256,8 +264,7 @@ impl Spool {
     }
 }
 
-/// Creates an unnamed temporary file in the folder of `target`, because the system's temporary folder may be
-/// small or in memory.
+/// Creates an unnamed temporary file next to `target`: the system's folder may be small or in memory.
 fn create_spool_file(target: &Path) -> Result<File> {
     let folder = match target.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
@@ -322,7 +329,7 @@ pub(crate) fn write_streamed(
             return Err(Error::file(
                 path,
                 format!(
-                    "tensor {:?} of type {} and shape {:?} needs another number of bytes than the {} that were written; write all of its rows",
+                    "tensor {:?} of type {} and shape {:?} needs another number of bytes than the {} that were written; write each of its rows once",
                     item.name, item.dtype, item.shape, counted.bytes
                 ),
             ));
@@ -376,8 +383,7 @@ impl Encoded<'_> {
     }
 }
 
-/// Encodes tensors like [`write_tensors`], without writing a file; `path` only names the file in error
-/// messages.
+/// Encodes tensors like [`write_tensors`], without writing a file; `path` is used only in errors.
 ///
 /// # Errors
 /// See [`write_tensors`], except for errors of writing.
@@ -403,7 +409,7 @@ pub fn encode_tensors<'a>(
         }
         items.push(TensorItem { name, dtype: *dtype, shape: shape.to_vec(), nbytes });
     }
-    // Tensors are sorted by type first, so equal names need not be adjacent.
+    // The writing order is by type first, so equal names need not be adjacent.
     let mut names: Vec<_> = items.iter().map(|i| i.name).collect();
     names.sort_unstable();
     if let Some(name) = names.windows(2).find_map(|w| (w.first() == w.last()).then(|| w.first())) {
@@ -424,8 +430,7 @@ fn check_name(path: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Orders tensors by descending size of the element type, so that the data of every tensor is aligned, then
-/// by name.
+/// Orders tensors by descending element size, so that the data of every tensor is aligned, then by name.
 fn compare_tensors(a: (Dtype, &str), b: (Dtype, &str)) -> std::cmp::Ordering {
     b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1))
 }
@@ -486,7 +491,7 @@ fn encode_header(
         tensors.push((item.name, info));
     }
     let mut json = serde_json::to_vec(&HeaderJson { metadata, tensors }).map_err(|e| {
-        Error::file(path, format!("the header of the safetensors file cannot be written: {e}"))
+        Error::file(path, format!("the header of the safetensors file cannot be encoded as JSON; correct its metadata and names: {e}"))
     })?;
     json.resize(json.len().next_multiple_of(8), b' ');
     let len = u64::try_from(json.len()).unwrap_or(u64::MAX);

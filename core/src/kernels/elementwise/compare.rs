@@ -17,7 +17,7 @@ use crate::kernels::bits::for_avx2;
 use crate::kernels::flags::{PackFlags, PortablePack, WORD};
 use crate::kernels::native::{native_int, reinterpret_values};
 
-/// A value that maps to an integer key of the same order.
+/// A type whose values convert to integer keys; the keys compare like the values.
 trait Comparable: Copy + Default {
     type Key: Copy + Ord;
 
@@ -40,7 +40,8 @@ integers!(i8, i16, i32, i64, u8, u16, u32, u64);
 
 macro_rules! floats {
     ($($t:ty => $key:ty),*) => {$(
-        /// The total order of IEEE 754, with equal zeros, and with all NaN equal and largest.
+        /// Floats compare in the total order of IEEE 754, except that both zeros are equal, and that all NaN
+        /// are equal and greater than all numbers.
         impl Comparable for $t {
             type Key = $key;
 
@@ -49,7 +50,7 @@ macro_rules! floats {
                 let bits = self.to_bits().cast_signed();
                 let below = (bits >> (<$key>::BITS - 1)) & <$key>::MAX;
                 let key = bits ^ below;
-                // -0.0 has the key -1 here, just below the key of 0.0.
+                // At this point the key of -0.0 is -1, just below the key of 0.0.
                 let key = if key == -1 { 0 } else { key };
                 if self.is_nan() { <$key>::MAX } else { key }
             }
@@ -58,8 +59,7 @@ macro_rules! floats {
 }
 floats!(f32 => i32, f64 => i64);
 
-/// Compares two operands of the same numeric or time type. Returns `None` for other types, and if an operand
-/// is a null scalar.
+/// Compares operands of the same numeric or time type. Returns `None` for other types and for null scalars.
 pub(super) fn compare_sides(
     op: Op,
     left: &SideValues,
@@ -225,7 +225,7 @@ fn collect_word<T: Comparable + ArrowNativeType, const LESS: bool>(
     pack: impl PackFlags,
 ) -> u64 {
     let mut flags = [0u8; WORD];
-    // An index loop, because the closures of a zip may not be inlined.
+    // An index loop, because the compiler might not inline the closures of a zip.
     for i in 0..WORD {
         let (a, b) = (a[i].key(), b[i].key());
         flags[i] = u8::from(if LESS { a < b } else { a == b });
@@ -252,7 +252,8 @@ mod tests {
         (Op::GtEq, Ordering::is_ge),
     ];
 
-    /// Checks all comparisons of arrays and scalars, whole and sliced, against `order`.
+    /// Checks all comparison operations on arrays and scalars, whole and sliced. `order(i, j)` returns the
+    /// expected order of `a[i]` and `b[j]`.
     fn check(a: &ArrayRef, b: &ArrayRef, order: impl Fn(usize, usize) -> Ordering) {
         for (start, len) in [(0, a.len()), (3, 70), (1, 64), (5, 0), (2, 63)] {
             let (a, b) = (a.slice(start, len), b.slice(start, len));

@@ -35,7 +35,7 @@ macro_rules! with_function {
 }
 
 /// Computes `left op right` for operands of the same float type. Returns `None` for other types and
-/// operations, which are left to Arrow.
+/// operations; the caller then uses Arrow's kernels.
 pub(super) fn compute_floats(op: Op, left: &SideValues, right: &SideValues) -> Option<ArrayRef> {
     fn compute_typed<T: ArrowPrimitiveType<Native: ArithmeticFloat>>(
         op: Op,
@@ -100,9 +100,9 @@ fn valid_scalar<T: ArrowPrimitiveType>(one: &PrimitiveArray<T>) -> Option<T::Nat
 
 /// Computes `left op right` like [`binary`], but may overwrite the leaves of `left`.
 ///
-/// Arithmetic on floats with a scalar reuses the leaves if they are not shared: in `v * 2 + 1`, the
-/// addition overwrites the product, which takes a fifth of the time of a new allocation. All other
-/// operations call [`binary`].
+/// `+`, `-`, `*` and `/` of floats and a scalar reuse the memory of the leaves if no other array shares it.
+/// For example, the addition in `v * 2 + 1` overwrites the product, which takes a fifth of the time of an
+/// addition that allocates its result. Other operations call [`binary`].
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -149,8 +149,7 @@ fn compute_in_place<T: ArrowPrimitiveType<Native: ArithmeticFloat>>(
     let Some(one) = one else { return binary(op, Operand::Array(&left), right) };
     let (rows, axes, leaves) = left.into_parts();
     let own = leaves.as_primitive::<T>().clone();
-    // Drop the other reference to the buffer of `own`: the values can be overwritten only if `own` is the
-    // sole owner.
+    // Drop the other reference to the buffer: the values of `own` can be overwritten only by a sole owner.
     drop(leaves);
     let found = with_function!(op, compute_owned(own, one));
     let leaves = found.ok_or_else(|| {

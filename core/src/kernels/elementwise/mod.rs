@@ -37,8 +37,7 @@ pub enum Op {
     Mul,
     /// `/`: truncated for integers, as in SQL; division by an integer zero is an error.
     Div,
-    /// `%`: the remainder with the sign of the left operand, as in SQL; an integer zero on the right is an
-    /// error.
+    /// `%`: the remainder, with the sign of the left operand as in SQL. `%` by an integer zero is an error.
     Rem,
     /// `**`: numbers only. Integers give an integer; a negative power of an integer is an error.
     Pow,
@@ -101,6 +100,14 @@ impl Op {
     }
 
     /// Returns whether the operation is neither a comparison nor logical.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::kernels::elementwise::Op;
+    /// assert!(Op::Mul.is_arithmetic() && Op::Lt.is_comparison() && Op::And.is_logical());
+    /// assert_eq!(Op::Mul.symbol(), "*");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn is_arithmetic(self) -> bool {
         !self.is_comparison() && !self.is_logical()
     }
@@ -109,9 +116,8 @@ impl Op {
 /// One operand of a [`binary`] operation.
 #[derive(Clone, Copy, Debug)]
 pub enum Operand<'a> {
-    /// An array with the same lists as the other operand, or with only its outer levels (without levels:
-    /// one value per row); each value then applies to all leaves below its element. A list of one element
-    /// applies to a list of any length.
+    /// An array with the lists of the other operand, or only its outer levels (no levels: one value per row);
+    /// each value then applies to all leaves below. A list of one element applies to a list of any length.
     Array(&'a RaggedArray),
     /// A scalar that applies to all leaves, such as a literal in a query: an array of length 1. A
     /// number takes the type of the leaves if it fits.
@@ -120,6 +126,16 @@ pub enum Operand<'a> {
 
 impl<'a> Operand<'a> {
     /// Returns the type of the operand, which is known at planning time.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, Int64Array};
+    /// use serrate::kernels::elementwise::{Operand, OperandType};
+    /// let one: ArrayRef = Arc::new(Int64Array::from(vec![1]));
+    /// assert!(matches!(Operand::Scalar(&one).operand_type(), OperandType::Literal(_)));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn operand_type(&self) -> OperandType<'a> {
         match self {
             Self::Array(a) => OperandType::Leaves(a.leaf_type()),
@@ -130,19 +146,17 @@ impl<'a> Operand<'a> {
 
 /// Computes `left op right` for every leaf.
 ///
-/// The result has the lists of the operands; the axes of a single array, or of two arrays with the same
-/// lists, are shared. A list that is null in either operand is null. A null leaf gives null (except where
-/// `AND` and `OR` have a result regardless).
+/// The result has the lists of the operands and shares them if they are the same. A list that is null in
+/// either operand is null. A null leaf gives null (except where `AND` and `OR` have a result regardless).
 ///
 /// If two lists differ in length and one has a single element, this element, with everything below it, is
 /// repeated along the other list: `[[10], [20, 30]]` and `[[1, 2, 3], [4, 5]]` add up to
 /// `[[11, 12, 13], [24, 35]]`. Each pair of lists is treated separately, so a row gives the same result in
 /// any batch; if all lists of an axis have one element, this is NumPy's broadcasting of an axis of size 1.
 ///
-/// Types: a literal number takes the type of the leaves if its value fits, otherwise both widen;
-/// two arrays always widen, as in NumPy (see [`Types`]). Floats follow IEEE 754 in arithmetic.
-/// Comparisons use one total order, as SQL does in this crate: all NaN are equal and greater than
-/// any number, and 0.0 equals -0.0. Integer overflow is an error.
+/// Types: a literal number takes the type of the leaves if it fits, otherwise both widen; two arrays widen as
+/// in NumPy ([`Types`]). Floats follow IEEE 754 in arithmetic. Comparisons use a total order, as SQL does in
+/// this crate: all NaN are equal and greater than any number; 0.0 equals -0.0. Integer overflow is an error.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -251,8 +265,8 @@ impl SideValues {
         self.values().data_type().is_floating()
     }
 
-    /// Replaces -0.0 with 0.0 and every NaN with the canonical NaN, because Arrow's total order
-    /// distinguishes them.
+    /// Replaces -0.0 with 0.0 and every NaN with the canonical NaN. Arrow's comparisons use the total order
+    /// of IEEE 754, in which the two zeros differ, and NaN with different bits differ.
     fn canonicalize_floats(&self) -> Self {
         fn canonicalize_floats<T: ArrowPrimitiveType>(
             values: &ArrayRef,

@@ -19,37 +19,36 @@ use crate::limit::check_size;
 
 #[derive(Debug)]
 pub(crate) struct Pair {
-    /// An array with the lists of the result; callers replace its leaves.
+    /// An array with the lists of the result. Its leaves are not the result; callers replace them.
     pub(crate) shape: RaggedArray,
-    /// Leaves of the left operand, one per leaf of the result; `right` has the leaves of the right
-    /// operand.
+    /// Leaves of the left operand, one per leaf of the result; `right` has the leaves of the right operand.
     pub(crate) left: ArrayRef,
     pub(crate) right: ArrayRef,
 }
 
-/// Broadcasts two arrays to common lists, and returns the leaves of both operands for every leaf of the
-/// result. An array with fewer levels is broadcast over the deeper array. If two lists differ in length and
-/// one has a single element, the element is repeated. Each pair of lists is treated separately, so a row
-/// gives the same result in any batch.
+/// Broadcasts two arrays to common lists. Returns, for every leaf of these lists, the leaf of each array. An
+/// array with fewer levels is broadcast over the deeper one. If two lists differ in length and one has a
+/// single element, this element is repeated. Each pair of lists is treated separately, so the result for a
+/// row does not depend on the other rows.
 ///
-/// Equal lists are shared, and their leaves are the leaves of the arrays. Returns an error if the
-/// numbers of rows differ, or two valid lists differ in length and neither has one element.
+/// If both arrays have equal lists, the result shares these lists and the leaves of both arrays. Returns an
+/// error if the numbers of rows differ, or if two valid lists differ in length and neither has one element.
 pub(crate) fn pair_arrays(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
     broadcast_pair(left, right, Repeat::Lists)
 }
 
-/// Broadcasts like [`pair_arrays`], but repeats lists only if all lists of the axis have one
-/// element, because arrays with named dims have a size per dim instead of per list. Errors are the
-/// same as for [`pair_arrays`]; also for lists of one element among longer lists.
+/// Broadcasts like [`pair_arrays`], but repeats an element only if all lists of its axis have one element,
+/// because arrays with named dims have a size per dim instead of per list. Returns the errors of
+/// [`pair_arrays`], and also an error if another list on the axis of a repeated element has more elements.
 pub(crate) fn pair_dims(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
     broadcast_pair(left, right, Repeat::Axes)
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Repeat {
-    /// The element of any list that has only one element is repeated.
+    /// Repeats the element of any list that has only one element.
     Lists,
-    /// The elements of lists are repeated only if all lists of the axis have one element.
+    /// Repeats elements only if all lists of the axis have one element.
     Axes,
 }
 
@@ -81,8 +80,8 @@ fn broadcast_pair(left: &RaggedArray, right: &RaggedArray, repeat: Repeat) -> Re
     Ok(Pair { shape, left: a, right: b })
 }
 
-/// One of the two operands while the result is built level by level. For each element of the current level
-/// of the result, `at` has the index of its element in `array`; `None` means that the two indices are equal.
+/// One of the two operands while the result is built level by level. Element `i` of the current level of the
+/// result comes from element `at[i]` of `array`, or from element `i` if `at` is `None`.
 struct SideElements<'a> {
     array: &'a RaggedArray,
     at: Option<Vec<u64>>,
@@ -101,7 +100,7 @@ impl SideElements<'_> {
         }
     }
 
-    /// Stores the indices `at`, or `None` if they are 0, 1, 2, .. without a gap up to `len`.
+    /// Stores the indices `at`; stores `None` if they are exactly `0..len`.
     fn set_positions(&mut self, at: Vec<u64>, len: usize) {
         let same = at.len() == len && at.iter().enumerate().all(|(i, p)| *p == i as u64);
         self.at = (!same).then_some(at);
@@ -184,7 +183,8 @@ fn combine_level(
                 )));
             }
         };
-        // The result may be large: operands that repeat lists on different axes form all pairs.
+        // Check the size, because the result may be large: if one operand repeats lists on one axis and the
+        // other on another axis, the result has all pairs.
         check_size("repeated lists of one element", next_a.len().saturating_add(n), 64)?;
         lengths.push(n);
         for (next, range) in [(&mut next_a, p), (&mut next_b, q)] {

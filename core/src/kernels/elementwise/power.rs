@@ -44,8 +44,8 @@ pub(super) fn raise_to_power(
     )
 }
 
-/// Raises an integer to a power that is negative, which is an error, or too large for any base but 0, 1 and
-/// -1.
+/// Raises an integer to a power that is negative or does not fit `u32`. Returns an error for a negative
+/// power, and for bases other than 0, 1 and -1, whose powers overflow.
 fn raise_to_huge<T: ArrowNativeTypeOp>(base: T, power: T) -> std::result::Result<T, ArrowError> {
     if power.is_lt(T::ZERO) {
         return Err(ArrowError::InvalidArgumentError(

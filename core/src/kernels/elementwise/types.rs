@@ -19,19 +19,17 @@ pub enum OperandType<'a> {
 
 /// The types that the operands of an operation are cast to, and the type of its result.
 ///
-/// * Two arrays: both widen to a type that holds both, as NumPy promotes arrays (`uint8` and `int8`
-///   to `int16`, `uint64` and `int64` to `float64`, `int32` and `float32` to `float64`). `uint64`
-///   and `int64` compare exactly.
-/// * A literal integer takes the type of the leaves if its value fits (any float type holds it); otherwise
-///   both widen as far as the value requires: `uint8` leaves and 300 become `uint16`, -1 gives `int16`.
-/// * A literal float takes the type of float leaves unless it would become infinite. With integer
-///   leaves both become `float64`; a comparison with a whole number below 2^53 stays in integers,
-///   which gives the same result.
-/// * Strings of all encodings compare with each other; a literal string is parsed as a date, time,
-///   number or boolean if the leaves have such a type. Timestamps and durations of different units
-///   compare exactly, and so do intervals: compared with each other, a month is 30 days; comparing
-///   months with durations is an error. A null takes the type of the other side. Arithmetic on
-///   times is Arrow's: time - time, time ± duration or interval, ...
+/// * Two arrays: both widen to a type that holds both, as in NumPy (`uint8` and `int8` to `int16`, `uint64`
+///   and `int64` to `float64`, `int32` and `float32` to `float64`). `uint64` and `int64` compare exactly.
+/// * A literal integer takes the type of the leaves if its value is in the range of that type; otherwise both
+///   widen as far as the value requires: `uint8` leaves and 300 become `uint16`, -1 gives `int16`.
+/// * A literal float takes the type of float leaves unless it would become infinite. With integer leaves both
+///   become `float64`. A comparison of integer leaves with a whole number below 2^53 uses the type of the
+///   leaves instead, which gives the same result.
+/// * Strings of all encodings compare with each other; a literal string is parsed as a date, time, number or
+///   boolean for leaves of such a type. Timestamps and durations of different units compare exactly. Two
+///   intervals also compare exactly, with months of 30 days. Comparing an interval that has months with a
+///   duration is an error. A null takes the type of the other side. Arithmetic on times is Arrow's.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -85,8 +83,7 @@ impl Types {
             if op == Op::Pow && !numbers && !(a.is_null() || b.is_null()) {
                 return Err(incompatible());
             }
-            // Minimum and maximum of strings and times only compare their operands, so choose the types as
-            // for `<`.
+            // Minimum and maximum of strings and times only compare operands, so choose the types as for `<`.
             let op = if chooses && !numbers { Op::Lt } else { op };
             let (x, y) = match (left, right) {
                 (OperandType::Leaves(a), OperandType::Literal(v)) => {
@@ -123,6 +120,17 @@ impl Types {
     }
 
     /// Returns the type that the left side is cast to.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use arrow::datatypes::DataType;
+    /// use serrate::kernels::elementwise::{Op, OperandType, Types};
+    /// let (small, signed) = (OperandType::Leaves(&DataType::UInt8), OperandType::Leaves(&DataType::Int8));
+    /// let types = Types::new(Op::Maximum, small, signed)?;
+    /// assert_eq!((types.left(), types.right()), (&DataType::Int16, &DataType::Int16));
+    /// assert_eq!(types.output(), &DataType::Int16);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn left(&self) -> &DataType {
         &self.left
     }
@@ -173,8 +181,7 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
     let both = |t: DataType| Some((t.clone(), t));
     let intervals = [a, b].map(|t| matches!(value_type(t), DataType::Interval(_)));
     if op.is_comparison() && intervals == [true, true] {
-        // Arrow compares intervals field by field, so that 1 day is more than 36 hours. Compare them as
-        // numbers of nanoseconds.
+        // Arrow compares intervals field by field (1 day > 36 hours), so compare them in nanoseconds.
         return both(INTERVAL_NANOSECONDS);
     }
     if op.is_comparison() && a == b && !a.is_nested() {
@@ -247,8 +254,7 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
     if op.is_comparison()
         && matches!((a, b), (DataType::UInt64, b) | (b, DataType::UInt64) if b.is_signed_integer())
     {
-        // No integer type holds the values of both types, and as floats distinct integers beyond 2^53 would
-        // be equal.
+        // No integer type holds both types, and as floats distinct integers beyond 2^53 would be equal.
         return both(EXACT_INTEGERS);
     }
     let common = promote_types(a, b)?;
@@ -257,7 +263,7 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
     both(common)
 }
 
-/// Whether times in two zones compare without conversion; a time without a zone counts as UTC.
+/// Whether times in two time zones compare without conversion; a time without a zone counts as UTC.
 fn share_clock(a: Option<&str>, b: Option<&str>) -> bool {
     let utc = |zone: Option<&str>| zone.is_none_or(|z| matches!(z, "UTC" | "+00:00" | "Z"));
     a.is_some() == b.is_some() || (utc(a) && utc(b))
@@ -270,7 +276,7 @@ fn with_unit(t: &DataType, unit: arrow::datatypes::TimeUnit) -> Option<DataType>
     }
 }
 
-/// Determines the types of leaves and a literal, in that order; `None` if they are incompatible.
+/// Returns the types that leaves and a literal are cast to, in that order; `None` if they are incompatible.
 fn combine_with_literal(
     op: Op,
     leaf: &DataType,
@@ -298,7 +304,7 @@ fn combine_with_literal(
         }
     }
     if values.is_string() && given.is_string() && op.is_comparison() {
-        // Arrow compares a dictionary by its values, without decoding it. Only the literal is cast.
+        // Only the literal is cast, because Arrow compares a dictionary by its values without decoding it.
         return Ok(Some((leaf.clone(), values.clone())));
     }
     if is_time(values) && is_time(given) && op.is_comparison() && values != given {
@@ -337,7 +343,8 @@ fn combine_with_literal(
             t.map(|t| (t.clone(), t))
         }
         (Some(LiteralNumber::Float(x)), false) => {
-            // Beyond 2^53, several integers equal the same float.
+            // From 2^53 on, several integers convert to the same float, and each of them equals it. Such a
+            // float is therefore not compared as an integer.
             let exact = |n: i128| n.unsigned_abs() < 1 << f64::MANTISSA_DIGITS;
             let whole =
                 to_whole(x).filter(|n| op.is_comparison() && can_hold(values, *n) && exact(*n));
@@ -376,7 +383,7 @@ impl LiteralNumber {
         }))
     }
 
-    /// Whether the value stays finite in a float type, or was not finite before.
+    /// Whether the value is still finite after conversion to the float type `t`, or was not finite before.
     fn is_finite_in(self, t: &DataType) -> bool {
         #[expect(clippy::cast_precision_loss, reason = "only the magnitude matters")]
         let x = match self {

@@ -1,4 +1,4 @@
-//! Grouping by given keys.
+//! Grouping by a given list of keys.
 
 use arrow::array::{Array, AsArray, UInt64Array};
 use arrow::buffer::NullBuffer;
@@ -16,10 +16,10 @@ use crate::limit::check_size;
 /// Groups the elements of every list by the keys in `wanted`: one list per wanted key, in the order of
 /// `wanted`, empty if no element has the key. Elements with other keys are dropped.
 ///
-/// `wanted` has a list for every list of keys, or fewer levels; a list then applies to all lists of keys
-/// below it. Wanted keys compare with the keys like the needles of
-/// [`searchsorted`](crate::kernels::search::searchsorted), and null finds null keys. A list that is null in
-/// any of the three arrays is null.
+/// `wanted` has a list for every list of keys, or fewer levels; a list then applies to all lists below it.
+/// Wanted keys compare with the keys like the needles of
+/// [`searchsorted`](crate::kernels::search::searchsorted); null matches null. A list that is null in any of
+/// the three arrays is null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -51,7 +51,7 @@ pub fn group_on(
     let given = wanted.axes().len();
     if given == 0 || given > axis {
         return Err(Error::invalid(format!(
-            "the wanted keys have {given} level(s) of lists and the keys {axis}; give wanted keys with at least one level, and no more than the keys have"
+            "the wanted keys have {given} level(s) of lists, but the keys to group by have {axis}; the wanted keys need at least one level, and no more than the keys to group by"
         )));
     }
     let (_, keys) = share_lists(array, keys, axis)?;
@@ -87,8 +87,7 @@ pub fn group_on(
         let (groups, needles) = (groups.range(list), list_of_keys.layout().range(list));
         lengths.push(needles.len());
         for needle in needles {
-            // The groups of a list are in ascending order of their keys, null last, so the elements with a
-            // null key form the last group.
+            // Null keys sort last, so the elements with a null key form the last group of a list.
             let last_null = || {
                 let last = groups.clone().next_back()?;
                 found_nulls.as_ref().is_some_and(|n| n.is_null(last)).then_some(last)

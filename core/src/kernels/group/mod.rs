@@ -1,14 +1,13 @@
 //! Groups the elements of each list by the keys in a sibling list.
 //!
-//! A group is a list of its own, so that any reduction along the innermost axis aggregates the
-//! groups. Keys are in ascending order. A null key is a key of its own, the last one, as in SQL's
-//! GROUP BY; all NaN are one key, and so are both zeros. Elements of one group keep their order.
-//! Results over the same keys have the same lists.
+//! A group is a list of its own, so that reductions along the innermost axis aggregate groups. Keys are in
+//! ascending order. Null is a key of its own, the last one, as in SQL's GROUP BY; all NaN are one key, and so
+//! are both zeros. Elements of a group keep their order. Arrays grouped by the same keys get the same lists.
 //!
 //! Keys may be structs of several sibling lists; they order field by field.
 
-pub(super) mod codes;
 mod fixed;
+pub(super) mod key_codes;
 mod sorted;
 
 use super::align::share_lists;
@@ -19,9 +18,8 @@ use sorted::SortedKeys;
 
 pub use fixed::group_on;
 
-/// Returns the distinct keys of every innermost list in ascending order, null last.
-///
-/// Float keys are canonical: 0.0 for both zeros, and one NaN. A null list stays null.
+/// Returns the distinct keys of every innermost list in ascending order, null last. Float keys are canonical:
+/// 0.0 for both zeros, and one NaN. A null list stays null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -44,11 +42,9 @@ pub fn group_keys(keys: &RaggedArray) -> Result<RaggedArray> {
     SortedKeys::from_keys(keys)?.keys()
 }
 
-/// Returns the elements of every list in groups of equal keys: one list per key of [`group_keys`],
-/// in that order.
-///
-/// `keys` has the lists of the array, or only its outer levels; whole elements of an outer axis are then
-/// grouped (visits by their month). A list that is null in either array is null.
+/// Returns the elements of every list in groups of equal keys: one list per key of [`group_keys`], in that
+/// order. `keys` has the lists of the array, or only its outer levels; whole elements of an outer axis are
+/// then grouped (visits by their month). A list that is null in either array is null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -69,8 +65,7 @@ pub fn group_keys(keys: &RaggedArray) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When `keys` is flat or has more levels than the array, when two lists differ in length, and when
-/// the keys cannot be compared.
+/// When `keys` is flat or has more levels than the array, lists differ in length, or keys cannot be compared.
 pub fn group(array: &RaggedArray, keys: &RaggedArray) -> Result<RaggedArray> {
     let axis = check_levels(array, keys)?;
     let (array, keys) = share_lists(array, keys, axis)?;
@@ -83,7 +78,8 @@ pub fn group(array: &RaggedArray, keys: &RaggedArray) -> Result<RaggedArray> {
     stack_levels(&array, axis, groups, members, below)
 }
 
-/// Returns the axis of the array whose elements are grouped: the innermost axis of the keys.
+/// Returns the axis of the array whose elements are grouped, which is the innermost axis of the keys. Returns
+/// an error if the keys have no lists, or more levels of lists than the array.
 fn check_levels(array: &RaggedArray, keys: &RaggedArray) -> Result<usize> {
     let (levels, axis) = (array.axes().len(), keys.axes().len());
     if axis == 0 || axis > levels {
@@ -94,9 +90,8 @@ fn check_levels(array: &RaggedArray, keys: &RaggedArray) -> Result<usize> {
     Ok(axis)
 }
 
-/// Builds an array from four parts: the levels of `outer` above axis `axis`; the level `groups`, whose
-/// elements are the groups; the level `members`, with one list of elements per group; and `below`, whose
-/// rows become these elements.
+/// Builds an array from four parts: the levels of `outer` above axis `axis`; the level `groups` of groups;
+/// the level `members` with one list of elements per group; and `below`, whose rows are these elements.
 fn stack_levels(
     outer: &RaggedArray,
     axis: usize,

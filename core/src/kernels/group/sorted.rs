@@ -1,9 +1,9 @@
-//! Keys, sorted within each list.
+//! Sorts keys within each list, and divides them into groups of equal keys.
 
 use arrow::array::{Array, UInt64Array};
 use arrow::compute::take;
 
-use super::codes::comparable_keys;
+use super::key_codes::comparable_keys;
 use crate::array::{ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
 use crate::kernels::canonical::canonical_floats;
@@ -54,12 +54,11 @@ impl<'a> SortedKeys<'a> {
         Ok(Self { given, order, counts, sizes })
     }
 
-    /// Returns the indices of the leaves, ordered by list and group.
+    /// Returns the indices of the leaves, ordered by list, and within a list by group.
     pub(super) fn leaf_order(&self) -> &UInt64Array {
         &self.order
     }
 
-    /// Returns the number of groups of each list.
     pub(super) fn group_counts(&self) -> &[usize] {
         &self.counts
     }

@@ -1,10 +1,10 @@
 //! SIMD accumulators for 64 values, in AVX-512 registers.
 //!
-//! Compilers do not vectorize every loop over arrays, so the folds of floats use intrinsics. Each
-//! register is masked by the validity bits of its values: a list of any length is folded without an
-//! inner loop, whose end would be mispredicted.
+//! Compilers do not vectorize all loops over arrays, so folds of floats use intrinsics. Masks exclude null
+//! leaves, and the lanes past the end of a list. A list of up to 64 leaves therefore needs no inner loop,
+//! whose exit would be mispredicted.
 
-// On targets other than x86-64, other modules name the types below but never call their functions.
+// On targets other than x86-64, other modules name these types but never call their functions.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 
 use super::fold::Fold;
@@ -16,15 +16,14 @@ pub(super) const BLOCK: usize = 64;
 
 /// Accumulators of a block of 64 values in SIMD registers, one value per lane.
 pub(super) trait Block<F: Fold>: Copy {
-    /// Whether the functions of this trait are implemented for the accumulators of `F`. Without them, the
-    /// fold uses other code and never calls these functions.
+    /// Whether AVX-512 code exists for the fold `F`. If false, the functions of this trait are never called.
     const AVAILABLE: bool;
     /// Accumulators of a block, folded down to one register.
     type Part: Copy;
 
     fn empty(token: Avx512) -> Self;
     fn load_full(token: Avx512, values: &[F::In; BLOCK], bits: u64) -> Self;
-    /// Loads a shorter slice like [`load_full`](Self::load_full); ignores bits past the end.
+    /// Loads a slice of fewer values like [`load_full`](Self::load_full); ignores bits past its end.
     fn load_tail(token: Avx512, values: &[F::In], bits: u64) -> Self;
     fn combine(self, other: Self) -> Self;
     fn to_register(self) -> Self::Part;
@@ -35,8 +34,7 @@ pub(super) trait Block<F: Fold>: Copy {
     fn to_lanes(self) -> [F::Acc; BLOCK];
 }
 
-/// The [`Block`] (SIMD accumulators) of folds and targets without AVX-512 code. Its functions are never
-/// called.
+/// Implements [`Block`] for folds and targets without AVX-512 code. Its functions are never called.
 #[derive(Clone, Copy)]
 pub(super) struct Absent;
 

@@ -9,8 +9,7 @@ pub(super) struct Blocks<'a, F: Fold, T: Validity> {
     pub(super) token: Avx512,
     flat: &'a [F::In],
     validity: T,
-    /// Exclusive upper bound of the leaf indices from which [`BLOCK`] leaves and their validity bits can be
-    /// read.
+    /// Index limit for unchecked reads: from a smaller index, [`BLOCK`] leaves and their bits can be read.
     whole: usize,
 }
 

@@ -61,8 +61,8 @@ fn count_distinct(lists: &GroupLists) -> Result<Vec<i64>> {
     })
 }
 
-/// Counts the distinct values of each list of small integers. A table has, for each value, the last list in
-/// which the value occurred.
+/// Counts the distinct values of each list of small integers. For each value, a table holds the last list in
+/// which it occurred, so a value is counted once per list.
 fn count_by_table<T>(leaves: &ArrayRef, lists: &GroupLists) -> Vec<i64>
 where
     T: ArrowPrimitiveType<Native: Into<usize>>,
@@ -80,8 +80,7 @@ where
     })
 }
 
-/// Counts the distinct values of each list of other numbers by sorting the list. All NaN count as one value,
-/// and so do both zeros.
+/// Counts the distinct values of each list by sorting it. All NaN are one value, and so are both zeros.
 fn count_by_sorting<T: ArrowPrimitiveType>(leaves: &ArrayRef, lists: &GroupLists) -> Vec<i64> {
     let flat = leaves.as_primitive::<T>().values();
     let mut scratch: Vec<T::Native> = Vec::new();
@@ -103,11 +102,10 @@ fn count_by_sorting<T: ArrowPrimitiveType>(leaves: &ArrayRef, lists: &GroupLists
     })
 }
 
-/// Returns an integer for each string or dictionary entry; equal values get equal integers.
+/// Returns an integer for each leaf of a dictionary or string array; equal values get equal integers.
 fn number_values(leaves: &ArrayRef) -> Result<ArrayRef> {
     if let Some(dictionary) = leaves.as_any_dictionary_opt() {
-        // Distinct keys cannot be counted directly, because several keys may have equal values or refer to
-        // null.
+        // Counting distinct keys would be wrong: several keys may have equal values or refer to null.
         let values = number_strings(dictionary.values())?;
         return Ok(arrow::compute::take(&values, dictionary.keys(), None)?);
     }
@@ -118,7 +116,7 @@ fn number_strings(values: &ArrayRef) -> Result<ArrayRef> {
     let strings = match values.data_type() {
         DataType::LargeUtf8 => values.clone(),
         t if super::super::text::is_text(t) => cast(values, &DataType::LargeUtf8)?,
-        // For values of other types, the integer is their rank.
+        // Values of other types are numbered by their rank.
         _ => {
             let order = arrow::compute::rank(values, None)?;
             let order = order.into_iter().enumerate();

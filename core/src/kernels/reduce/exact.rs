@@ -1,11 +1,10 @@
 //! Sums that are exact until they are read: the result does not depend on the order and grouping of
 //! additions, and only the final sum must fit its type.
 //!
-//! [`ExactSums`] holds the sums of groups. An intermediate sum is serialized as a list of 64-bit
-//! words: an empty list for 0, one word for a number (the bits of a float, or an integer), and
-//! otherwise the index of the lowest limb, followed by the limbs from the lowest to the highest,
-//! which has the sign. The unit of floats is the smallest subnormal, 2^-1074. Most sums have few
-//! limbs and take 3 to 4 words, whereas a table of all limbs takes 34.
+//! [`ExactSums`] holds the sums of groups. An intermediate sum is serialized as a list of 64-bit words: an
+//! empty list for 0, one word for a number (the bits of a float, or an integer), and otherwise the index of
+//! the lowest limb, followed by the limbs from the lowest to the highest, which has the sign. The unit of
+//! floats is the smallest subnormal, 2^-1074. Most sums take 3 to 4 words; all limbs would take 34.
 
 mod real;
 mod sums;
@@ -58,8 +57,8 @@ impl Exact {
         sums
     }
 
-    /// Converts every leaf to a serialized sum of this leaf alone, a list of one word. A null leaf becomes
-    /// 0.
+    /// Converts every leaf to the serialized sum of this leaf alone. This sum is a list of one word, also for
+    /// 0; a null leaf becomes the sum 0.
     pub fn begin(self, array: &RaggedArray) -> Result<RaggedArray> {
         let leaves = array.leaves();
         let words: Vec<i64> = match self {
@@ -84,8 +83,9 @@ impl Exact {
         RaggedArray::try_new(array.len(), axes, Arc::new(Int64Array::from(words)))
     }
 
-    /// Stacks the elements of every list of axis 1 and adds the sums at the same index. The innermost
-    /// lists, which hold the words of one sum each, remain the innermost lists of the result.
+    /// Reduces serialized sums along axis 1, like [`reduce`](super::reduce): if the elements of a list of
+    /// axis 1 are lists themselves, adds the sums at the same index of these lists. In `sums` and in the
+    /// result, each innermost list has the words of one sum.
     pub fn lay_over(self, sums: &RaggedArray) -> Result<RaggedArray> {
         let Some((words, outer)) = sums.axes().split_last() else {
             return Err(Error::invalid(
@@ -122,7 +122,7 @@ impl Exact {
         target.result_in(level, Arc::new(Int64Array::from(out)))
     }
 
-    /// Converts the sums to numbers of type `Float64`, `Int64` or `UInt64`, without the level of words.
+    /// Converts serialized sums to numbers of type `Float64`, `Int64` or `UInt64`, one per sum.
     ///
     /// # Errors
     /// When an integer sum does not fit 64 bits.
@@ -133,8 +133,7 @@ impl Exact {
         })
     }
 
-    /// Divides each sum by its count, one element of `counts` per sum, and rounds once; null if the count
-    /// is 0.
+    /// Divides each serialized sum by its count in `counts`, and rounds once; null if the count is 0.
     pub fn means(self, sums: &RaggedArray, counts: &ArrayRef) -> Result<RaggedArray> {
         let counts = counts.as_primitive::<UInt64Type>().values();
         let mut next = counts.iter();
@@ -145,8 +144,8 @@ impl Exact {
         means.with_leaves(Arc::new(Float64Array::try_new(leaves, Some(known))?))
     }
 
-    /// Reads every sum from its words and converts it with `number`. `number` returns `Ok` for a float
-    /// result and `Err` for an integer result, which is not an error.
+    /// Reads every sum from its words and converts it with `number`, which returns `Ok` for a float and `Err`
+    /// for an integer; an `Err` is not a failure.
     fn read_sums(
         self,
         sums: &RaggedArray,
@@ -224,7 +223,7 @@ mod tests {
         assert_eq!(sum(&[1e300, 5e-324, -1e300]), 5e-324);
         assert_eq!(sum(&[5e-324, 5e-324, -1.5e-323]), -5e-324);
         assert_eq!(sum(&[f64::MIN_POSITIVE, -5e-324]), f64::MIN_POSITIVE.next_down());
-        // Ties round to even; any lower bit breaks the tie.
+        // The sum is a tie, halfway between two floats, and rounds to even; any lower bit breaks the tie.
         assert_eq!(sum(&[9_007_199_254_740_992.0, 1.0]), 9_007_199_254_740_992.0);
         assert_eq!(sum(&[9_007_199_254_740_992.0, 1.0, 5e-324]), 9_007_199_254_740_994.0);
         assert_eq!(sum(&[9_007_199_254_740_994.0, 1.0]), 9_007_199_254_740_996.0);
@@ -280,7 +279,7 @@ mod tests {
             let whole: i128 = values.iter().map(|v| i128::from(*v)).sum();
             let found = read(Exact::Signed, &words(Exact::Signed, &values)).integer(0);
             assert_eq!(found, whole);
-            // Without its lowest 12 bits, each value is exact as a float, so only the sum is rounded.
+            // Values without their lowest 12 bits are exact as floats, so only the sum is rounded.
             let floats: Vec<f64> = values.iter().map(|v| (*v >> 12) as f64).collect();
             let exact: i128 = values.iter().map(|v| i128::from(*v >> 12)).sum();
             assert_eq!(sum(&floats), exact as f64, "{values:?}");

@@ -1,8 +1,8 @@
 //! Folds: the accumulator of a reduction, and how to add a value to it.
 //!
-//! A [`Fold`] is independent of lists: [`segments`](super::segments) applies it to contiguous lists,
-//! [`outer`](super::outer) to stacked lists. Both keep several accumulators (lanes) to shorten the dependency
-//! chain, and both replace nulls with [`NEUTRAL`](Fold::NEUTRAL), so that a null costs no branch.
+//! A [`Fold`] does not know lists: [`segments`](super::segments) applies it to the leaves of each list, and
+//! [`outer`](super::outer) to the leaves that a reduction along an outer axis combines. Both keep several
+//! accumulators (lanes) to shorten the dependency chain, and replace nulls with [`NEUTRAL`](Fold::NEUTRAL).
 
 use std::marker::PhantomData;
 
@@ -21,7 +21,7 @@ pub(super) trait Fold: Sized {
     /// Value that leaves every accumulator unchanged.
     const NEUTRAL: Self::In;
     /// Whether the fold uses several accumulators per list, which is faster if an accumulator fits a SIMD
-    /// lane.
+    /// lane. If false, the fold uses one accumulator.
     const VECTORIZED: bool;
 
     fn push(acc: Self::Acc, value: Self::In) -> Self::Acc;
@@ -56,8 +56,8 @@ macro_rules! number {
     )*};
 }
 
-// A 64-bit sum holds 2^31 values of 32 bits; longer inputs are widened to 64 bits first. A 128-bit sum
-// holds 2^63 values of 64 bits.
+// A 64-bit sum does not overflow for 2^31 values of 32 bits (longer inputs are widened to 64 bits first), nor
+// a 128-bit sum for 2^63 values of 64 bits.
 number!(
     i8 => i64, 0, true, Absent; i16 => i64, 0, true, Absent; i32 => i64, 0, true, Absent;
     u8 => u64, 0, true, Absent; u16 => u64, 0, true, Absent; u32 => u64, 0, true, Absent;
@@ -112,7 +112,7 @@ macro_rules! float_product {
 }
 float_product!(f32, f64);
 
-/// Product of integers; `None` after an overflow, until a zero follows.
+/// Product of integers. The accumulator is `None` after an overflow, until a factor of 0 makes it 0.
 pub(super) struct IntProduct<T>(PhantomData<T>);
 
 macro_rules! int_product {
@@ -162,9 +162,9 @@ pub(super) trait Ordered: Copy + Default {
     const GREATEST: Self;
     type Extremes<W: MinOrMax>: Block<Extreme<Self, W>>;
 
-    /// Returns the smaller or larger value, depending on `W`; NaN if either is NaN.
+    /// Returns the smaller or the larger value (`W` selects which); NaN if either is NaN.
     fn best<W: MinOrMax>(value: Self, current: Self) -> Self;
-    /// Replaces both zeros with 0.0, because the order of evaluation decides which zero is the extreme.
+    /// Replaces -0.0 with 0.0. Otherwise the order of evaluation would decide which zero is the result.
     fn one_zero(self) -> Self;
 }
 
@@ -201,7 +201,8 @@ macro_rules! ordered_floats {
 
             #[inline(always)]
             fn best<W: MinOrMax>(value: Self, current: Self) -> Self {
-                // Written like the x86 `min` and `max` instructions, which return the second operand for NaN.
+                // These comparisons compile to the x86 instructions `min` and `max`, which return the second
+                // operand if one is NaN. That operand is `current`, so a NaN in `value` needs its own test.
                 let better = if W::MAX { value > current } else { value < current };
                 let best = if better { value } else { current };
                 if value.is_nan() { value } else { best }

@@ -16,7 +16,8 @@ use crate::with_offsets;
 pub(super) enum LeafGroups {
     /// Each list of the innermost axis is a group.
     Lists(ListAxis),
-    /// The leaves at the same index of stacked lists are a group.
+    /// For a reduction along an outer axis: the leaves at the same index of the lists that are reduced
+    /// together are a group; see [`StackedLists`].
     Stacked(StackedLists),
 }
 
@@ -28,7 +29,7 @@ impl LeafGroups {
         }
     }
 
-    /// Folds the valid leaves of every group to one accumulator.
+    /// Folds the valid leaves of each group. Returns one accumulator per group.
     pub(super) fn fold<F: Fold>(
         &self,
         flat: &[F::In],
@@ -37,7 +38,7 @@ impl LeafGroups {
         self.fold_to::<F, _>(flat, valid, std::convert::identity)
     }
 
-    /// Folds like [`fold`](Self::fold), and applies `finish` to every accumulator.
+    /// Like [`fold`](Self::fold), and applies `finish` to the accumulator of every group.
     pub(super) fn fold_to<F: Fold, R: Copy + Default>(
         &self,
         flat: &[F::In],
@@ -54,8 +55,8 @@ impl LeafGroups {
         }
     }
 
-    /// Folds like [`fold_to`](Self::fold_to), and passes the number of valid leaves to `finish`.
-    /// Groups without a valid leaf are null, regardless of the result of `finish`.
+    /// Like [`fold_to`](Self::fold_to), but also passes the number of valid leaves to `finish`. The result of
+    /// a group without a valid leaf is null, regardless of `finish`.
     pub(super) fn fold_counted<F: Fold, R: Copy + Default>(
         &self,
         flat: &[F::In],
@@ -84,8 +85,7 @@ impl LeafGroups {
         }
     }
 
-    /// Returns the validity of the results, one per group: the result of a null list is null. `None` if no
-    /// result is null.
+    /// Returns the validity of the results, one per group: null lists give null. `None` if no result is null.
     pub(super) fn nulls(&self) -> Option<&NullBuffer> {
         match self {
             Self::Lists(level) => level.nulls(),
@@ -93,15 +93,14 @@ impl LeafGroups {
         }
     }
 
-    /// Returns the validity of the results like [`nulls`](Self::nulls), but the results of groups for which
-    /// `found` returns false are also null.
+    /// Like [`nulls`](Self::nulls), but results of groups for which `found` returns false are also null.
     pub(super) fn nulls_where(&self, found: impl Fn(usize) -> bool) -> Option<NullBuffer> {
         let found = NullBuffer::new(BooleanBuffer::collect_bool(self.len(), found));
         let found = if found.null_count() > 0 { Some(found) } else { None };
         NullBuffer::union(self.nulls(), found.as_ref())
     }
 
-    /// Returns the groups as lists of contiguous leaves.
+    /// Returns the leaves ordered by group, with one list per group.
     pub(super) fn gather_leaves(&self, leaves: &ArrayRef) -> Result<GroupLists> {
         Ok(match self {
             Self::Lists(level) => GroupLists {
@@ -138,8 +137,7 @@ pub(super) struct GroupLists {
     pub(super) lists: ListAxis,
     /// The original index of each leaf; `None` if the leaves were not reordered.
     order: Option<UInt64Array>,
-    /// The index of each leaf along the reduced axis; `None` if this is the index of the leaf in its
-    /// list.
+    /// The index of each leaf along the reduced axis; `None` if this is the index of the leaf in its list.
     along: Option<Vec<usize>>,
 }
 

@@ -1,4 +1,4 @@
-//! Reductions of the leaves that a mask selects, without materializing the filtered array.
+//! Reductions of the leaves that a mask selects, without building the filtered array.
 
 use std::sync::Arc;
 
@@ -17,11 +17,10 @@ use crate::kernels::levels::leaf_lists;
 
 /// Reduces the leaves for which `mask` is true, as if all other leaves were null.
 ///
-/// The mask has the same lists as the array, or only its outer levels; a null in the mask excludes the
-/// leaf. The result mostly equals [`reduce`] of [`filter`](super::super::filter::filter)`(array, mask)`,
-/// but no leaf is moved. It can differ in two cases: along an outer axis, because filtering changes the
-/// index of a leaf in its list; and for [`ArgMin`](Reduction::ArgMin) and [`ArgMax`](Reduction::ArgMax),
-/// whose index counts the excluded leaves too.
+/// The mask has the lists of the array, or only its outer levels; null excludes the leaf. The result mostly
+/// equals [`reduce`] of [`filter`](super::super::filter::filter)`(array, mask)`, but no leaf is moved. It can
+/// differ in two cases: along an outer axis, because filtering changes the index of a leaf in its list; and
+/// for [`ArgMin`](Reduction::ArgMin) and [`ArgMax`](Reduction::ArgMax), whose index counts excluded leaves.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -63,8 +62,7 @@ pub fn reduce_where(
         keep = repeat_values(&flags, below.layout())?.as_boolean().values().clone();
     }
     if how == Reduction::Size {
-        // The size also counts null leaves that the mask selects, but not the leaves that it excludes. Sum
-        // the mask instead of counting leaves.
+        // [`Reduction::Size`] counts the selected leaves, null or not, so it is the sum of the mask.
         let ones = array.with_leaves(Arc::new(BooleanArray::new(keep, None)))?;
         return reduce(&ones, Reduction::Sum, axis);
     }

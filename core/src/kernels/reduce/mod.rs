@@ -1,7 +1,6 @@
-//! Reductions of many values to one: along an axis, over whole rows, or across rows.
-//!
-//! Null leaves, and all values below null lists, are ignored. A null list gives null. Each [`Reduction`]
-//! documents its result for an empty input and its treatment of NaN.
+//! Reductions of many values to one: along an axis, over whole rows, or across rows. Null leaves, and all
+//! values below null lists, are ignored. A null list gives null. Each [`Reduction`] documents its result for
+//! an empty input and its treatment of NaN.
 //!
 //! | reduction | leaves | result | of an empty input |
 //! |---|---|---|---|
@@ -19,15 +18,14 @@
 //! | count, size, number of distinct values | any type | Int64 | 0 |
 //! | any, all | Boolean; numbers are true unless zero | Boolean | false, true |
 //!
-//! Dictionaries are reduced like their values; first and last stay dictionaries. An integer result
-//! that does not fit 64 bits is an error.
+//! Dictionaries reduce like their values; first and last stay dictionaries. Integer overflow is an error.
 
 mod any_all;
 mod block;
 #[cfg(target_arch = "x86_64")]
 mod blocks;
 mod distinct;
-// Only the feature `sql` accumulates sums across batches; without it, parts of this module are unused.
+// Only the feature `sql` accumulates sums across batches; without `sql`, parts of `exact` are unused.
 #[cfg_attr(not(feature = "sql"), allow(dead_code, unused_imports, unreachable_pub))]
 pub(crate) mod exact;
 mod fold;
@@ -37,11 +35,11 @@ mod mode;
 mod numbers;
 mod outer;
 mod pick;
-mod quantile;
+pub(crate) mod quantile;
 #[cfg(target_arch = "x86_64")]
 mod registers;
-mod runs;
 mod segments;
+mod stacked_runs;
 mod variance;
 
 use std::borrow::Cow;
@@ -81,10 +79,9 @@ pub enum Reduction {
     Any,
     /// Whether all leaves are true; numbers are true unless they are zero. True for an empty input.
     All,
-    /// Variance: the sum of the squared distances from the mean, divided by `n - ddof`.
-    ///
-    /// `ddof` is 0 for a whole population (the default of NumPy) and 1 for a sample (`stddev` and
-    /// `var` in SQL). Null if there are at most `ddof` values. NaN propagates.
+    /// Variance: the sum of the squared distances from the mean, divided by `n - ddof`. `ddof` is 0 for a
+    /// whole population (the default of NumPy) and 1 for a sample (`stddev` and `var` in SQL). Null if there
+    /// are at most `ddof` values. NaN propagates.
     Var {
         /// Delta degrees of freedom: the divisor is `n - ddof`.
         ddof: u32,
@@ -96,9 +93,9 @@ pub enum Reduction {
     },
     /// Middle value, or the mean of the two middle values; null for an empty input. NaN propagates.
     Median,
-    /// Index of the smallest value along the axis (null elements are counted) or among all leaves of a
-    /// row. If several values are smallest, the index of the first; if there is a NaN, the index of the
-    /// first NaN. Null for an empty input.
+    /// Index of the smallest value along the axis, or among all leaves of a row. Null leaves have indices,
+    /// too. If there are NaN, the index of the first NaN; otherwise the index of the first of equal values.
+    /// Null for an empty input.
     ArgMin,
     /// Index of the largest value; otherwise like [`ArgMin`](Self::ArgMin).
     ArgMax,
@@ -140,6 +137,16 @@ impl Reduction {
 
     /// Returns the type of the result for leaves of type `leaf` (see the table in the [module](self)).
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use arrow::datatypes::DataType;
+    /// use serrate::kernels::reduce::Reduction;
+    /// assert_eq!(Reduction::Mean.output_type(&DataType::Int32)?, DataType::Float64);
+    /// assert!(Reduction::Mean.output_type(&DataType::Utf8).is_err());
+    /// assert_eq!(Reduction::Mean.name(), "mean");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When leaves of this type do not support the reduction.
     pub fn output_type(self, leaf: &DataType) -> Result<DataType> {
@@ -180,18 +187,15 @@ impl Reduction {
     }
 }
 
-/// Reduces along axis `axis` (negative axes count from the innermost), or each row to one value if
-/// `axis` is `None`.
+/// Reduces along `axis` (negative axes count from the innermost), or each row to one value if it is `None`.
 ///
 /// * `None`: a flat array, one value per row over all its leaves; null for a null row.
-/// * The innermost axis: every innermost list becomes one value, null if the list is null. Outer
-///   levels are shared with the input.
-/// * An outer axis: the elements of each list on it are themselves lists. They are stacked, and the
-///   values at the same index are reduced together. A shorter element does not count at the indices
-///   it lacks, so each resulting list is as long as the longest of its elements, on every deeper
-///   axis. A null list gives a null list, an empty list an empty list.
-/// * Axis 0: the rows are stacked in the same way. The rows of the result are the elements of axis
-///   1; a flat array gives one row with one value.
+/// * The innermost axis: every innermost list becomes a value (null for a null list). Shares outer levels.
+/// * An outer axis: the elements of each list are themselves lists. The values at the same index of these
+///   lists (on every deeper axis) are reduced together. A list does not count at the indices it lacks, so the
+///   resulting list is as long as the longest. A null list gives a null list, an empty list an empty list.
+/// * Axis 0: the values at the same index of all rows are reduced together in the same way. The elements of
+///   axis 1 become the rows of the result; a flat array gives one row with one value.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -214,8 +218,7 @@ impl Reduction {
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis, its leaves do not support the reduction, or an integer result
-/// does not fit 64 bits.
+/// When the array has no such axis, the leaves do not support the reduction, or an integer overflows 64 bits.
 pub fn reduce(array: &RaggedArray, how: Reduction, axis: Option<i64>) -> Result<RaggedArray> {
     let out = how.output_type(array.leaf_type())?;
     let target = ReduceTarget::new(array, how, axis)?;
@@ -414,8 +417,7 @@ impl<'a> ReduceTarget<'a> {
     }
 
     fn finish(self, axes: Vec<ListAxis>, values: ArrayRef) -> Result<RaggedArray> {
-        // Drop the list that was added around the rows: elements of axis 1 become rows, but a scalar result
-        // stays one row.
+        // Drop the list around the rows: elements of axis 1 become rows, but a scalar result stays one row.
         let rows_below = self.wrapped && !self.axes.is_empty();
         let found = RaggedArray::try_new(self.array.len(), axes, values)?;
         if rows_below { found.inner(1) } else { Ok(found) }
@@ -426,8 +428,7 @@ impl<'a> ReduceTarget<'a> {
 pub(in crate::kernels) enum AxisGroups {
     /// Each list is a group.
     Lists(Layout),
-    /// The axis is not the innermost. In each list of the axis, the leaves at the same position within its
-    /// elements are a group.
+    /// For an outer axis: the leaves at the same index of the elements of a list are a group.
     Stacked(outer::StackedLists),
 }
 

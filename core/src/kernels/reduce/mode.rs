@@ -19,8 +19,7 @@ pub(super) fn reduce_mode(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayR
     if leaves.data_type().is_null() {
         return Ok(Arc::new(NullArray::new(task.groups.len())));
     }
-    // Canonical floats have no -0 and only one NaN, so comparisons find both zeros equal, and all NaN
-    // equal and greatest.
+    // After this conversion, both zeros compare equal, and all NaN compare equal and greatest.
     let leaves = canonical_floats(leaves)?;
     let lists = task.groups.gather_leaves(&leaves)?;
     let chosen = choose_modes(&lists)?;
@@ -41,8 +40,8 @@ fn choose_by_value<T: ArrowPrimitiveType>(leaves: &ArrayRef, lists: &GroupLists)
     choose_most_frequent(lists, rank_valid(leaves).as_ref(), |i| flat[i], |a, b| a.compare(b))
 }
 
-/// Chooses a leaf with the most frequent value of each list, and of several such values the smallest. `key`
-/// returns the value of a leaf. The valid leaves are sorted by this value, so equal leaves are adjacent.
+/// Chooses, for each list, a leaf with the most frequent value; the smallest value if several are equally
+/// frequent. `key` returns the value of a leaf, by which the valid leaves are sorted.
 fn choose_most_frequent<K: Copy>(
     lists: &GroupLists,
     valid: Option<&Rank>,

@@ -99,7 +99,8 @@ fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
         let flat = leaves.as_primitive::<T>().values();
         // The result of a group without a valid leaf is null, and the value stored for the null is 0.
         let (found, nulls) = match (&task.groups, &valid) {
-            // Each result of stacked lists has one leaf or more, so without null leaves no result is null.
+            // In a reduction along an outer axis, every element of the result combines at least one leaf, so
+            // it is null only if leaves are null.
             (LeafGroups::Stacked(stacked), None) => {
                 (stacked.fold::<Extreme<T::Native, W>, _>(flat, None, Ordered::one_zero)?, None)
             }
@@ -216,8 +217,8 @@ fn sum_booleans(flags: &BooleanArray, task: &ReduceTask) -> Result<ArrayRef> {
     integer_sum::<Int8Type>(&cast(&leaves, &DataType::Int8)?, task)
 }
 
-/// Rounds a result computed in 64 bits to the type of the leaves, and replaces every NaN by the same NaN,
-/// because the NaN of a sum depends on the order in which the processor takes its operands.
+/// Rounds a result that was computed in 64 bits to the type of the leaves. Replaces every NaN with the same
+/// NaN, because the bits of a NaN depend on the order of the operands in the machine code.
 trait Round: FoldNumber {
     fn round_to(value: f64) -> Self;
 }

@@ -1,4 +1,5 @@
-//! Stacked lists: the grouping of leaves for a reduction along an outer axis.
+//! Groups the leaves for a reduction along an outer axis. A group is called a slot: it becomes one element of
+//! the result. The lists of leaves that are reduced together are called stacked.
 //!
 //! ```text
 //! axis 1 of   [[a b c], [d e], [], [f]]     reduces to   [a+d+f  b+e  c]
@@ -10,8 +11,8 @@
 //! slots              0 1 2
 //! ```
 //!
-//! Lists that are reduced together start at the same slot. Their slots are followed by the slots of the
-//! next reduced list.
+//! Lists that are reduced together start at the same slot. Each list of the reduced axis has its own slots,
+//! which follow the slots of the list before it.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -19,27 +20,26 @@ use std::ops::Range;
 use arrow::array::{OffsetSizeTrait, UInt64Array};
 
 use super::fold::Fold;
-use super::runs::{ListRun, Runs};
 use super::segments::{self, Folded, LANES};
+use super::stacked_runs::{ListRun, Runs};
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray, lists_like};
 use crate::error::Result;
 use crate::kernels::bits::{Rank, for_avx2};
 use crate::with_offsets;
 
-/// Lists of the innermost axis, and the slot of each leaf: the element of the result that the leaf belongs
-/// to. The leaves of a slot keep their order.
+/// Lists of leaves, and the slot (element of the result) of each leaf. The leaves of a slot keep their order.
 pub(in crate::kernels) struct StackedLists {
     /// The reduced axis and all axes below it. The lists of leaves are the lists of the last axis.
     levels: Vec<ListAxis>,
-    /// Slot (element of the result) of the first leaf of each list. `None` if each element of the reduced axis
-    /// is one list of leaves: all lists of a reduced list then start at the same slot, known from `slots`.
+    /// Slot (element of the result) of the first leaf of each list. `None` if each element of the reduced
+    /// axis is one list of leaves: all elements of a list then start at the same slot.
     starts: Option<Vec<usize>>,
-    /// The innermost lists of the result.
+    /// The innermost lists of the result; their elements are the slots.
     slots: Layout,
 }
 
-/// Returns the list axes of the result of a reduction along an outer axis, and for each leaf the slot (element
-/// of the result) that the leaf belongs to.
+/// Returns the list axes of the result of a reduction along an outer axis, and the slot of each leaf: the
+/// element of the result that the leaf contributes to.
 pub(super) fn stack_lists(
     array: &RaggedArray,
     axis: usize,
@@ -50,21 +50,21 @@ pub(super) fn stack_lists(
     let reduced = array.axis(axis)?;
     let mut nulls = reduced.nulls().cloned();
     let Some((level, mut below)) = levels[1..].split_first() else {
-        // The leaves are the elements of the reduced axis; there are no lists to stack.
+        // The reduced axis is the innermost, so all leaves of a list are one group.
         let lists = reduced.layout().lists();
         let slots = Layout::Uniform { size: 1, lists };
         return Ok((axes, stacked(None, slots)));
     };
-    // Each reduced list becomes one list, as long as the longest of its elements.
+    // Each list of the reduced axis becomes one list, as long as the longest of its elements.
     let lengths = longest_lists(reduced.layout(), level.layout())?;
     let mut new = lists_like(level.layout(), lengths)?;
     axes.push(ListAxis::try_new(new.clone(), nulls.take())?);
     let mut layout = level.layout();
     let mut starts = None;
     while let Some((level, rest)) = below.split_first() {
-        // For each list of this level, the element of the result that its first element belongs to.
+        // For each list of this level, the element of the result that its first element contributes to.
         let first = starts.unwrap_or_else(|| first_slots(reduced.layout(), &new));
-        // The element of the result that each element of this level belongs to.
+        // For each element of this level, the element of the result that it contributes to.
         let mut on = Vec::with_capacity(layout.children());
         for (list, start) in first.iter().enumerate() {
             on.extend(*start..start + layout.length(list));
@@ -117,7 +117,7 @@ fn longest_lists(outer: &Layout, inner: &Layout) -> Result<Vec<usize>> {
 }
 
 impl StackedLists {
-    /// Returns the lists of leaves; if the reduced axis is the innermost, each leaf is a list.
+    /// Returns the lists of leaves. If the reduced axis is the innermost, each leaf is a list of its own.
     fn inner(&self) -> Layout {
         match &self.levels[..] {
             [reduced] => Layout::Uniform { size: 1, lists: reduced.layout().children() },
@@ -126,8 +126,7 @@ impl StackedLists {
         }
     }
 
-    /// Returns, for each list of leaves, the element of the reduced axis that contains the list, as an index
-    /// within the reduced list.
+    /// Returns, for each list of leaves, the index along the reduced axis of the element that contains it.
     fn list_positions(&self) -> Vec<usize> {
         let mut along = Vec::new();
         for (depth, level) in self.levels.iter().enumerate() {
@@ -179,8 +178,8 @@ impl StackedLists {
         }
     }
 
-    /// Divides the stacked lists into [`Runs`]; `None` if lists that start at the same slot (element of the
-    /// result) are not adjacent.
+    /// Divides the stacked lists into [`Runs`] of adjacent lists that start at the same slot (element of the
+    /// result). Returns `None` if lists with the same start are not adjacent.
     fn plan_runs(&self) -> Result<Option<Runs>> {
         let ends = match (&self.starts, &self.levels[..]) {
             (Some(starts), _) if !starts.is_sorted() => return Ok(None),
@@ -204,8 +203,7 @@ impl StackedLists {
         Ok(Some(Runs { offsets: self.inner().to_offsets()?, ends }))
     }
 
-    /// Folds the leaves of every slot (element of the result), with 256-bit registers if the CPU supports
-    /// them.
+    /// Folds the leaves of every slot (element of the result), with 256-bit registers if the CPU has them.
     fn fold_stacked<F: Fold>(&self, flat: &[F::In], valid: Option<&Rank>) -> Vec<F::Acc> {
         let mut states = vec![F::START; self.len() + LANES];
         self.dispatch_stacked::<F>(flat, valid, &mut states);
@@ -250,8 +248,8 @@ impl StackedLists {
             }
             return counts;
         }
-        // Counts each list only at the element of the result that its last leaf belongs to. The running sum
-        // from the end, below, then adds the list to the elements that its other leaves belong to.
+        // Count each list only at the slot of its last leaf. The running sum from the end, below, then also
+        // counts it at the slots of its other leaves.
         fn count_ends<O: OffsetSizeTrait>(offsets: &[O], starts: &[usize], counts: &mut [usize]) {
             for (pair, start) in offsets.windows(2).zip(starts) {
                 let n = (pair[1] - pair[0]).as_usize();
@@ -312,9 +310,8 @@ impl StackedLists {
         Ok((gathered.order, gathered.lists.layout().clone()))
     }
 
-    /// Returns, for every leaf, the index of another leaf that contributes to the same result. It lies `n`
-    /// elements before the leaf along the reduced axis, or after it if `n` is negative; `None` if there is no
-    /// such leaf.
+    /// Returns, for every leaf, the index of the leaf that lies `n` elements before it (after it if `n` is
+    /// negative) along the reduced axis, in the same slot (element of the result); `None` if there is none.
     pub(in crate::kernels) fn shift_leaves(&self, n: i64) -> Result<Vec<Option<u64>>> {
         let Gathered { order, along, lists } = self.gather_stacked()?;
         let distance = usize::try_from(n.unsigned_abs()).unwrap_or(usize::MAX);
@@ -335,7 +332,7 @@ impl StackedLists {
     }
 }
 
-/// Stacked leaves, reordered so that the leaves of each slot (element of the result) form one list.
+/// Leaves in the order of their slots (elements of the result), with one list per slot.
 pub(super) struct Gathered {
     /// For each leaf in the new order, its index in the original order.
     pub(super) order: UInt64Array,
@@ -344,8 +341,8 @@ pub(super) struct Gathered {
     pub(super) lists: ListAxis,
 }
 
-/// Folds lists into `states`. `states` has [`LANES`] more elements than the result, because the last leaves of
-/// a list are processed together with leaves of the next list, which are masked.
+/// Folds the leaves of lists into the accumulators `states`. `states` has [`LANES`] more elements than the
+/// result, because the last leaves of a list are read together with masked leaves of the next list.
 #[inline(always)]
 fn fold_lists_into<F: Fold>(
     inner: &Layout,

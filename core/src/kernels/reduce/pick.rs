@@ -52,8 +52,7 @@ pub(super) fn find_extremes(leaves: &ArrayRef, task: &ReduceTask) -> Result<Arra
     Ok(Arc::new(positions.collect::<Int64Array>()))
 }
 
-/// Computes [`Reduction::Min`] and [`Reduction::Max`] of types that do not compare as numbers, such as
-/// strings.
+/// Computes minimum and maximum of types that do not compare as numbers, such as strings.
 pub(super) fn extreme_by_comparison<W: MinOrMax>(
     leaves: &ArrayRef,
     task: &ReduceTask,
@@ -66,7 +65,7 @@ pub(super) fn extreme_by_comparison<W: MinOrMax>(
     take_chosen(leaves, &lists, &chosen)
 }
 
-/// Takes the chosen leaf of each list; null for a list without a chosen leaf.
+/// Returns the chosen leaf of each list; null if no leaf was chosen.
 pub(super) fn take_chosen(
     leaves: &ArrayRef,
     lists: &GroupLists,

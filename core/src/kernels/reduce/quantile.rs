@@ -13,10 +13,9 @@ use crate::array::{ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 
 /// Returns the `q` quantile along axis `axis`, or over all leaves of each row: the value that a fraction `q`
-/// of the values does not exceed, interpolated linearly between its two neighbors, as in NumPy's `quantile`.
-///
-/// The result has the shape and type of a [`mean`](super::mean). Null leaves do not count, NaN
-/// propagates, and an empty input gives null. `q = 0.5` is the median.
+/// of the values does not exceed. If the quantile falls between two values, it is interpolated linearly, as
+/// in NumPy's `quantile`. The result has the shape and type of a [`mean`](super::mean). Null leaves do not
+/// count, NaN propagates, and an empty input gives null. `q = 0.5` is the median.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -42,9 +41,8 @@ pub fn quantile(array: &RaggedArray, q: f64, axis: Option<i64>) -> Result<Ragged
     target.with_result(cast(&found, &out)?)
 }
 
-/// Returns several quantiles at once, as one more innermost axis with one value per entry of `qs`.
-///
-/// The list of quantiles is null for a null list; an empty list gives a list of nulls.
+/// Returns several quantiles at once, as one more innermost axis with one value per entry of `qs`. The list
+/// of quantiles is null for a null list; an empty list gives a list of nulls.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -96,7 +94,6 @@ fn check_quantile(q: f64) -> Result<()> {
     }
 }
 
-/// Computes [`Reduction::Median`] and [`quantile`], as `Float64`.
 pub(super) fn compute_quantile(leaves: &ArrayRef, task: &ReduceTask, q: f64) -> Result<ArrayRef> {
     let lists = task.groups.gather_leaves(leaves)?;
     let mut found: Vec<Option<f64>> = Vec::with_capacity(task.groups.len());
@@ -106,7 +103,7 @@ pub(super) fn compute_quantile(leaves: &ArrayRef, task: &ReduceTask, q: f64) -> 
     Ok(Arc::new(Float64Array::try_new(values, nulls)?))
 }
 
-/// Calls `each` with a scratch copy of the valid values of every list.
+/// Calls `each` with the index of every list and a scratch copy of its valid values.
 fn for_each_list(lists: &GroupLists, each: impl FnMut(usize, &mut Vec<f64>)) -> Result<()> {
     match lists.leaves.data_type() {
         DataType::Float64 => for_each_typed_list::<Float64Type>(&lists.leaves, lists, each),
@@ -143,8 +140,8 @@ fn for_each_typed_list<T>(
     }
 }
 
-/// Locates the `q` quantile of `n` sorted values: returns the index of the value at or before the quantile,
-/// and the fraction (0 to 1) of the way from there to the next value.
+/// Locates the `q` quantile of `n` sorted values. Returns the index of the value at or before it, and the
+/// fraction (0 to 1) of the way to the next value.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -162,7 +159,7 @@ fn interpolate_linear(low: f64, high: f64, share: f64) -> f64 {
     if share == 0.0 || low == high {
         return low;
     }
-    // Interpolate from the nearer neighbor, as NumPy does, so that shares of 0 and 1 give exact results.
+    // Interpolate from the nearer neighbor, as NumPy does, so that fractions of 0 and 1 give exact results.
     let step = high - low;
     if step.is_infinite() {
         return low * (1.0 - share) + high * share;
@@ -172,16 +169,26 @@ fn interpolate_linear(low: f64, high: f64, share: f64) -> f64 {
 
 /// Returns a quantile without sorting all values; `None` if there are no values.
 fn select_quantile(values: &mut [f64], q: f64) -> Option<f64> {
-    if values.is_empty() {
-        return None;
-    }
     if values.iter().any(|v| v.is_nan()) {
         return Some(f64::NAN);
     }
+    select_ordered_quantile(values, q, false)
+}
+
+/// Returns a quantile of values in the order of `f64::total_cmp`, in which a positive NaN is the greatest
+/// value, without sorting all values; `None` if there are no values. `descending` reverses the order.
+pub fn select_ordered_quantile(values: &mut [f64], q: f64, descending: bool) -> Option<f64> {
+    if values.is_empty() {
+        return None;
+    }
+    let order = |a: &f64, b: &f64| match descending {
+        true => b.total_cmp(a),
+        false => a.total_cmp(b),
+    };
     let (low, share) = locate_quantile(values.len(), q);
-    let (_, first, behind) = values.select_nth_unstable_by(low, f64::total_cmp);
+    let (_, first, behind) = values.select_nth_unstable_by(low, order);
     let first = *first;
-    let next = behind.iter().copied().min_by(f64::total_cmp).unwrap_or(first);
+    let next = behind.iter().copied().min_by(order).unwrap_or(first);
     Some(interpolate_linear(first, next, share))
 }
 

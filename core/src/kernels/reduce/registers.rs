@@ -19,11 +19,11 @@ use super::fold::{Extreme, Fold, MinOrMax, Total};
 use super::segments::LANES;
 use crate::kernels::bits::Avx512;
 
-// Every block is created with an `Avx512` token, which exists only on CPUs with AVX-512 F/VL/DQ/BW.
-// Loads stay within the given array, or are masked outside it.
+// The unsafe code of this module is sound because a block is created with an `Avx512` token, which exists
+// only on CPUs with AVX-512 F/VL/DQ/BW, and loads stay within the given array or are masked outside it.
 
-/// Builds an array of 2, 4 or 8 values of the expression `$made`, in which `$i` is 0, 1, 2, .. (A loop over
-/// registers may spill them to memory, and a closure may not be inlined.)
+/// Evaluates `$made` for `$i` = 0, 1, 2, .. and collects 2, 4 or 8 values in an array. It is a macro, because
+/// the compiler might keep the registers of a loop in memory, and might not inline a closure.
 macro_rules! each {
     (2, $i:ident => $made:expr) => {
         [each!(@ 0, $i => $made), each!(@ 1, $i => $made)]
@@ -43,7 +43,7 @@ macro_rules! each {
     }};
 }
 
-/// Extracts the validity bits of the values in register `$i` from the validity bits of a block of 64 values.
+/// Extracts the validity bits of the values in register `$i` from those of the block of 64 values.
 macro_rules! register_bits {
     ($mask:ty, $bits:expr, $i:expr) => {{
         #[expect(clippy::cast_possible_truncation, reason = "the bits of one register are wanted")]
@@ -179,8 +179,7 @@ unsafe fn load_8_doubles(mask: u8, values: *const f64) -> __m512d {
     unsafe { _mm512_maskz_mov_pd(mask, _mm512_loadu_pd(values)) }
 }
 
-/// Number of valid values per lane. Callers read and reset the counts after at most 255 lists, because a count
-/// is a `u8`.
+/// Number of valid values per lane, as `u8`, so callers read and reset the counts after at most 255 lists.
 #[derive(Clone, Copy)]
 pub(super) struct LaneCounts(__m512i);
 
@@ -204,7 +203,7 @@ impl LaneCounts {
     }
 }
 
-/// Minima or maxima of a block of values, depending on `W`, one per lane; NaN if any value of a lane is NaN.
+/// Minima or maxima (`W` selects which) of a block, one per lane; NaN if a value of the lane is NaN.
 #[derive(Clone, Copy)]
 pub(super) struct Extremes<R, W>(R, PhantomData<W>);
 
@@ -298,8 +297,8 @@ impl<W: MinOrMax> Singles<W> {
         unsafe { best_singles::<W>(best_singles::<W>(a, b), best_singles::<W>(c, d)) }
     }
 
-    /// Folds each of eight registers down to one value: combines 128-bit quarters of neighboring
-    /// registers until each register has one quarter left, then the lanes of the quarters.
+    /// Folds each of eight registers down to one value: first combines 128-bit quarters until one quarter per
+    /// register is left, then the lanes of these quarters.
     #[inline(always)]
     unsafe fn fold_lists(p: [__m512; LANES]) -> [f32; LANES] {
         // SAFETY: the caller guarantees AVX-512; half of the register is eight `f32`.
@@ -316,8 +315,7 @@ impl<W: MinOrMax> Singles<W> {
     }
 }
 
-/// Combines neighboring 128-bit quarters of `a` and of `b`. The result has two quarters from `a`, then two
-/// from `b`.
+/// Combines neighboring 128-bit quarters: returns two quarters from `a`, then two from `b`.
 #[inline(always)]
 unsafe fn combine_quarters<W: MinOrMax>(a: __m512, b: __m512) -> __m512 {
     // SAFETY: the caller runs on a CPU with AVX-512.
@@ -344,8 +342,9 @@ impl<W: MinOrMax> Doubles<W> {
     }
 }
 
-/// Takes the minimum or maximum of two registers lane by lane. If either is NaN, takes their sum,
-/// which is NaN. (The instructions alone would return their second operand.)
+/// Defines a function that returns the minimum or maximum of two registers, lane by lane. If one of two
+/// values is NaN, the function returns their sum, which is NaN; the minimum and maximum instructions would
+/// return the second value.
 macro_rules! best {
     ($name:ident, $r:ty, $max:ident, $min:ident, $compare:ident, $add:ident) => {
         #[inline(always)]

@@ -4,6 +4,7 @@
 //! neutral value, so that each chunk takes the same time and the loop has no branch on lengths:
 //!
 //! ```text
+//! (chunks drawn with 8 leaves)
 //! offsets   0         5     8                    list 0 = a b c d e, list 1 = f g h
 //! leaves    a b c d e f g h i j ...
 //! chunk 0   a b c d e . . .            mask 0b0001_1111
@@ -28,7 +29,7 @@ use crate::with_offsets;
 
 pub(super) struct Folded<R> {
     pub(super) values: Vec<R>,
-    /// One byte per group: 1 if the group has a valid leaf, else 0. May be empty if leaves are not counted.
+    /// One byte per list or group: 1 if it has a valid leaf, else 0. May be empty if leaves are not counted.
     pub(super) present: Vec<u8>,
 }
 
@@ -43,8 +44,8 @@ pub(super) const LANES: usize = 8;
 
 const LINE: usize = 64;
 
-/// Folds the valid leaves of every list of `layout` and applies `finish` to the accumulator and,
-/// with `COUNTED`, to the number of valid leaves (otherwise unspecified).
+/// Folds the valid leaves of every list of `layout`. Applies `finish` to the accumulator and to the number of
+/// valid leaves, which is unspecified without `COUNTED`.
 pub(super) fn fold_segments<F: Fold, R: Copy + Default, const COUNTED: bool>(
     flat: &[F::In],
     valid: Option<&Rank>,
@@ -69,8 +70,7 @@ fn dispatch_fold<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: 
             offsets: &[O],
             finish: impl Fn(F::Acc, usize) -> R,
         ) -> Folded<R> = match valid {
-            // Each arm, here and below, compiles to its own loop, so the loop without nulls reads no
-            // validity bits.
+            // Each arm of this and the next `match` is a loop; the loop without nulls reads no validity bits.
             None => {
                 let leaves = Blocks::<F, _>::new(token, flat, AllValid);
                 fold_lists::<_, O, R, COUNTED>(&leaves, offsets, finish)
@@ -114,7 +114,7 @@ fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: 
     }
 }
 
-/// A method to fold the leaves of a list. It is a trait because a closure compiles to a separate
+/// An implementation of folding lists in chunks. It is a trait, because a closure compiles to a separate
 /// function without the target features of its caller.
 trait ListFold {
     type Fold: Fold;
@@ -122,7 +122,7 @@ trait ListFold {
     const ALL: bool;
 
     fn empty(&self) -> Self::Part;
-    /// Folds the leaves `at..end`, at most one chunk.
+    /// Folds the leaves `at..end`, but at most one chunk ([`STRIDE`] leaves).
     fn fold_chunk(&self, at: usize, end: usize) -> FoldedChunk<Self::Part>;
     /// Returns `part` combined with `before` if `more` is set, otherwise `part`; does not branch.
     fn combine_if(part: Self::Part, before: Self::Part, more: bool) -> Self::Part;
@@ -134,19 +134,18 @@ struct FoldedChunk<P> {
     part: P,
     /// Number of valid leaves in the chunk; unused if all leaves are valid ([`ListFold::ALL`]).
     count: usize,
-    /// End of the chunk; may be past the end of the list.
+    /// Index after the chunk; may be past the end of the list.
     upto: usize,
 }
 
-/// Number of lists whose accumulators are reduced to results together. This happens after the loop over their
-/// leaves, so that the loop need not extract single lanes of a vector.
+/// Number of lists whose lanes are reduced to results together, after the loop over their leaves, so that the
+/// loop need not extract single lanes of a vector.
 const BATCH: usize = 8 * LANES;
 
 /// Folds lists chunk by chunk.
 ///
-/// The loop does not branch on the length of a list, which would often be mispredicted: conditional
-/// moves select the next index, the next list and the carried accumulators, and each chunk of a
-/// list overwrites the result of the list.
+/// The loop does not branch on the length of a list, which would often be mispredicted: conditional moves
+/// select the next index, list and accumulators, and each chunk of a list overwrites the result of the list.
 #[inline(always)]
 fn fold_lists<L: ListFold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
     leaves: &L,
@@ -156,7 +155,7 @@ fn fold_lists<L: ListFold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED:
     let (base, lists) = (offsets[0].as_usize(), offsets.len() - 1);
     let mut out = Folded::new_zeroed(lists, if COUNTED { lists } else { 0 });
     let (batches, rest) = offsets[1..].as_chunks::<BATCH>();
-    // The ends of the last lists, padded with empty lists to the size of a batch.
+    // The ends of the lists after the last full batch, padded with empty lists.
     let mut last = [offsets[lists]; BATCH];
     last[..rest.len()].copy_from_slice(rest);
     let mut parts = [leaves.empty(); BATCH];
@@ -246,8 +245,7 @@ fn fold_list_scalar<F: Fold>(
 }
 
 /// Prefetches all cache lines of the `WIDTH` values that lie one prefetch distance after the values at `at`.
-/// One line per call is not enough: with lists of equal length, it would always miss the same part of a
-/// list.
+/// One line per call is not enough: with lists of equal length, it would always miss the same part of a list.
 #[inline(always)]
 pub(super) fn prefetch_block<T, const WIDTH: usize>(flat: &[T], at: usize) {
     for line in 0..(WIDTH * size_of::<T>()).div_ceil(LINE) {
@@ -260,8 +258,8 @@ struct ChunkLanes<'a, F: Fold, T: Validity> {
     validity: T,
 }
 
-/// Number of values per chunk. It is the size of an AVX-512 block, combined in the same order, so
-/// that sums of floats have the same bits on every CPU.
+/// Number of values per chunk, the same as in an AVX-512 block. The values of a chunk are also combined in
+/// the same order as those of a block, so that sums of floats have the same bits on every CPU.
 const STRIDE: usize = 64;
 
 /// Number of values in half a chunk. Most lists are not longer, and for them the fold skips the other half.
@@ -286,7 +284,7 @@ impl<F: Fold, T: Validity> ListFold for ChunkLanes<'_, F, T> {
     fn fold_chunk(&self, at: usize, end: usize) -> FoldedChunk<[F::Acc; LANES]> {
         let (flat, mut at) = (self.flat, at);
         let mut before = None;
-        // Long lists without nulls get a separate loop; its exit is mispredicted once per list.
+        // Lists longer than a chunk get a separate loop if no leaf is null; its exit is mispredicted once.
         while T::ALL && end - at > STRIDE {
             let Some(values) = flat[at..].first_chunk::<STRIDE>() else { break };
             prefetch_block::<F::In, STRIDE>(flat, at);
@@ -389,8 +387,7 @@ pub(super) fn pad_tail<F: Fold, const N: usize>(values: &[F::In]) -> [F::In; N] 
     few
 }
 
-/// Returns a new accumulator for each of the values, in groups of eight. A value whose bit is not set counts
-/// as the neutral value.
+/// Adds each value to its own new accumulator. A value whose bit is not set counts as the neutral value.
 #[inline(always)]
 fn push_half<F: Fold>(values: &[F::In; HALF], bits: u64) -> [[F::Acc; LANES]; HALF / LANES] {
     let none = [F::START; LANES];
@@ -403,8 +400,7 @@ fn push_half<F: Fold>(values: &[F::In; HALF], bits: u64) -> [[F::Acc; LANES]; HA
     ]
 }
 
-/// Folds the accumulators of a chunk, or of its first half, down to eight, in the order of the registers of
-/// an AVX-512 block.
+/// Folds the accumulators of a chunk, or of its first half, to eight, in the order of an AVX-512 block.
 #[inline(always)]
 fn combine_chunk<F: Fold>(
     low: [[F::Acc; LANES]; 4],
@@ -423,18 +419,18 @@ fn combine_chunk<F: Fold>(
     a
 }
 
-/// Adds eight values to eight accumulators, one each. A value whose bit is not set changes nothing.
-///
-/// Code that runs per leaf only calls functions marked `inline(always)`: closures and adapters of
-/// the standard library stay separate functions in builds without cross-crate optimization.
+/// Adds eight values to eight accumulators, one each. A value whose bit is not set changes nothing. Code that
+/// runs per leaf only calls functions marked `inline(always)`: closures and adapters of the standard library
+/// stay separate functions in builds without cross-crate optimization.
 #[inline(always)]
 pub(super) fn push_masked<F: Fold>(
     mut lanes: [F::Acc; LANES],
     chunk: &[F::In; LANES],
     bits: u64,
 ) -> [F::Acc; LANES] {
-    // The bits are as wide as most values, so that the lane comparison has the same width. Comparisons and
-    // selects compile to vector instructions if all comparisons come first and compare with the bit itself.
+    // Convert the bits to `u32`, which is as wide as most values, so that the lanes of bits and values match.
+    // The code below compiles to vector instructions only if all comparisons come first, and each of them
+    // compares with the bit itself (`1 << i`) instead of 0.
     #[expect(clippy::cast_possible_truncation, reason = "only eight bits are used")]
     let bits = bits as u32;
     let there = [
@@ -465,7 +461,7 @@ pub(super) fn push_masked<F: Fold>(
     lanes
 }
 
-/// Folds the lanes of eight lists down to one each: adjacent lanes, then adjacent results.
+/// Folds the eight lanes of each of eight lists down to one value: adjacent lanes, then adjacent results.
 #[inline(always)]
 fn combine_lists<F: Fold>(lists: &[[F::Acc; LANES]; LANES]) -> [F::Acc; LANES] {
     let [a, b, c, d, e, f, g, h] = lists;
@@ -513,11 +509,11 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
 
     use super::super::fold::{Extreme, FoldNumber, Largest, Ordered, Smallest, Total};
-    use super::super::runs::{self, ListRun, Runs};
+    use super::super::stacked_runs::{self, ListRun, Runs};
     use super::*;
     use crate::array::Offsets;
 
-    /// Draws random lists with lengths close to the widths of registers and words, in any number of runs.
+    /// Draws the offsets of lists, with lengths close to multiples of register widths, in up to five runs.
     fn shapes(rng: &mut ChaCha8Rng) -> (Vec<i32>, Vec<ListRun>) {
         let (mut offsets, mut runs) = (vec![rng.random_range(0..5)], Vec::new());
         let (mut lists, mut slots) = (0, 0);
@@ -537,7 +533,7 @@ mod tests {
         (offsets, runs)
     }
 
-    /// Asserts that every implementation gives the result of the plain fold.
+    /// Asserts that all implementations of folding with `F` give the result of adding value by value.
     fn all_ways<F: Fold>(
         rng: &mut ChaCha8Rng,
         finish: impl Fn(F::Acc) -> F::Acc,
@@ -548,13 +544,13 @@ mod tests {
         for _ in 0..60 {
             let (offsets, ends) = shapes(rng);
             let leaves = usize::try_from(offsets[offsets.len() - 1] - offsets[0]).unwrap();
-            // Sometimes use one value everywhere, to cover lists with only negative zeros.
+            // Sometimes all values are the same, to cover lists with only negative zeros.
             let one = value(rng);
             let same = rng.random_range(0..4) == 0;
             let flat: Vec<F::In> =
                 (0..leaves).map(|_| if same { one } else { value(rng) }).collect();
             let holes = rng.random_range(0.0..1.0f64);
-            // Sometimes the validity bits begin inside a larger buffer.
+            // Sometimes the validity bits start inside a larger buffer.
             let before = [0, 0, 64, 5, 77][rng.random_range(0..5)];
             let there: BooleanBuffer =
                 (0..before + leaves + 9).map(|_| rng.random_range(0.0..1.0f64) > holes).collect();
@@ -584,7 +580,7 @@ mod tests {
                 assert_eq!(shown(found), lists);
                 let found = fold_portable::<F, _, _, true>(&flat, valid, &offsets, pair);
                 assert_eq!(shown(found), lists);
-                // Expected result of stacking the lists of each run: one fold per leaf position.
+                // Expected result if the lists of a run are reduced together: one fold per index.
                 let (mut first, mut done, mut slots) = (0, 0, Vec::new());
                 for run in &ends {
                     for place in 0..run.slots - done {
@@ -599,7 +595,7 @@ mod tests {
                 };
                 assert_eq!(shown(runs.fold::<F, _, true>(&flat, valid, pair)), slots);
                 let parts = (&offsets[..], &runs.ends[..]);
-                let found = runs::fold_portable::<F, _, _, true>(parts, &flat, valid, pair);
+                let found = stacked_runs::fold_portable::<F, _, _, true>(parts, &flat, valid, pair);
                 assert_eq!(shown(found), slots);
                 if let Some(valid) = valid {
                     let counts: Vec<usize> = slots.iter().map(|(_, n)| *n).collect();
@@ -636,7 +632,7 @@ mod tests {
                 assert_eq!(a, b, "{round}");
                 let [c, d] = bits(&singles, valid, &offsets);
                 assert_eq!(c, d, "{round}");
-                // Fold each list alone, so that it is at the start of a buffer instead of after other lists.
+                // Fold each list alone, at the start of a buffer instead of after other lists.
                 for list in 0..offsets.len() - 1 {
                     let at = |o: i32| usize::try_from(o - base).unwrap();
                     let (start, end) = (at(offsets[list]), at(offsets[list + 1]));

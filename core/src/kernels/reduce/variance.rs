@@ -87,8 +87,7 @@ fn compute_scaled_mean<T: FoldNumber<Wide = f64>>(
     list: Range<usize>,
     count: usize,
 ) -> Option<f64> {
-    // The factor 2^-64, by which values are multiplied before they are added. No list has 2^64 values, so
-    // the sum cannot overflow.
+    // Factor 2^-64 for values that are added up. No list has 2^64 values, so the sum cannot overflow.
     const DOWN: f64 = 1.0 / 18_446_744_073_709_551_616.0;
     let (mut sum, mut finite) = (0.0, true);
     let mut add = |i: usize| {
@@ -116,8 +115,8 @@ fn dispatch_squares<T: FoldNumber<Wide = f64>>(
     );
 }
 
-/// Replaces the mean of each list in `means` with the sum of the squared distances of the values from the
-/// mean.
+/// Replaces each mean in `means`, one per list, with the sum of the squared distances of the list's values
+/// from this mean.
 #[inline(always)]
 fn replace_means<T: FoldNumber<Wide = f64>>(
     flat: &[T],

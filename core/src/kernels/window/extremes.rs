@@ -8,14 +8,14 @@ use arrow::datatypes::DataType;
 use super::fold::Windows;
 use super::instants::valid_leaves;
 use crate::error::Result;
-use crate::kernels::group::codes::rank_values;
+use crate::kernels::group::key_codes::rank_values;
 use crate::kernels::sort::order_keys;
 
-/// Returns the index of the smallest or largest leaf of each window: the first of equal leaves, or a NaN if
-/// the window has NaN. `None` for a null window and a window without valid leaves.
+/// Returns the index of the smallest or largest leaf of each window: the first of equal leaves, or the first
+/// NaN if the window has NaN. `None` for a null window and a window without valid leaves.
 ///
-/// A queue keeps the leaves that may be the smallest or largest of a later window, ordered by value. Each leaf
-/// enters the queue only once while windows move forward.
+/// A queue, ordered by value, has the candidates for later windows. Each leaf enters the queue once if the
+/// windows of a list move forward; if a window moves backward, the queue is filled again.
 pub(super) fn find_extremes(
     windows: &Windows,
     leaves: &ArrayRef,

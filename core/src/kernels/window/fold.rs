@@ -25,8 +25,8 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// Returns the validity of reductions that need `least` valid leaves: windows with fewer valid leaves
-    /// are null. Returns `None` if no window has fewer.
+    /// Returns the validity of results that need at least `least` valid leaves: a window with fewer gives
+    /// null. Returns `None` if no window has fewer.
     pub(super) fn with_values(&self, leaves: &ArrayRef, least: usize) -> Option<NullBuffer> {
         let counts = self.count_values(valid_leaves(leaves).as_ref());
         let enough = NullBuffer::from_iter(counts.iter().map(|n| *n >= least));
@@ -102,7 +102,7 @@ impl Windows {
             let end = |r: &Range<usize>| if last { r.end - 1 } else { r.start };
             return self.ranges.iter().map(|r| (!r.is_empty()).then(|| end(r))).collect();
         };
-        // For each leaf, the index of the nearest valid leaf: at or before it for `last`, else at or after it.
+        // The nearest valid leaf of each leaf: at or before it if `last`, otherwise at or after it.
         let mut nearest = vec![None; leaves.len()];
         let mut found = None;
         let mut visit = |i: usize| {
@@ -125,8 +125,7 @@ impl Windows {
         self.ranges.iter().map(end).collect()
     }
 
-    /// Returns, for each window, the leaf whose index is in `chosen`; null if the window is null or
-    /// `chosen` has no index for it.
+    /// Returns, for each window, the leaf with the index in `chosen`; null for `None` and for null windows.
     fn take_leaves(&self, leaves: &ArrayRef, chosen: Vec<Option<usize>>) -> Result<ArrayRef> {
         let chosen = chosen.into_iter().enumerate();
         let chosen: UInt64Array = chosen

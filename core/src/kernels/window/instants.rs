@@ -94,13 +94,14 @@ enum Shift {
     Float(f64),
 }
 
-/// The start of every window, or the end of every window: the times `from`, each shifted by `shift`.
+/// The starts of all windows, or their ends: the times `from`, shifted by `shift`.
 struct End {
     from: Instants,
     shift: Shift,
 }
 
-/// The times of the elements of an array, and the start and end of each window.
+/// The times of the elements of an array, and the starts (`low`) and ends (`high`) of the windows. `low` is
+/// `None` if the windows have no start; `high` is `None` if they have no end.
 pub(super) struct Bounds {
     pub(super) times: Instants,
     low: Option<End>,

@@ -1,11 +1,11 @@
 //! Windows over time: the elements of one list around each time of another list.
 //!
-//! The window of a time `t` has the elements whose times lie from `t - before` to `t + after`. Times of
-//! different units compare exactly. Lists that are not in ascending order of time are sorted first;
-//! elements with a null time are in no window.
+//! The window of a time `t` has the elements with times from `t - before` to `t + after`. Times of different
+//! units compare exactly. Unsorted lists are sorted first; elements with a null time are in no window.
 //!
 //! [`window`] returns the elements of each window as a list, for any reduction along the innermost axis.
-//! [`window_reduce`] reduces windows without building these lists; its work does not grow with their length.
+//! [`window_reduce`] reduces windows without building these lists; its time does not depend on the lengths of
+//! the windows.
 
 mod extremes;
 mod fold;
@@ -31,7 +31,7 @@ use crate::limit::check_size;
 use fold::Windows;
 use instants::Bounds;
 
-/// Distance from a time to the start or end of its window.
+/// Distance from the time of a window to its start or to its end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Span {
     /// The window is unbounded on this side.
@@ -89,7 +89,7 @@ pub fn window(
     at: &RaggedArray,
     window: &TimeWindow,
 ) -> Result<RaggedArray> {
-    let target = Target::new(array, times, at)?;
+    let target = WindowInput::new(array, times, at)?;
     let ranges = target.find_ranges(window)?;
     let total = ranges.iter().map(Range::len).fold(0, usize::saturating_add);
     check_size("windows", total, u64::BITS as usize)?;
@@ -137,7 +137,7 @@ pub fn window_reduce(
     how: Reduction,
     window: &TimeWindow,
 ) -> Result<RaggedArray> {
-    let target = Target::new(array, times, at)?;
+    let target = WindowInput::new(array, times, at)?;
     let elements = target.find_ranges(window)?;
     let layout = target.element_lists()?.layout();
     let needles = target.at_layout();
@@ -195,8 +195,7 @@ pub fn rolling(array: &RaggedArray, n: usize, how: Reduction, least: usize) -> R
     array.with_leaves(windows.reduce_leaves(array.leaves(), how)?)
 }
 
-/// Returns the n-grams of every innermost list: all runs of `n` adjacent leaves. A shorter list has none,
-/// and a null list stays null.
+/// Returns the n-grams of every innermost list: all sequences of `n` adjacent leaves. Null lists stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -242,10 +241,9 @@ pub fn ngrams(array: &RaggedArray, n: usize) -> Result<RaggedArray> {
     RaggedArray::try_new(array.len(), axes, leaves)
 }
 
-/// Returns, for every time of `at`, the latest element that is not after this time (the last of several);
-/// null if there is none.
-///
-/// The arguments are described at [`window`]. The element is returned as it is, null or not.
+/// Returns, for every time of `at`, the latest element whose time is not after this time. If several elements
+/// have that latest time, returns the last of them. The result is null if there is no such element, or if the
+/// element itself is null. See [`window`] for the arguments.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -266,7 +264,7 @@ pub fn ngrams(array: &RaggedArray, n: usize) -> Result<RaggedArray> {
 /// # Errors
 /// Same as [`window`].
 pub fn asof(array: &RaggedArray, times: &RaggedArray, at: &RaggedArray) -> Result<RaggedArray> {
-    let target = Target::new(array, times, at)?;
+    let target = WindowInput::new(array, times, at)?;
     let past =
         TimeWindow { before: Span::Unbounded, after: Span::Exact(0), closure: Closure::Right };
     let ranges = target.find_ranges(&past)?;
@@ -285,14 +283,14 @@ pub fn asof(array: &RaggedArray, times: &RaggedArray, at: &RaggedArray) -> Resul
 
 /// The arguments of a window function: elements (`array`), their times, and the times `at` of the windows.
 /// Their lists match, and elements and times are sorted by time.
-struct Target {
+struct WindowInput {
     axis: usize,
     array: RaggedArray,
     times: RaggedArray,
     at: RaggedArray,
 }
 
-impl Target {
+impl WindowInput {
     fn new(array: &RaggedArray, times: &RaggedArray, at: &RaggedArray) -> Result<Self> {
         let (levels, axis, given) = (array.axes().len(), times.axes().len(), at.axes().len());
         if axis == 0 || axis > levels {
@@ -327,8 +325,7 @@ impl Target {
         self.times.axis(self.axis)
     }
 
-    /// Returns the lists of `at`: list `i` has the times whose windows select from list `i` of the
-    /// elements.
+    /// Returns the lists of window times: the windows of list `i` select from list `i` of the elements.
     fn at_layout(&self) -> Layout {
         match self.at.axes().get(self.axis - 1) {
             Some(lists) => lists.layout().clone(),
@@ -336,7 +333,7 @@ impl Target {
         }
     }
 
-    /// Whether all times are in ascending order and none is null.
+    /// Whether the times of every list are in ascending order and none is null.
     fn are_times_sorted(&self) -> Result<bool> {
         let leaves: &ArrayRef = self.times.leaves();
         if leaves.logical_null_count() > 0 {

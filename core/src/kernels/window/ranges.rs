@@ -9,10 +9,8 @@ use crate::array::Layout;
 use crate::kernels::bits::Rank;
 
 /// Returns the range of elements of every window, empty for null windows. Elements with a null time must be
-/// last in their list; `times` is the validity of the times.
-///
-/// If the windows of a list are in ascending order of time, both ends of the range only move forward. An end
-/// that moves backward is found by binary search.
+/// last in their list; `times` is the validity of the times. If the windows of a list are in ascending order
+/// of time, both ends of the range only move forward. An end that moves backward is found by binary search.
 pub(super) fn find_ranges(
     bounds: &Bounds,
     lists: &Layout,
@@ -43,7 +41,7 @@ pub(super) fn find_ranges(
 }
 
 /// Returns the first index of `list` for which `before` is false, or the end of `list` if there is none.
-/// Searches in growing steps from `near`.
+/// Searches from `near` on, in growing steps.
 #[inline]
 fn find_end(list: &Range<usize>, near: usize, before: impl Fn(usize) -> bool) -> usize {
     if near > list.start && !before(near - 1) {

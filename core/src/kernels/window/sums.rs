@@ -1,10 +1,10 @@
 //! Exact sums and means of windows from running sums of integers.
 //!
 //! The floats of a list are converted to integers, in units of the lowest bit that is set in any float of the
-//! list. The running sums of these integers fit 128 bits unless the magnitudes of the floats differ by a factor
-//! of more than about 2^70. For other lists, including lists with NaN and infinities, each window is added
-//! separately by
-//! [`ExactSums`](crate::kernels::reduce::exact::ExactSums). Both ways give the same result.
+//! list. Their running sums fit 128 bits unless the magnitudes of the floats differ by a factor of more than
+//! about 2^70. If they do not fit, or a list has NaN or infinities,
+//! [`ExactSums`](crate::kernels::reduce::exact::ExactSums) adds each window separately. Both ways give the
+//! same result.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -92,7 +92,8 @@ impl<'a> WindowSums<'a> {
         sums
     }
 
-    /// Fills `running` with the sum before each leaf of a list, then the total.
+    /// Replaces `running` with the running sums of the list `leaves`: for each leaf the sum of all leaves
+    /// before it, and at the end the sum of the list. Null leaves count as 0.
     fn add_running(
         &self,
         running: &mut Vec<i128>,
@@ -143,7 +144,7 @@ impl<'a> WindowSums<'a> {
     }
 }
 
-/// A power of two that divides all floats of a list. As multiples of it, the floats are integers.
+/// A power of two that divides all floats of a list, so that they are integers in this unit.
 #[derive(Clone, Copy, Debug)]
 struct FixedUnit {
     exponent: i32,
@@ -188,7 +189,6 @@ impl FixedUnit {
         if value.is_sign_negative() { -whole } else { whole }
     }
 
-    /// Converts a sum in this unit to the nearest float.
     #[expect(clippy::cast_precision_loss, reason = "the sum is rounded once, here")]
     fn to_float(self, sum: i128) -> f64 {
         // A sum that fits `i64` converts in one instruction. The product with the unit does not round
@@ -198,8 +198,7 @@ impl FixedUnit {
     }
 }
 
-/// Splits a finite float into an exponent and an integer significand: the absolute value of the float is
-/// the significand times 2 to the exponent.
+/// Returns `(exponent, significand)`: the absolute value of the finite float is `significand * 2^exponent`.
 #[inline]
 fn split_float(value: f64) -> (i32, u64) {
     let bits = value.to_bits();

@@ -29,8 +29,8 @@ pub(super) struct LabelCuts {
 }
 
 impl LabelCuts {
-    /// Finds the row of each label by its subject, and the number of elements of this row up to the
-    /// prediction time. `times` has one entry per shard of `source`.
+    /// Finds the row of each label's subject, and the number of elements of this row up to the prediction
+    /// time. `times` has one entry per shard of `source`.
     pub(super) fn new(
         labels: &RecordBatch,
         times: &[&SubjectTimes],
@@ -93,8 +93,8 @@ impl LabelCuts {
     }
 }
 
-/// Returns an error if the labels have values, but only of kinds that meds-torch-data does not
-/// read. Labels without any values are accepted.
+/// Returns an error if labels have values, but none that meds-torch-data reads. Accepts labels without
+/// values.
 fn refuse_other_kinds(labels: &RecordBatch, known: &BooleanArray) -> Result<()> {
     for name in TARGETS.into_iter().filter(|name| *name != "prediction_time") {
         let Some(values) = labels.column_by_name(name) else { continue };

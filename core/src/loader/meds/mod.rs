@@ -1,10 +1,9 @@
 //! Loader of batches of health records.
 //!
-//! A [`MedsLoader`] is a [`Loader`] over subjects, their events and the measurements of those
-//! events. An **item** is a window of the sequence of one subject or, with labels, of the part of
-//! this sequence up to a prediction time. A sequence consists of [measurements](Unit::Measurement)
-//! or of [events](Unit::Event). [`Window`] selects a part of a long sequence, and [`Statics`] says
-//! what happens to facts without a time.
+//! A [`MedsLoader`] is a [`Loader`] over subjects, their events and the measurements of those events. An
+//! **item** is a window of the sequence of one subject or, with labels, of the part of this sequence up to a
+//! prediction time. A sequence consists of [measurements](Unit::Measurement) or of [events](Unit::Event).
+//! [`Window`] selects a part of a long sequence, and [`Statics`] says what happens to facts without a time.
 //!
 //! # Tensors
 //!
@@ -28,19 +27,17 @@
 //! | `event_start`, `event_end` | int64 | `[B]` | the events that the window overlaps, counted from the subject's first |
 //! | `n_subject_windows` | int64 | `[B]` | only with [`window_counts`](MedsOptions::window_counts) |
 //!
-//! [Packed](super::Form::Packed) batches have flat values instead, with `dim1/cu_seqlens`, for
-//! events also `dim2/cu_seqlens` and `dim2/offsets` (see [`Batch`]), and `static/cu_seqlens` for
-//! included facts; they have no `event_mask`.
+//! [Packed](super::Form::Packed) batches have flat values, with `dim1/cu_seqlens`, for events also
+//! `dim2/cu_seqlens` and `dim2/offsets` (see [`Batch`]), `static/cu_seqlens` for included facts, and no
+//! `event_mask`.
 //!
-//! Tensors without data are omitted: numeric values if no shard has any, label tensors without
-//! labels, and kinds of label values that no label has. [`MedsOptions::compat`] builds exactly the
-//! tensors of meds-torch-data.
+//! Tensors without data are omitted: numeric values if no shard has any, label tensors without labels, and
+//! kinds of values that no label has. [`MedsOptions::compat`] builds exactly the tensors of meds-torch-data.
 //!
 //! # Guarantees
 //!
-//! * A batch with labels contains nothing after the prediction time of its label.
-//! * Every item occurs once in every epoch. A subject without events, or a label without earlier
-//!   events, is a row of padding.
+//! * An item of a label contains no event after the prediction time of the label.
+//! * Every item occurs once in every epoch. A subject or label without (earlier) events is a row of padding.
 //! * The batches depend on the seed, but not on threads, memory or earlier batches.
 //! * Sequences of measurements are windows of flat columns; only values in the batch are read.
 //!
@@ -105,17 +102,38 @@ impl MedsLoader {
     /// Builds a loader over the subjects of all shards, one shard after the other.
     ///
     /// `labels` has one row per item: `subject_id`, `prediction_time` and any of `boolean_value`,
-    /// `integer_value`, `float_value` and `categorical_value`. The items have the order of the
-    /// labels. Labels of unknown subjects are omitted and [counted](Self::unknown_labels). If
-    /// `labels` is `None`, every subject is an item.
+    /// `integer_value`, `float_value` and `categorical_value`. The items have the order of the labels. Labels
+    /// of unknown subjects are omitted and [counted](Self::unknown_labels). If `labels` is `None`, every
+    /// subject is an item. Columns are copied only if they are neither int64 nor float32.
     ///
-    /// Columns are copied only if they are neither int64 nor float32.
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Float32Array, Int64Array};
+    /// use serrate::loader::meds::{MedsLoader, MedsOptions, Statics, Subjects};
+    /// use serrate::table::RaggedTable;
+    /// // A subject with 2 events, which have 1 and 2 measurements.
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2])?
+    ///     .lengths([1, 2])?
+    ///     .column("subject_id", 0, Arc::new(Int64Array::from(vec![7])))
+    ///     .column("time", 1, Arc::new(Int64Array::from(vec![0, 60])))
+    ///     .column("time_delta_days", 1, Arc::new(Float32Array::from(vec![f32::NAN, 0.5])))
+    ///     .column("code", 2, Arc::new(Int64Array::from(vec![3, 4, 5])))
+    ///     .column("numeric_value", 2, Arc::new(Float32Array::from(vec![1.5, f32::NAN, 2.5])))
+    ///     .build()?;
+    /// let subjects = Subjects { name: "a".into(), events: table, statics: None };
+    /// let options = MedsOptions::new(1, 8).statics(Statics::Omit);
+    /// let loader = MedsLoader::try_new([subjects], None, options)?;
+    /// let batch = loader.epoch(0)?.next().unwrap()?;
+    /// assert_eq!(batch.tensor("code")?.as_slice::<i64>()?, [3, 4, 5]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// If there are no shards; columns are missing or of another type; static facts are requested
-    /// but missing; with labels, a subject has two rows, times do not ascend, or a label lacks a
-    /// subject or time or has a number that is NaN, infinite, or too large for its tensor; options
-    /// are invalid.
+    /// If there are no shards; columns are missing or of another type; static facts are requested but
+    /// missing; with labels, a subject has two rows, times do not ascend, or a label lacks a subject or time
+    /// or has a number that is NaN, infinite, or too large for its tensor; options are invalid.
     pub fn try_new(
         shards: impl IntoIterator<Item = Subjects>,
         labels: Option<&RecordBatch>,
@@ -182,7 +200,7 @@ impl MedsLoader {
         &self.loader
     }
 
-    /// Returns the number of subjects.
+    /// Returns the number of subjects of all shards.
     pub fn num_subjects(&self) -> usize {
         self.loader.num_rows()
     }
@@ -204,9 +222,8 @@ impl MedsLoader {
         self.dropped
     }
 
-    /// Returns the categories that `categorical_value` refers to by index, sorted by bytes. They
-    /// include the categories of omitted labels, so that loaders of several splits with the same
-    /// labels use the same indices.
+    /// Returns the categories that `categorical_value` refers to by index, sorted by bytes. They include
+    /// those of omitted labels, so that loaders of several splits with the same labels use the same indices.
     pub fn categories(&self) -> &[String] {
         &self.categories
     }
@@ -230,6 +247,35 @@ impl MedsLoader {
     }
 
     /// Builds one batch from the given items, like [`Loader::batch_of`].
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # #[cfg(feature = "parquet")] {
+    /// use serrate::loader::meds::{MedsLoader, MedsOptions};
+    /// let cohort = "../tests/data/synthea-meds-torch-data";
+    /// let options = MedsOptions::new(4, 16)
+    ///     .with_len(32)
+    ///     .fixed_shape(true)
+    ///     .numeric_value(false)
+    ///     .time_delta(false)
+    ///     .window_counts(true)
+    ///     .drop_last(true)
+    ///     .bucket(2)
+    ///     .part(0, 1)
+    ///     .seed(7)
+    ///     .limit(1u64 << 30);
+    /// let loader = MedsLoader::open(cohort, "train", None, options)?;
+    /// assert_eq!((loader.num_subjects(), loader.dropped_measurements()), (loader.num_items(), 0));
+    /// assert!(loader.categories().is_empty());
+    /// assert_eq!(loader.loader().num_items(), loader.num_items());
+    /// let batch = loader.batch_of(0, &[2, 0])?;
+    /// assert_eq!(batch.tensor("code")?.shape(), [2, 32]);
+    /// assert!(batch.tensor("numeric_value").is_err() && batch.tensor("n_subject_windows").is_ok());
+    /// let last = loader.plan(0).num_batches() - 1;
+    /// assert_eq!(loader.epoch_from(0, last)?.count(), 1);
+    /// # }
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn batch_of(&self, epoch: u64, items: &[usize]) -> Result<Batch> {
         self.loader.batch_of(epoch, items)
     }
@@ -250,8 +296,7 @@ fn collect_facts(tables: &[RaggedTable], options: &MedsOptions) -> Result<Facts>
     Ok(Facts { source, place })
 }
 
-/// Makes columns finite when they are copied: NaN and nulls become 0, infinities the largest
-/// numbers.
+/// Makes columns finite when they are copied: NaN and nulls become 0, infinities the largest numbers.
 fn make_finite(source: &mut LoaderSource, names: &[&str]) {
     for column in &mut source.columns {
         if names.contains(&&*column.name) {

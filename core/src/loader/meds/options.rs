@@ -29,24 +29,23 @@ impl FromStr for Unit {
             "measurement" | "SM" => Ok(Self::Measurement),
             "event" | "SEM" => Ok(Self::Event),
             _ => Err(Error::invalid(format!(
-                "the unit is {s:?}; use 'measurement' (SM) or 'event' (SEM)"
+                "the unit of sequences must be 'measurement' or 'event', not {s:?} (meds-torch-data calls them SM and SEM)"
             ))),
         }
     }
 }
 
-/// The window to take from a sequence that is longer than the limit of [`MedsOptions::new`].
-/// Lengths are in the [unit](Unit) of the sequence.
+/// The window or windows to take from a sequence longer than the limit of [`MedsOptions::new`]. Lengths are
+/// numbers of measurements or of events, the [unit](Unit) of sequences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Window {
     /// A window with a uniformly distributed start, chosen anew in every epoch.
     #[default]
     Random,
-    /// A window whose start is uniformly distributed from `len - 1` elements before the sequence to
-    /// its last element, clipped to the sequence and chosen anew in every epoch. In a sequence of
-    /// `n` elements, every element is in the window with the same probability `len / (n + len -
-    /// 1)`, whereas [`Random`](Self::Random) favors elements in the middle. Windows at the ends are
-    /// shorter.
+    /// A window whose start is uniformly distributed from `len - 1` elements before the sequence to its last
+    /// element, clipped to the sequence and chosen anew in every epoch. In a sequence of `n` elements, every
+    /// element is in the window with the same probability `len / (n + len - 1)`, whereas
+    /// [`Random`](Self::Random) favors elements in the middle. Windows at the ends are shorter.
     BalancedRandom,
     /// The window at the end of the sequence.
     ToEnd,
@@ -54,13 +53,13 @@ pub enum Window {
     FromStart,
     /// Consecutive windows, a stride apart. Each window is an item; the last may be shorter.
     Step {
-        /// Measurements or events between the starts of consecutive windows; at least 1.
+        /// Number of measurements or events between the starts of consecutive windows; at least 1.
         stride: usize,
     },
-    /// One item per window. Consecutive windows share `overlap` elements.
+    /// Consecutive windows that share `overlap` elements. Each window is an item; the last may be shorter.
     Overlap {
-        /// Number of measurements or events shared with the previous window; less than the length
-        /// of a window without prepended static facts.
+        /// Number of elements shared with the previous window. It must be less than the length of a window,
+        /// not counting prepended facts.
         overlap: usize,
     },
 }
@@ -70,8 +69,17 @@ impl Window {
     /// `to_end`), `start` (or `from_start`), `step` (or `step_through`). `step` takes a stride or
     /// an overlap; the default is a stride of `len`, so that windows adjoin.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::meds::Window;
+    /// assert_eq!(Window::named("step", 64, Some(32), None)?, Window::Step { stride: 32 });
+    /// assert!(Window::named("end", 64, Some(32), None).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
-    /// For an unknown name, a stride or overlap with another name than `step`, or both.
+    /// For an unknown name, for a stride or overlap with another name than `step`, and if both a stride and
+    /// an overlap are given.
     pub fn named(
         name: &str,
         len: usize,
@@ -106,7 +114,7 @@ impl Window {
         };
         match stride.or(overlap) {
             Some(_) => Err(Error::invalid(format!(
-                "the window {name:?} takes no stride or overlap; use 'step', or remove the option"
+                "the window {name:?} takes no stride or overlap; use the window 'step', or remove the options `stride` and `overlap`"
             ))),
             None => Ok(window),
         }
@@ -119,8 +127,7 @@ pub enum Statics {
     /// The facts are in separate tensors.
     #[default]
     Include,
-    /// The facts precede the sequence, as measurements or as one event, and count towards its
-    /// length.
+    /// The facts precede the sequence, as measurements or as one event, and count towards its length.
     Prepend,
     /// The facts are omitted.
     Omit,
@@ -142,8 +149,7 @@ impl FromStr for Statics {
     }
 }
 
-/// Options of a [`MedsLoader`](super::MedsLoader). Only batch size and sequence length have no
-/// default.
+/// Options of a [`MedsLoader`](super::MedsLoader). Only batch size and sequence length have no default.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -175,9 +181,9 @@ pub struct MedsOptions {
 }
 
 impl MedsOptions {
-    /// Returns the defaults for batches of `batch_size` items of at most `len` measurements: random
-    /// windows in source order, padded on the right, with static facts in separate tensors, built
-    /// by the calling thread.
+    /// Returns defaults for batches of `batch_size` items of at most `len` measurements: random windows,
+    /// items in source order, padding on the right, and static facts in separate tensors. The calling thread
+    /// builds the batches.
     pub fn new(batch_size: usize, len: usize) -> Self {
         Self {
             len,
@@ -206,7 +212,7 @@ impl MedsOptions {
         self
     }
 
-    /// Sets which window to take from a longer sequence.
+    /// Sets which window to take from a sequence that is longer than the maximum length.
     pub fn window(mut self, window: Window) -> Self {
         self.window = window;
         self
@@ -225,9 +231,9 @@ impl MedsOptions {
         self
     }
 
-    /// Sets whether all padded sequences have the maximum length instead of the longest in the
-    /// batch; with [`measurements_per_event`](Self::measurements_per_event), the same applies to
-    /// events.
+    /// Sets whether sequences are padded to the maximum length instead of the longest length in the batch. If
+    /// [`measurements_per_event`](Self::measurements_per_event) is set, events are then padded to that
+    /// number.
     pub fn fixed_shape(mut self, fixed: bool) -> Self {
         self.fixed = fixed;
         self
@@ -238,25 +244,38 @@ impl MedsOptions {
     ///
     /// * masks of numeric values are true on padding;
     /// * the last of stepped windows ends with the sequence and has full length;
-    /// * all static facts are prepended to a sequence, even if the sequence is shorter;
+    /// * all static facts are prepended to a sequence, even if they exceed its maximum length;
     /// * `static_mask` marks the first slots of a row, even with padding on the left;
     /// * shards, and so items, are ordered by name as strings (`train/10` before `train/2`);
-    /// * a label without a `boolean_value` is an error, and so are labels with only values of other
-    ///   kinds;
-    /// * without [numeric values](Self::numeric_value), static facts in separate tensors keep their
-    ///   numbers;
-    /// * codes outside the vocabulary are omitted from a MEDS data set, as in the cohort it
-    ///   converts to.
+    /// * a null `boolean_value` is an error, and so are labels that have values only in other columns;
+    /// * without [numeric values](Self::numeric_value), static facts in separate tensors keep their numbers;
+    /// * measurements of a MEDS data set are omitted if their code is not in the vocabulary.
     ///
-    /// Labels keep their order;
-    /// [`Labels::read_in_text_order`](crate::io::meds::Labels::read_in_text_order) reads the labels
-    /// of a folder in the order of meds-torch-data. Random windows come from a generator of this
-    /// library (see [`crate::loader::Sampling`]) instead of NumPy's generator: the distribution is
-    /// the same, but the windows differ.
+    /// Labels keep their order; [`Labels::read_in_text_order`](crate::io::meds::Labels::read_in_text_order)
+    /// reads a folder of labels in the order of meds-torch-data. Random windows come from a generator of this
+    /// library (see [`crate::loader::Sampling`]) instead of NumPy: the same distribution, but other windows.
     ///
     /// Input on which meds-torch-data fails gives the same result as without `compat`; for example,
     /// a subject without events is a row of padding. One wrong result is not reproduced: without
     /// [times](Self::time_delta), meds-torch-data takes events of other subjects.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # #[cfg(feature = "parquet")] {
+    /// use serrate::dense::DType;
+    /// use serrate::loader::Form;
+    /// use serrate::loader::meds::{MedsLoader, MedsOptions, Statics};
+    /// let cohort = "../tests/data/synthea-meds-torch-data";
+    /// let compat = MedsOptions::new(4, 16).compat(true);
+    /// let batch = MedsLoader::open(cohort, "train", None, compat)?.epoch(0)?.next().unwrap()?;
+    /// assert!(batch.tensor("event_start").is_err());
+    /// let packed = MedsOptions::new(4, 16).form(Form::Packed).statics(Statics::Omit);
+    /// let packed = packed.position_ids(DType::I64);
+    /// let batch = MedsLoader::open(cohort, "train", None, packed)?.epoch(0)?.next().unwrap()?;
+    /// assert!(batch.tensor("dim1/position_ids").is_ok());
+    /// # }
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn compat(mut self, compat: bool) -> Self {
         self.compat = compat;
         self
@@ -291,9 +310,8 @@ impl MedsOptions {
         self.with_loader(|l| l.seed(seed))
     }
 
-    /// Sets the number of batches per [pool](LoaderOptions::bucket) in which items of similar
-    /// length are grouped. The length of an item is the length of its window in the
-    /// [unit](Self::unit) of sequences.
+    /// Sets the number of batches per [pool](LoaderOptions::bucket) in which items of similar length are
+    /// grouped. The length of an item is the length of its window in the [unit](Self::unit) of sequences.
     pub fn bucket(self, pool: usize) -> Self {
         self.with_loader(|l| l.bucket(pool))
     }
@@ -313,8 +331,7 @@ impl MedsOptions {
         self.with_loader(|l| l.form(form))
     }
 
-    /// Sets the padding side of sequences and events; separate static facts are padded on the
-    /// right.
+    /// Sets the padding side of sequences and events; separate static facts are padded on the right.
     pub fn side(self, side: Side) -> Self {
         self.with_loader(|l| l.side(side))
     }
@@ -335,6 +352,15 @@ impl MedsOptions {
     }
 
     /// Sets a [thread pool](LoaderOptions::pool) to use.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use serrate::loader::meds::MedsOptions;
+    /// let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(2).build()?);
+    /// let options = MedsOptions::new(32, 128).pool(pool);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn pool(self, pool: Arc<ThreadPool>) -> Self {
         self.with_loader(|l| l.pool(pool))
     }
@@ -357,8 +383,7 @@ impl MedsOptions {
         self.loader.side
     }
 
-    /// Converts to options of the underlying loader, or returns an error if the options are invalid
-    /// for any data.
+    /// Converts to options of the underlying loader. Returns an error if they are invalid for any data.
     pub(super) fn to_loader(&self) -> Result<LoaderOptions> {
         let wrong = |message: &str| Err(Error::invalid(message));
         let mut options = self.loader.clone().tokens_as_i64(true).validity(false);

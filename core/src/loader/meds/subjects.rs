@@ -27,10 +27,9 @@ use crate::table::{Column, History, RaggedTable};
 /// | `code` | 2 | integer | if it is a string, `code_id` is used instead |
 /// | `numeric_value` | 2 | number | NULL or NaN if missing; the column is optional |
 ///
-/// If the rows already end at their prediction time, `events` may also have, on axis 0, any of
-/// `prediction_time`, `boolean_value`, `integer_value`, `float_value` and `categorical_value`.
-/// `statics` has the same rows, and on axis 1 the columns `static_code` (or `static_code_id`) and
-/// `static_numeric_value`. Other columns are ignored.
+/// If rows already end at their prediction time, `events` may also have, on axis 0, any of `prediction_time`,
+/// `boolean_value`, `integer_value`, `float_value` and `categorical_value`. `statics` has the same rows, and
+/// on axis 1 `static_code` (or `static_code_id`) and `static_numeric_value`. Other columns are ignored.
 #[derive(Clone, Debug)]
 pub struct Subjects {
     /// Name of the shard in error messages.
@@ -55,22 +54,22 @@ impl From<crate::io::meds::MedsShard> for Subjects {
     }
 }
 
-/// Names of the columns on axis 0 to predict, in the order of their tensors.
+/// Names of the columns of values to predict (axis 0 of `events`), in the order of their tensors.
 pub(super) const TARGETS: [&str; 5] =
     ["prediction_time", "boolean_value", "integer_value", "float_value", "categorical_value"];
 
 pub(super) struct PreparedShard {
     /// Table with the axes subject and measurement, or subject, event and measurement.
     pub(super) events: RaggedTable,
-    /// Table with the axes subject and static fact.
+    /// Table with the axes subject and static fact; `None` if static facts are omitted.
     pub(super) facts: Option<RaggedTable>,
-    /// For sequences of measurements: the events that the measurements belong to.
+    /// The events that the measurements belong to; `None` for sequences of events.
     pub(super) timeline: Option<Timeline>,
-    /// The time of each event, if labels are given.
+    /// The times of all events; `None` if no labels are given.
     pub(super) times: Option<SubjectTimes>,
 }
 
-/// The subject and the event times of each row of a shard.
+/// For each row of a shard, its subject and the times of its events.
 pub(super) struct SubjectTimes {
     pub(super) subjects: Int64Array,
     pub(super) history: History,
@@ -159,7 +158,6 @@ impl SubjectTimes {
     }
 }
 
-/// Returns a column, or an error if the column is not on this axis.
 fn column_at<'a>(table: &'a RaggedTable, name: &str, axis: usize) -> Result<&'a Column> {
     let column = table.column(name)?;
     match column.axis() == axis {
@@ -171,8 +169,8 @@ fn column_at<'a>(table: &'a RaggedTable, name: &str, axis: usize) -> Result<&'a 
     }
 }
 
-/// Returns the token ids in column `name`, or in column `encoded` if `name` has strings. The loader
-/// replaces NULL with the token 0.
+/// Returns the tokens in column `name`, or in column `encoded` if `name` has no integers. NULL stays NULL;
+/// the loader replaces it with the token 0.
 fn find_tokens(table: &RaggedTable, name: &str, encoded: &str, axis: usize) -> Result<ArrayRef> {
     let column = table.column(name);
     let column = match column {
@@ -227,8 +225,7 @@ fn read_subject_ids(events: &RaggedTable) -> Result<Int64Array> {
     }
 }
 
-/// Reads the columns of axis 0: `subject_id` and, if no labels are given, the columns to predict
-/// ([`TARGETS`]).
+/// Reads columns of axis 0: `subject_id` and, unless labels are given, the values to predict ([`TARGETS`]).
 fn read_row_values(events: &RaggedTable, wanted: &ShardRequirements<'_>) -> Result<Vec<Column>> {
     let mut columns = Vec::new();
     if events.column("subject_id").is_ok() {
@@ -250,8 +247,8 @@ fn read_row_values(events: &RaggedTable, wanted: &ShardRequirements<'_>) -> Resu
     Ok(columns)
 }
 
-/// Converts a column to predict ([`TARGETS`]) to the type of its tensor. Numbers may be NaN or infinite;
-/// [`find_non_finite`] finds such numbers.
+/// Converts a column of values to predict ([`TARGETS`]) to the type of its tensor. Does not refuse NaN and
+/// infinite numbers; [`find_non_finite`] finds them.
 pub(super) fn read_target(
     name: &str,
     values: &ArrayRef,

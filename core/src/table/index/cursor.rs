@@ -8,8 +8,7 @@ use crate::table::RaggedTable;
 use crate::table::gather::{Parents, Picks};
 use crate::table::index::CommonNulls;
 
-/// Maps rows of the partially indexed table to rows of the original table, because error messages name rows
-/// of the original table.
+/// Rows of the original table from which rows of the partially indexed table come, for error messages.
 #[derive(Debug)]
 enum Origin {
     Same,
@@ -24,8 +23,7 @@ pub(super) struct IndexCursor {
     pub(super) table: RaggedTable,
     /// Axis of the original table to which the next item of the index applies.
     axis: usize,
-    /// Axis of `table` to which the next item of the index applies; less than `axis` if earlier items dropped
-    /// axes.
+    /// Axis of `table` to which the next item applies; less than `axis` if earlier items dropped axes.
     at: usize,
     rows: Origin,
 }
@@ -35,9 +33,8 @@ impl IndexCursor {
         Self { table: table.clone(), axis: 0, at: 0, rows: Origin::Same }
     }
 
-    /// Applies `items`, one per axis. If `by_row` is set, an index array on an axis after axis 0 selects one
-    /// element in each row: its element `i` selects an element of row `i`. Otherwise it selects the same
-    /// elements in every list.
+    /// Applies `items`, one per axis. If `by_row` is set, element `i` of an index array after axis 0 selects
+    /// one element of row `i`. Otherwise, the array selects the same elements in every list.
     pub(super) fn apply_items(&mut self, items: &[AxisItem], by_row: bool) -> Result<()> {
         let mut rest = items;
         while let Some(item) = rest.first() {
@@ -118,7 +115,7 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Selects elements by the indices `run` along consecutive axes, one axis for each [`Pick`].
+    /// Selects elements along consecutive axes; `run` has the indices of each axis, from the current one on.
     fn take_elements(&mut self, run: &[&Pick], each: PickMode) -> Result<()> {
         let at = self.at;
         let layouts: Vec<Option<Layout>> =
@@ -133,14 +130,13 @@ impl IndexCursor {
         let rows = self.table.num_rows();
         let lists = layouts[0].as_ref().map_or(1, Layout::lists);
         let all = match each {
-            // The first `Pick` is an index array. Integers after it apply to each element that the array
-            // selects.
+            // The first `Pick` is an index array. Integers after it apply to each element that it selects.
             PickMode::Element => 0..run.first().map_or(0, |p| p.positions.len()),
             PickMode::Row | PickMode::Constant => 0..1,
         };
         if all.is_empty() {
-            // The loop below does not run for an array that selects nothing, so the length of a mask is
-            // checked here. Later masks need no check, because they apply to no list.
+            // The first `Pick` selects nothing, so the loop below does not check its length if it is a
+            // mask. Check it here. Later masks need no check, because they apply to no list.
             for (pick, list) in run.iter().take(1).flat_map(|p| (0..lists).map(move |l| (p, l))) {
                 let size = layouts[0].as_ref().map_or(rows, |l| l.length(list));
                 if !missing[0].get(list) {
@@ -193,8 +189,8 @@ impl IndexCursor {
     }
 
     /// Returns the position that index `j` of `pick` selects in a list of `size` elements; `None`, which
-    /// selects a null, if `pick` has no index. The list is `depth` axes below the current axis, which error
-    /// messages name.
+    /// selects a null, if `pick` has no index. The elements of the list are on the axis `depth` axes below
+    /// the current one; error messages name this axis.
     fn resolve_position(
         &self,
         pick: &Pick,
@@ -240,7 +236,6 @@ impl IndexCursor {
         }
     }
 
-    /// Returns the row of `table` that contains list `list` of axis `axis`.
     fn row_of(&self, axis: usize, list: usize) -> usize {
         let above = &self.table.axes()[..axis.saturating_sub(1)];
         above.iter().rev().fold(list, |at, a| a.layout().list_of(at))
@@ -255,8 +250,7 @@ impl IndexCursor {
         }
     }
 
-    /// Records which rows of the original table the index of axis 0 selected. Does nothing if an integer
-    /// index has already dropped axis 0.
+    /// Records the rows that the index of axis 0 selected, unless an integer index has dropped axis 0.
     fn set_origin(&mut self, rows: Origin) {
         if !matches!(self.rows, Origin::One(_)) {
             self.rows = rows;

@@ -1,14 +1,14 @@
-//! Converts an index to one [`AxisItem`] per axis: arrays are broadcast to one length, and new axes are
-//! omitted.
+//! Converts an index to one [`AxisItem`] per axis: broadcasts arrays to one length, and omits new axes.
 
 use crate::error::{Error, Result};
 use crate::index::{Index, positions_of};
 
-/// Positions, in the result of an index, of the common axis of its index arrays and of its new axes.
+/// Places of the axes that an index adds to its result: the common axis of its index arrays, and its new
+/// axes.
 #[derive(Debug)]
 pub(super) struct Arrangement {
-    /// Whether slices, `...` or new axes separate the index arrays. Their common axis is then the first
-    /// axis of the result, as in NumPy.
+    /// Whether slices, `...` or new axes separate the index arrays. Then their common axis is the first axis
+    /// of the result, as in NumPy.
     pub(super) apart: bool,
     /// Axes of the result that the index adds with [`Index::NewAxis`], ascending.
     pub(super) new_axes: Vec<i64>,

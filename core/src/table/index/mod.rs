@@ -12,9 +12,8 @@ use crate::error::Result;
 use crate::index::Index;
 
 impl RaggedTable {
-    /// Indexes all columns at once, like brackets in NumPy: the first item applies to axis 0 (the
-    /// rows), the next to axis 1, and so on. Axes without an item stay whole. Columns use only
-    /// items of their axes.
+    /// Indexes all columns at once, like brackets in NumPy: the first item applies to axis 0 (the rows), the
+    /// next to axis 1, and so on. Axes without an item stay whole. Columns use only items of their axes.
     ///
     /// | item | result | copies |
     /// |---|---|---|
@@ -27,16 +26,16 @@ impl RaggedTable {
     /// | `...` | as many whole axes as the other items leave | nothing |
     /// | new axis | an axis of size 1, as [`unsqueeze`](Self::unsqueeze) adds it | nothing |
     ///
-    /// Negatives count from the end. If every list stays whole, nothing is copied. Several arrays,
-    /// and integers in the same index, are paired element by element. Their common axis replaces
-    /// the first of them, or comes first if a slice, `...` or a new axis separates them, as in
-    /// NumPy; columns that no array applies to are repeated along it.
+    /// Negatives count from the end. If every list stays whole, nothing is copied. Several arrays, and
+    /// integers in the same index, are paired element by element. Their common axis replaces the axis of the
+    /// first array or integer, or comes first if a slice, `...` or a new axis separates them, as in NumPy;
+    /// columns that no array applies to are repeated along the common axis.
     ///
-    /// If a list is null in every column that has it, an item that takes one element yields null,
-    /// and other items keep the null list. Items are checked only against lists that earlier items
-    /// select. So after an array that selects nothing, no index is out of range: `[], 99` is valid,
-    /// although NumPy, whose lists all have one length, reports 99. `99, []` is an error, and so is
-    /// a mask that selects nothing but differs in length from one of its lists.
+    /// If a list is null in every column that has it, an item that takes one element yields null, and other
+    /// items keep the null list. Items are checked only against lists that earlier items select. So after an
+    /// array that selects nothing, no index is out of range: `[], 99` is valid, although NumPy, whose lists
+    /// all have one length, reports 99. `99, []` is an error. A mask that selects nothing is an error, too,
+    /// if its length differs from a list that it applies to.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -92,12 +91,11 @@ impl RaggedTable {
         };
         let mut out = match count {
             0 => {
-                // The first array is empty, so later parts of the index apply to no list. Check only the
-                // parts up to this array.
+                // The first array is empty, so later items apply to no list. Check the items up to this
+                // array.
                 let first = items.iter().position(|i| matches!(i, AxisItem::Picks(_))).unwrap_or(0);
                 IndexCursor::new(&bare).apply_items(items.get(..=first).unwrap_or(items), false)?;
-                // The result has no rows. Apply the index to a table of zero rows to get the axes and types
-                // of the result.
+                // The result has no rows. Indexing a table of zero rows gives its axes and types.
                 let mut cursor = IndexCursor::new(&bare.unsqueeze(0)?.slice(0..0)?);
                 let mut below = vec![AxisItem::Slice(None)];
                 below.extend(items.iter().map(|i| i.at_element(0)));
@@ -120,7 +118,7 @@ impl RaggedTable {
     }
 }
 
-/// Validity of the lists of one axis, one bitmap per column. `None` if any column has no null list on this
+/// Validity of the lists of one axis, one bitmap per column. `None` if a column has no null list on this
 /// axis, because then no list is null in all columns.
 pub(super) struct CommonNulls(Option<Vec<NullBuffer>>);
 

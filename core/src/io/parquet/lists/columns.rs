@@ -11,10 +11,10 @@ use rayon::prelude::*;
 
 use super::cursor::RowReader;
 use super::shape::ColumnShape;
-use super::{Parts, Source};
+use super::{ListsFile, Parts};
 use crate::error::Result;
 
-/// Reader of the same rows of several columns of a file, which are decoded in parallel.
+/// Reader of the same rows of several columns of a file. The columns are decoded in parallel.
 pub(in crate::io::parquet) struct Columns<R: ChunkReader> {
     reader: Arc<R>,
     metadata: Arc<ParquetMetaData>,
@@ -26,8 +26,8 @@ pub(in crate::io::parquet) struct Columns<R: ChunkReader> {
 struct OpenColumn<R: ChunkReader> {
     data_type: DataType,
     reader: RowReader<R>,
-    /// Index in [`Columns::spans`] (ranges of rows) of the range that is being read. The field `rows` is the
-    /// number of rows of this range that have been read.
+    /// Index in [`Columns::spans`] of the current range of rows. The first `rows` rows of this range have
+    /// been read.
     span: usize,
     rows: usize,
 }
@@ -62,15 +62,14 @@ impl<R: ChunkReader + 'static> Columns<R> {
         true
     }
 
-    /// Reads the next rows of all columns, in order of addition. The caller guarantees that this
-    /// many rows are left.
+    /// Reads the next `rows` rows of all columns, in order of addition. At least `rows` rows must be left.
     pub(in crate::io::parquet) fn next(
         &mut self,
         file: &Path,
         rows: usize,
     ) -> Result<Vec<ArrayRef>> {
         let Self { reader, metadata, spans, columns } = self;
-        let source = Source { name: file, reader, metadata };
+        let source = ListsFile { name: file, reader, metadata };
         columns.par_iter_mut().map(|column| column.next(&source, spans, rows)).collect()
     }
 }
@@ -78,7 +77,7 @@ impl<R: ChunkReader + 'static> Columns<R> {
 impl<R: ChunkReader> OpenColumn<R> {
     fn next(
         &mut self,
-        source: &Source<'_, R>,
+        source: &ListsFile<'_, R>,
         spans: &[(usize, Range<usize>)],
         rows: usize,
     ) -> Result<ArrayRef> {

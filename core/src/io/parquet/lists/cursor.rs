@@ -9,17 +9,16 @@ use parquet::file::reader::ChunkReader;
 
 use super::bits::count_ones;
 use super::hybrid::Fault;
+use super::level_window::{ENTRIES, LevelWindow};
 use super::lists::ListsBuilder;
 use super::pages::{ColumnChunk, DataPage, ErrorPlace, PageContent, Pages};
 use super::shape::ColumnShape;
 use super::values::{EncodedValues, ValueSink, new_sink};
-use super::window::{ENTRIES, LevelWindow};
-use super::{Parts, Source};
+use super::{ListsFile, Parts};
 use crate::error::Result;
 use crate::kernels::bits::for_avx2;
 
-/// Maximum number of entries (pairs of levels) per byte of a compressed chunk for which memory is reserved;
-/// for more entries, memory grows on demand.
+/// Maximum number of entries (pairs of levels) per byte of a compressed chunk for which memory is reserved.
 const ENTRIES_PER_BYTE: u64 = 16;
 
 /// Maximum number of values for which memory is reserved before they are decoded.
@@ -27,8 +26,7 @@ const MOST_EXPECTED: usize = 1 << 28;
 
 #[derive(Debug)]
 struct OpenPage {
-    /// The page that is being read. Its levels that are in the [`LevelWindow`] have already been taken from
-    /// it.
+    /// The page that is being read, without the levels that were moved to the [`LevelWindow`].
     page: DataPage,
     values: EncodedValues,
 }
@@ -38,10 +36,9 @@ struct PageCursor<R: ChunkReader> {
     place: ErrorPlace,
     open: Option<OpenPage>,
     window: Box<LevelWindow>,
-    /// Number of entries of the chunk according to the footer, minus the entries of the pages opened so
-    /// far.
+    /// Number of entries of the chunk according to the footer, minus the entries of the pages opened so far.
     entries: usize,
-    /// Whether all pages of the chunk are read, so that its entries can be checked against the footer.
+    /// Whether `pages` has all pages of the chunk, so that `entries` must be 0 after the last page.
     whole: bool,
     /// Number of rows begun so far. The field `all` is the number of rows in the pages to read.
     rows: usize,
@@ -76,7 +73,7 @@ impl<R: ChunkReader> RowReader<R> {
     /// Moves to the start of `rows` in a row group.
     pub(super) fn open(
         &mut self,
-        source: &Source<'_, R>,
+        source: &ListsFile<'_, R>,
         group: usize,
         rows: &Range<usize>,
     ) -> Result<()> {
@@ -100,10 +97,10 @@ impl<R: ChunkReader> RowReader<R> {
         self.advance(rows.start - held.start, false)
     }
 
-    /// Estimates the number of values, including nulls, in rows of a row group.
+    /// Returns an estimate of the number of values, including nulls, in `rows` rows of a row group.
     pub(super) fn estimate_values(
         &self,
-        source: &Source<'_, R>,
+        source: &ListsFile<'_, R>,
         group: usize,
         rows: usize,
     ) -> Result<usize> {
@@ -118,7 +115,7 @@ impl<R: ChunkReader> RowReader<R> {
     pub(super) fn reserve(&mut self, values: usize) {
         if self.parts == Parts::Values {
             let values = values.min(MOST_EXPECTED);
-            // Ignore a lack of memory: values may need less than this estimate, otherwise decoding fails.
+            // Ignore a failure: the values may need less memory than estimated. If not, decoding fails.
             let _ = self.sink.grow(values);
         }
     }
@@ -154,7 +151,7 @@ struct DecodeTarget<'a> {
 }
 
 impl<R: ChunkReader> PageCursor<R> {
-    /// Appends (if `keep`) or skips whole rows; a row ends where the next row starts.
+    /// Appends (if `keep`) or skips the next `rows` rows. A row ends where the next row starts.
     fn advance(&mut self, to: &mut DecodeTarget<'_>, mut rows: usize, keep: bool) -> Result<()> {
         if rows == 0 {
             return Ok(());
@@ -204,7 +201,7 @@ impl<R: ChunkReader> PageCursor<R> {
         Ok(())
     }
 
-    /// Opens the next data page; returns false after the last.
+    /// Opens the next data page. Returns false after the last page.
     fn next_page(&mut self, to: &mut DecodeTarget<'_>) -> Result<bool> {
         loop {
             match self.pages.next(&mut self.place)? {
@@ -238,8 +235,8 @@ impl<R: ChunkReader> PageCursor<R> {
 }
 
 impl OpenPage {
-    /// Skips the whole page if all of its rows are to be skipped; returns true if the page was skipped.
-    /// Reads only the repetition levels.
+    /// Skips the page and returns true if all rows that begin in it are to be skipped, otherwise returns
+    /// false. Reads only repetition levels.
     fn skip_page(&self, rows: &mut usize, begun: &mut usize) -> Result<bool, Fault> {
         let zeros = |entries| self.page.rep.clone().count_zeros(entries);
         let starts = zeros(self.page.entries)?;
@@ -252,8 +249,8 @@ impl OpenPage {
         Ok(true)
     }
 
-    /// Appends or skips the next `rows` rows. Returns true if they end within the page, and false if they
-    /// continue after the end of the page.
+    /// Appends (if `keep`) or skips the next `rows` rows. Returns whether the last of these rows ends within
+    /// the page.
     fn advance(
         &mut self,
         window: &mut LevelWindow,
@@ -299,8 +296,8 @@ impl OpenPage {
     }
 }
 
-/// Appends the next entries of the window to `lists`, up to the end of the requested rows. Returns false if
-/// the window ends before the rows.
+/// Appends the entries of the window that belong to the next `rows` rows. Returns whether the last of these
+/// rows ends in the window.
 fn append_entries(
     window: &mut LevelWindow,
     lists: &mut ListsBuilder,
@@ -329,8 +326,8 @@ fn append_inline(
     Ok(false)
 }
 
-/// Adds the number of non-null values of the next entries of the window to `values`, up to the end of the
-/// requested rows. Returns false if the window ends before the rows.
+/// Adds the number of valid values of the next `rows` rows in the window to `values`. Returns whether the
+/// last of these rows ends in the window.
 fn count_skipped(window: &mut LevelWindow, values: &mut usize, rows: &mut usize) -> bool {
     while window.at < window.n {
         let (word, now, ended) = window.next_segment(rows);

@@ -6,8 +6,7 @@ use super::hybrid::Fault;
 /// Maximum number of integers per block that a page may declare; a larger number is an error.
 const LARGEST_BLOCK: u64 = 1 << 24;
 
-/// Decoder of the DELTA_BINARY_PACKED integers of a page. Sums wrap in 64 bits; a narrower type takes the
-/// lowest bits.
+/// Decoder of the DELTA_BINARY_PACKED integers of a page, modulo 2^64. Narrower types take the lowest bits.
 #[derive(Debug)]
 pub(super) struct Delta {
     data: Bytes,
@@ -24,8 +23,7 @@ pub(super) struct Delta {
     least: u64,
     /// Byte offsets of the bit widths of the remaining miniblocks.
     widths: std::ops::Range<usize>,
-    /// Bit offset of the next difference; `width` is its bit width, `here` the number of integers left in the
-    /// miniblock.
+    /// Bit offset of the next difference; `width` is its width, `here` the number left in the miniblock.
     bit: usize,
     width: usize,
     here: usize,
@@ -120,7 +118,6 @@ impl Delta {
         Ok(())
     }
 
-    /// Calls `take` with each of the next `n` integers.
     pub(super) fn read(&mut self, mut n: usize, mut take: impl FnMut(u64)) -> Result<(), Fault> {
         if n as u64 > self.left {
             return Err(Fault::new(format!(

@@ -3,7 +3,7 @@ use std::fmt;
 use bytes::Bytes;
 
 use super::bits::{count_ones, load_u64, low_mask};
-use super::window::Plane;
+use super::level_window::Plane;
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::bits::Avx2;
 use crate::kernels::bits::for_avx2;
@@ -24,8 +24,7 @@ enum EncodedRun {
     Packed(usize),
 }
 
-/// Decoder of Parquet's RLE/bit-packed hybrid encoding: levels, dictionary indices and booleans of up to 32
-/// bits.
+/// Decoder of Parquet's RLE/bit-packed hybrid encoding (levels, dictionary indices, booleans; 0 to 32 bits).
 #[derive(Clone, Debug)]
 pub(super) struct Hybrid {
     data: Bytes,
@@ -38,14 +37,14 @@ pub(super) struct Hybrid {
 }
 
 impl Hybrid {
-    /// Decodes runs until the data ends; `width` is at most 32.
+    /// Creates a decoder of all runs in `data`; the numbers have `width` bits, at most 32.
     pub(super) fn new(data: Bytes, width: usize) -> Self {
-        // Numbers of zero bits take no data, so start with an endless run of zeros.
+        // Numbers of width 0 take no data, so start with an endless run of zeros.
         let left = if width == 0 { usize::MAX } else { 0 };
         Self { data, at: 0, width, run: EncodedRun::Repeated(0), left }
     }
 
-    /// Decodes data that is a single run of bit-packed numbers.
+    /// Creates a decoder of data that is a single run of bit-packed numbers, without a header.
     pub(super) fn from_packed(data: Bytes, width: usize) -> Self {
         let left = data.len().saturating_mul(8) / width.max(1);
         Self { at: data.len(), data, width, run: EncodedRun::Packed(0), left }
@@ -122,8 +121,7 @@ impl Hybrid {
         Fault::new(format!("{} byte(s) of runs end before the last number", self.data.len()))
     }
 
-    /// Decodes the next `n` levels, of up to four bits, into bit planes: bit `b` of each level goes to
-    /// plane `b`. The planes must be zero before.
+    /// Decodes the next `n` levels, of up to four bits, into zeroed bit planes: bit `b` goes to plane `b`.
     #[inline(always)]
     pub(super) fn levels<P: GatherBits>(
         &mut self,
@@ -189,7 +187,7 @@ impl Hybrid {
         Ok(())
     }
 
-    /// Counts the zeros among the next `n` levels, of up to four bits.
+    /// Consumes the next `n` levels, of up to four bits, and returns the number of zeros among them.
     pub(super) fn count_zeros(&mut self, n: usize) -> Result<usize, Fault> {
         let levels = self;
         for_avx2!(
@@ -272,7 +270,7 @@ impl Hybrid {
     }
 }
 
-/// Sets bits starting at an index. Always writes two words, to avoid a branch.
+/// Sets the given bits of `plane` from index `at` on. Always writes two words, to avoid a branch.
 #[inline(always)]
 fn set_bits(plane: &mut Plane, at: usize, bits: u64) {
     let (word, shift) = (at / 64, at % 64);
@@ -287,7 +285,8 @@ const EVERY: [u64; 4] =
     [u64::MAX, 0x5555_5555_5555_5555, 0x9249_2492_4924_9249, 0x1111_1111_1111_1111];
 
 pub(super) trait GatherBits: Copy {
-    /// Packs every `W`-th bit of `word` into the lowest bits; at least the first `57 / W` of them are valid.
+    /// Packs every `W`-th bit of `word`, from bit 0 on, into the lowest bits of the result. At least the
+    /// lowest `57 / W` bits of the result are valid.
     fn gather_every<const W: usize>(self, word: u64) -> u64;
 }
 
@@ -301,7 +300,7 @@ impl GatherBits for Portable {
     }
 }
 
-/// Uses the `pext` instruction, which takes the time of one of the portable form's five steps.
+/// Uses the `pext` instruction, which takes as long as one of the four or five steps of the portable form.
 #[cfg(target_arch = "x86_64")]
 impl GatherBits for Avx2 {
     #[inline(always)]
@@ -367,12 +366,14 @@ fn unpack_one_by_one(data: &[u8], mut bit: usize, width: usize, out: &mut [u32])
     bit
 }
 
-/// Unpacks eight numbers from `W` bytes at a time, starting at a byte boundary. `W` is at most 24.
+/// Unpacks numbers of `W` bits, eight numbers (`W` bytes) at a time, from a byte boundary on. `W` is at most
+/// 24.
 fn unpack_eights<const W: usize>(data: &[u8], out: &mut [u32]) {
     let (eights, rest) = out.as_chunks_mut::<8>();
     let mut at = 0;
     for eight in eights {
-        // Each number is loaded as four bytes; the last load may start at the last byte of the group.
+        // Each number is loaded as four bytes. The last number may lie in the last byte of the group, so
+        // three bytes after the group must be readable.
         match data.get(at..at + W + 3) {
             Some(bytes) =>
             {

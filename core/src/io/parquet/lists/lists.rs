@@ -8,8 +8,8 @@ use arrow::datatypes::{DataType, FieldRef};
 
 use super::bits::{BitmapBuilder, count_ones, extract_bits, low_mask, lowest_bit};
 use super::hybrid::Fault;
+use super::level_window::LevelWindow;
 use super::shape::{ColumnShape, ListLevel};
-use super::window::LevelWindow;
 use crate::array::list_kind;
 use crate::error::{Error, Result};
 
@@ -87,8 +87,7 @@ impl ListsBuilder {
         self.nullable.then_some(&self.valid)
     }
 
-    /// Appends entries of a window: bit `i` of `now` selects entry `i` of the window's word with index
-    /// `word`.
+    /// Appends entries of a window: bit `i` of `now` selects entry `i` of the word at index `word`.
     #[inline(always)]
     pub(super) fn append(
         &mut self,
@@ -99,9 +98,8 @@ impl ListsBuilder {
         let slots = window.slots[word] & now;
         if !self.levels.is_empty() {
             let mut begun = window.begun[word] & now;
-            // An entry that continues a list must follow an element of this list. The element is the
-            // entry before; for the first entry, `filled` tells whether the previous call ended with an
-            // element.
+            // An entry that continues a list must follow an element of this list. The element is the entry
+            // before; for the first entry, `filled` tells whether the previous call ended with an element.
             let goes_on = now & !begun;
             let without = begun & !slots;
             let cut = self.filled < self.levels.len() && goes_on & now.wrapping_neg() != 0;
@@ -125,8 +123,7 @@ impl ListsBuilder {
         Ok(())
     }
 
-    /// Starts the lists that begin at an entry, from level `rep` inward; `slots` is the number of values
-    /// before this entry.
+    /// Starts lists at an entry, from level `rep` inward; `slots` is the number of values before the entry.
     #[inline(always)]
     fn start_lists(&mut self, rep: u8, def: u8, slots: usize) -> Result<(), Fault> {
         let outer = usize::from(rep);

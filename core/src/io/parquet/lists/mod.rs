@@ -1,21 +1,21 @@
 //! Decodes columns of nested lists of fixed-width values directly from the pages of a Parquet file.
 //!
-//! The reader of the `parquet` crate supports every column, level by level and value by value.
-//! Ragged tables consist mostly of lists of numbers, whose levels follow a pattern: this module
-//! processes 64 levels at a time.
+//! The reader of the `parquet` crate supports all types, but processes one level and one value at a time.
+//! Ragged tables consist mostly of lists of numbers. This module decodes 64 repetition and definition levels
+//! at a time.
 
 mod bits;
 mod columns;
 mod cursor;
 mod delta;
 mod hybrid;
+mod level_window;
 #[expect(clippy::module_inception, reason = "the file builds lists")]
 mod lists;
 mod pages;
 mod shape;
 mod stream;
 mod values;
-mod window;
 
 use std::ops::Range;
 use std::path::Path;
@@ -36,7 +36,7 @@ pub use stream::{ColumnReader, indexed};
 
 /// An open Parquet file.
 #[derive(Debug)]
-pub struct Source<'a, R> {
+pub struct ListsFile<'a, R> {
     /// Name of the file in errors.
     pub name: &'a Path,
     /// Bytes of the file: local, in memory, or fetched ranges (see [`ranges`]).
@@ -77,7 +77,7 @@ pub fn supported(metadata: &ParquetMetaData, root: usize, field: &Field) -> bool
 /// use std::{fs::File, path::Path, sync::Arc};
 /// use arrow::array::Array;
 /// use parquet::arrow::arrow_reader::ArrowReaderMetadata;
-/// use serrate::io::parquet::lists::{Parts, Source, read_column, supported};
+/// use serrate::io::parquet::lists::{Parts, ListsFile, read_column, supported};
 /// use serrate::io::parquet as io;
 ///
 /// let table = serrate::generate::mimic_table(9, 1)?;
@@ -87,7 +87,7 @@ pub fn supported(metadata: &ParquetMetaData, root: usize, field: &Field) -> bool
 ///
 /// let reader = Arc::new(File::open(&path)?);
 /// let metadata = ArrowReaderMetadata::load(reader.as_ref(), Default::default())?;
-/// let source = Source { name: Path::new(&path), reader: &reader, metadata: metadata.metadata() };
+/// let source = ListsFile { name: Path::new(&path), reader: &reader, metadata: metadata.metadata() };
 /// let (root, field) = metadata.schema().fields().find("numeric_value").expect("a column");
 /// assert!(supported(metadata.metadata(), root, field));
 /// let lists = read_column(&source, 0, root, field, 2..7, Parts::Lists)?;
@@ -98,7 +98,7 @@ pub fn supported(metadata: &ParquetMetaData, root: usize, field: &Field) -> bool
 /// # Errors
 /// If the column is not [`supported`], the rows are outside the row group, or the file is damaged.
 pub fn read_column<R: ChunkReader + 'static>(
-    source: &Source<'_, R>,
+    source: &ListsFile<'_, R>,
     group: usize,
     root: usize,
     field: &Field,
@@ -109,9 +109,8 @@ pub fn read_column<R: ChunkReader + 'static>(
     ColumnReader::open(source, group, root, field, rows, parts)?.read(count)
 }
 
-/// Returns the byte ranges, ascending, that [`read_column`] reads from a file. Without an offset index in
-/// the footer, this is the whole chunk of the column; otherwise it is the dictionary of the column and
-/// the pages with the requested rows.
+/// Returns the ascending byte ranges that [`read_column`] reads: with an offset index in the footer, the
+/// dictionary of the column and the pages with the rows; otherwise the whole chunk of the column.
 ///
 /// # Errors
 /// If the row group or column does not exist, or an offset in the footer is invalid.
@@ -129,7 +128,7 @@ pub fn ranges(
     Ok(chunk.ranges_of(&rows))
 }
 
-fn unsupported_column<R>(source: &Source<'_, R>, field: &Field) -> Error {
+fn unsupported_column<R>(source: &ListsFile<'_, R>, field: &Field) -> Error {
     Error::file(
         source.name,
         format!(

@@ -12,12 +12,12 @@ use parquet::file::page_index::offset_index::PageLocation;
 use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
 
-use super::Source;
+use super::ListsFile;
 use super::hybrid::{Fault, Hybrid};
 use super::shape::ColumnShape;
 use crate::error::{Error, Result};
 
-/// The location that error messages name: file, column, row group and page.
+/// The place that error messages name: file, column, row group and page.
 #[derive(Clone, Debug)]
 pub(super) struct ErrorPlace {
     file: PathBuf,
@@ -141,8 +141,8 @@ impl<'a> ColumnChunk<'a> {
         Ok(())
     }
 
-    /// Returns the data pages that have these rows, and the range of all rows of these pages; `None` if all
-    /// pages must be read.
+    /// Returns the range of the data pages that have these rows, and the range of all rows in these pages.
+    /// Returns `None` if all pages of the chunk are to be read.
     pub(super) fn pages_of(&self, rows: &Range<usize>) -> Option<(Range<usize>, Range<usize>)> {
         if self.pages.is_empty() || rows.is_empty() {
             return None;
@@ -198,9 +198,10 @@ pub(super) struct Pages<R: ChunkReader> {
 }
 
 impl<R: ChunkReader> Pages<R> {
-    /// Opens all pages of a chunk, or the data pages `window` of its offset index.
+    /// Opens the data pages of a chunk whose indices in the offset index are in `window`; all pages if
+    /// `window` is `None`.
     pub(super) fn new(
-        source: &Source<'_, R>,
+        source: &ListsFile<'_, R>,
         chunk: &ColumnChunk<'_>,
         shape: &ColumnShape,
         window: Option<Range<usize>>,
@@ -233,7 +234,6 @@ impl<R: ChunkReader> Pages<R> {
         })
     }
 
-    /// Reads the next page; returns `None` after the last.
     pub(super) fn next(&mut self, place: &mut ErrorPlace) -> Result<Option<PageContent>> {
         let unreadable = |place: &ErrorPlace, e: parquet::errors::ParquetError| {
             place.page(&Fault(e.to_string()))
@@ -260,7 +260,7 @@ impl<R: ChunkReader> Pages<R> {
             }
             if !matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY) {
                 return Err(place.error(format!(
-                    "the dictionary has the encoding {encoding}; write the file with PLAIN or PLAIN_DICTIONARY"
+                    "the dictionary has the encoding {encoding}, which is not supported; write the file with PLAIN or PLAIN_DICTIONARY"
                 )));
             }
             return Ok(Some(PageContent::Dictionary { values: buf, count: num_values as usize }));
@@ -325,7 +325,7 @@ fn split_levels(
     }
     if encoding != Encoding::RLE {
         return Err(Fault::new(format!(
-            "the {levels} have the encoding {encoding}; write the file with RLE"
+            "the {levels} have the encoding {encoding}, which is not supported; write the file with RLE levels"
         )));
     }
     let length = buf.first_chunk().map(|four| u32::from_le_bytes(*four) as usize);

@@ -46,8 +46,7 @@ pub(super) struct ColumnShape {
 }
 
 impl ColumnShape {
-    /// Derives the shape of the top-level column `root`; returns `None` if the list decoder does not
-    /// support it.
+    /// Derives the shape of the top-level column `root`; `None` if the list decoder does not support it.
     pub(super) fn new(metadata: &ParquetMetaData, root: usize, field: &Field) -> Option<Self> {
         let schema = metadata.file_metadata().schema_descr();
         let mut leaves =
@@ -99,7 +98,7 @@ impl ColumnShape {
         })
     }
 
-    /// Returns the definition level from which an entry is an element of the innermost list (or a row).
+    /// Returns the minimum definition level of an element of the innermost list (or of a row, without lists).
     pub(super) fn element_level(&self) -> u8 {
         self.lists.last().map_or(0, |l| l.filled)
     }
@@ -119,7 +118,7 @@ fn has_supported_encodings(chunk: &ColumnChunkMetaData) -> bool {
     })
 }
 
-/// Whether a node may be null; `None` if it is repeated.
+/// Returns whether a node may be null; `None` if it is repeated.
 fn is_nullable(node: &Type) -> Option<bool> {
     let info = node.get_basic_info();
     match info.has_repetition().then(|| info.repetition())? {
@@ -129,8 +128,7 @@ fn is_nullable(node: &Type) -> Option<bool> {
     }
 }
 
-/// Returns the element of a list with the three levels list, repeated group and element; `None` for any
-/// other type.
+/// Returns the element of a three-level list (list, repeated group, element); `None` for other types.
 fn list_element(list: &Type) -> Option<&Type> {
     if list.is_primitive() {
         return None;
@@ -145,7 +143,8 @@ fn list_element(list: &Type) -> Option<&Type> {
         return None;
     }
     let plain = inner.converted_type() == ConvertedType::NONE && inner.logical_type_ref().is_none();
-    // A group with one of these names is itself the element (backward compatibility rules of Parquet).
+    // A group with one of these names is itself the element (backward compatibility rules of Parquet), so the
+    // list has only two levels.
     if !plain || inner.name() == "array" || inner.name() == format!("{}_tuple", info.name()) {
         return None;
     }

@@ -8,13 +8,13 @@ use parquet::file::reader::ChunkReader;
 
 use super::cursor::RowReader;
 use super::shape::ColumnShape;
-use super::{Parts, Source, unsupported_column};
+use super::{ListsFile, Parts, unsupported_column};
 use crate::error::{Error, Result};
 
 /// Reads rows of one column of a row group in several steps.
 ///
-/// [`read_column`](super::read_column) starts at the first page with a requested row or, without an
-/// offset index, at the first page of the chunk. A `ColumnReader` reads each page only once.
+/// Reads each page only once. Repeated calls of [`read_column`](super::read_column) would read pages again:
+/// the page with the first row or, without an offset index, all pages up to it.
 pub struct ColumnReader<R: ChunkReader> {
     reader: RowReader<R>,
     field: Field,
@@ -31,13 +31,13 @@ impl<R: ChunkReader> fmt::Debug for ColumnReader<R> {
 }
 
 impl<R: ChunkReader + 'static> ColumnReader<R> {
-    /// Opens a reader at the first of `rows`, the rows that may be read; [`ranges`](super::ranges)
-    /// returns their bytes.
+    /// Opens a reader at the first of `rows`. It reads the bytes that [`ranges`](super::ranges) returns for
+    /// these rows.
     ///
     /// # Errors
     /// See [`read_column`](super::read_column).
     pub fn open(
-        source: &Source<'_, R>,
+        source: &ListsFile<'_, R>,
         group: usize,
         root: usize,
         field: &Field,
@@ -135,7 +135,7 @@ mod tests {
             let schema =
                 parquet_to_arrow_schema(footer.schema_descr(), footer.key_value_metadata());
             let schema = schema.unwrap();
-            let source = Source { name: Path::new("x"), reader: &file, metadata: &metadata };
+            let source = ListsFile { name: Path::new("x"), reader: &file, metadata: &metadata };
             for (root, field) in schema.fields().iter().enumerate() {
                 assert_eq!(indexed(&metadata, 0, root), policy == PageIndexPolicy::Required);
                 if !super::super::supported(&metadata, root, field) {

@@ -30,10 +30,9 @@ pub(super) trait DecodedValue: ArrowNativeType + Default {
     /// Size of a value in a page, in bytes.
     const STORED: usize;
 
-    /// Converts a value from its bytes in a page.
     fn from_stored(bytes: &[u8]) -> Self;
 
-    /// Converts a value from the lowest bits of a number.
+    /// Returns the value whose bits are the lowest bits of `number`.
     fn from_lowest(number: u64) -> Self;
 }
 
@@ -282,7 +281,8 @@ fn zero_array<T: DecodedValue>(
         return Ok(Arc::new(BooleanArray::new(BooleanBuffer::new_unset(slots), nulls)));
     }
     let bytes = slots.saturating_mul(size_of::<T>());
-    // Mapped pages take memory only when they are read; an allocator would have to clear reused memory.
+    // Mapped pages are zero and take memory only once they are read, whereas an allocator would have to clear
+    // memory that it reuses.
     let mapped = if bytes < MAPPED { None } else { MmapMut::map_anon(bytes).ok() };
     let buffer = match mapped {
         Some(pages) => Buffer::from(Bytes::from_owner(pages)),
@@ -301,8 +301,7 @@ fn build_array(
     Ok(make_array(data.build()?))
 }
 
-/// Copies `values`, in order, to the elements of `to` whose bits are set in `valid`. The number of values
-/// equals the number of set bits.
+/// Copies `values`, in order, to the elements of `to` whose bits are set in `valid`, one for each set bit.
 fn scatter_valid<T: Copy>(values: &[T], valid: &[u64], to: &mut [T]) {
     let mut values = values.iter();
     for (word, to) in valid.iter().zip(to.chunks_mut(64)) {
@@ -316,7 +315,6 @@ fn scatter_valid<T: Copy>(values: &[T], valid: &[u64], to: &mut [T]) {
     }
 }
 
-/// Decodes the next values until `out` is full.
 fn decode_values<T: DecodedValue>(
     page: &mut EncodedValues,
     dictionary: Option<&[T]>,
@@ -396,8 +394,7 @@ fn split_plain<T: DecodedValue>(data: &mut Bytes, count: usize) -> Result<Bytes,
     }
 }
 
-/// Returns the index after the last of `count` values that start at index `at`; an error if the data has
-/// fewer values.
+/// Returns the index after `count` values that start at index `at`; an error if the data has fewer.
 fn split_end<T: DecodedValue>(data: &Bytes, at: usize, count: usize) -> Result<usize, Fault> {
     let all = data.len() / T::STORED;
     let end = at.checked_add(count).filter(|end| *end <= all);

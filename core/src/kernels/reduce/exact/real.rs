@@ -1,8 +1,8 @@
 //! [`Real`] and [`Whole`]: intermediate numbers between exact sums and floats.
 
-/// A number of 64 significant bits with an exponent of any size. If bits do not fit, the lowest bit is set
-/// ("rounding to odd"). A later rounding to 53 bits then gives the same result as a single rounding of the
-/// exact number.
+/// A number of 64 significant bits with an exponent of any size. If the exact number has nonzero bits below
+/// these 64, the lowest of the 64 bits is set ("rounding to odd"). Rounding to 53 bits then gives the same
+/// result as rounding the exact number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Real {
     negative: bool,
@@ -16,7 +16,7 @@ impl Real {
     const ZERO: Self = Self { negative: false, whole: 0, exponent: 0 };
 
     /// Returns `whole * 2^exponent`. `more` tells whether the exact number has nonzero bits below those of
-    /// `whole`, which must then have at least 63 bits.
+    /// `whole`; if so, `whole` must have at least 63 bits.
     fn new(negative: bool, whole: u128, exponent: i64, more: bool) -> Self {
         if whole == 0 {
             return Self::ZERO;
@@ -60,8 +60,8 @@ impl Real {
         let cut = (LOWEST - self.exponent).max(11);
         let lowest = self.exponent + cut;
         let (mut bits, mut exact) = (0, false);
-        // `cut` of the 64 bits of `whole` do not fit the float. If `cut` exceeds 64, the number is below half
-        // of the smallest subnormal, so `bits` stays 0.
+        // The `cut` lowest bits of `whole` do not fit the float. If `cut` exceeds 64, the number is below
+        // half of the smallest subnormal, so `bits` stays 0.
         if cut <= 64 {
             let (kept, rest) = split_u128(u128::from(self.whole) << (64 - cut));
             let half = 1 << 63;
@@ -69,8 +69,8 @@ impl Real {
             bits = kept + u64::from(up);
             exact = rest == 0;
         }
-        // The format does not store the highest bit of a normal float, but `bits` contains it at the lowest
-        // bit of the exponent field. `doubled` is therefore the exponent field minus 1.
+        // A float does not store the highest bit of its significand, but `bits` has it, at the lowest bit of
+        // the exponent field. This bit adds 1 to the field, so `doubled` is the exponent field minus 1.
         let doubled = u64::try_from(lowest - LOWEST).unwrap_or(0);
         let infinite = f64::INFINITY.to_bits();
         if doubled > 2046 {
@@ -167,7 +167,7 @@ impl Whole {
     /// Returns the number divided by an integer, rounded to odd; 0 if the divisor is 0.
     pub fn divide_by(&self, by: u128) -> Real {
         let at = |back: usize| self.limbs.len().checked_sub(back).map_or(0, |i| self.limbs[i]);
-        // The top two limbs, and the limb below.
+        // `top` has the two highest limbs of the number, `next` the limb below them.
         let (top, next) = (u128::from(at(1)) << 64 | u128::from(at(2)), at(3));
         if top == 0 || by == 0 {
             return Real::ZERO;
@@ -180,7 +180,7 @@ impl Whole {
         if by >> 64 == 0 {
             return Real::new(self.negative, top / by, exponent, more || top % by != 0);
         }
-        // Normalize both numbers and divide bit by bit.
+        // The divisor has more than 64 bits: shift it left until bit 127 is set, and divide bit by bit.
         let lift = by.leading_zeros();
         let by = by << lift;
         let (mut quotient, mut rest, mut carry) = (0, top, false);
@@ -291,7 +291,7 @@ mod tests {
         }
     }
 
-    /// Checks both methods of division: for divisors below 2^64 and for larger divisors.
+    /// Checks both division algorithms: for divisors below 2^64 and for larger divisors.
     #[test]
     fn quotients_are_rounded_once() {
         let rng = &mut ChaCha8Rng::seed_from_u64(43);
@@ -300,8 +300,7 @@ mod tests {
             let by = u128::from(rng.random::<u64>() >> rng.random_range(0..60)).max(1);
             let small = whole(n).divide_by(by).to_f64();
             for shift in [64, 13] {
-                // Dividend and divisor are multiplied by the same power of 2, so the quotient stays the
-                // same.
+                // Dividend and divisor are multiplied by the same power of 2, so the quotient stays the same.
                 let scaled =
                     Whole::determinant([&whole(n), &whole(1 << shift)], [&whole(0), &whole(0)]);
                 assert_eq!(scaled.divide_by(by << shift).to_f64(), small, "{n} / {by}");
@@ -310,8 +309,7 @@ mod tests {
             if n % exact == 0 {
                 assert_eq!(small, (n / exact) as f64);
             } else {
-                // The quotient may be off by half a unit in its last place, and the expected value is itself
-                // rounded.
+                // The quotient may be off by half a unit in its last place; the expected value is rounded.
                 let error = (small - n as f64 / exact as f64).abs();
                 assert!(error <= small.abs() * 2f64.powi(-51), "{n} / {by}");
             }

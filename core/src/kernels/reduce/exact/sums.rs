@@ -1,9 +1,9 @@
 //! [`ExactSums`]: sums of many groups that are exact until they are read.
 //!
 //! A sum is an integer in two's complement with 64-bit limbs. Its unit is the smallest subnormal, 2^-1074,
-//! for floats and 2^-2148 for products of floats. All groups share one range of limbs: the limbs of all
-//! numbers so far, and one above, which leaves room for 2^63 numbers. The limbs of a group are adjacent, so
-//! adding a number touches one location in memory; most columns need two to four limbs.
+//! for floats and 2^-2148 for products of floats. All groups store the same range of limbs: the limbs of all
+//! numbers so far and one more above, which leaves room for 2^63 numbers. The limbs of a group are adjacent
+//! in memory. Most columns need two to four limbs.
 
 use std::collections::HashMap;
 
@@ -51,26 +51,25 @@ pub struct ExactSums {
     first: usize,
     width: usize,
     limbs: Vec<u64>,
-    /// A number can be added without more limbs if its lowest bit is one of the `span` bits starting at
-    /// `low`.
+    /// `low..low + span` are the bit positions at which a number may have its lowest bit; for a number
+    /// outside this range, the limbs must be extended.
     low: u32,
     span: u32,
-    /// Counts of NaN, positive and negative infinities, for groups that have any.
+    /// For each group that has such values: the count of NaN, of positive and of negative infinities.
     special: HashMap<usize, [i64; 3]>,
-    /// Scratch memory of [`add_run`](Self::add_run): for each exponent, the sum of the significands.
+    /// Scratch memory of [`add_run`](Self::add_run): the sum of the significands of each exponent.
     by_exponent: Vec<i64>,
 }
 
-/// Maximum number of values that [`ExactSums::add_run`] adds at once. A sum of 2^10 integers of 53 bits
-/// fits 64 bits.
+/// Maximum number of values that [`ExactSums::add_run`] adds at once: a sum of 2^10 53-bit integers fits i64.
 const RUN: usize = 1 << 10;
-/// Number of values from which [`ExactSums::add_run`] first adds the significands of equal exponents.
+/// Minimum number of values for which [`ExactSums::add_run`] first adds the significands of equal exponents.
 const LONG_RUN: usize = 256;
-/// Exponent that [`split_float`] returns for infinities and NaN.
+/// Index that [`split_float`] returns for infinities and NaN.
 const SPECIAL: u32 = 0x7fe;
 
-/// Splits the absolute value of a float into an index and the significand, an integer: the value is the
-/// significand times 2^(index - 1074).
+/// Returns `(index, significand)`: the absolute value of the float is `significand * 2^(index - 1074)`. For
+/// NaN and infinities, the index is [`SPECIAL`].
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "an exponent has 11 bits")]
 fn split_float(value: f64) -> (u32, u64) {
@@ -96,7 +95,7 @@ impl ExactSums {
         }
     }
 
-    /// Grows to at least `groups` groups.
+    /// Increases the number of groups to at least `groups`; the sums of new groups are 0.
     pub fn resize(&mut self, groups: usize) {
         if groups > self.groups {
             self.groups = groups;
@@ -111,7 +110,7 @@ impl ExactSums {
             + self.special.capacity() * size_of::<(usize, [i64; 3])>()
     }
 
-    /// Drops the sums of the first `groups` groups. The numbers of later groups decrease by `groups`.
+    /// Drops the sums of the first `groups` groups. The indices of later groups decrease by `groups`.
     pub fn forget(&mut self, groups: usize) {
         let groups = groups.min(self.groups);
         self.groups -= groups;
@@ -127,8 +126,8 @@ impl ExactSums {
         self.special.clear();
     }
 
-    /// Extends the limbs of all groups so that they hold the bits from `low` up to `end`, and above these
-    /// the carries of additions.
+    /// Extends the limbs of all groups so that they hold the bits `low..end`, and one more limb above for
+    /// carries.
     #[cold]
     fn grow_window(&mut self, low: usize, end: usize) {
         let (first, last) = match self.width {
@@ -203,7 +202,7 @@ impl ExactSums {
         }
     }
 
-    /// Removes a float that was added before.
+    /// Subtracts a float that was added to a group before.
     pub fn subtract(&mut self, group: usize, value: f64) {
         match value.is_finite() {
             true => self.add(group, -value),
@@ -211,8 +210,8 @@ impl ExactSums {
         }
     }
 
-    /// Adds the product of two floats; ignores it if a factor is NaN or infinite, because the sums
-    /// of the factors record that.
+    /// Adds `x * y` to the sum of a group. Ignores the product if a factor is NaN or infinite; callers also
+    /// keep the sums of the factors, and these sums record such factors.
     #[inline]
     pub fn add_product(&mut self, group: usize, x: f64, y: f64) {
         let ((p, a), (q, b)) = (split_float(x), split_float(y));
@@ -277,7 +276,7 @@ impl ExactSums {
         self.by_exponent = sums;
     }
 
-    /// Adds `value * 2^position` times the [unit](Terms::unit).
+    /// Adds `value * 2^position` times the [unit](Terms::unit) to the sum of a group.
     fn add_shifted(&mut self, group: usize, position: usize, value: i64) {
         let end = position + 64;
         if self.width == 0 || position < 64 * self.first || end > 64 * (self.first + self.width - 1)
@@ -289,8 +288,7 @@ impl ExactSums {
         add_wide(self.limbs_from(group, offset), wide, value < 0);
     }
 
-    /// Returns the sum of a group that contains NaN or infinite numbers; `None` if all its numbers are
-    /// finite.
+    /// Returns the sum of a group that contains NaN or infinite numbers; `None` if all are finite.
     pub fn special(&self, group: usize) -> Option<f64> {
         match self.special.get(&group)? {
             [0, _, 0] => Some(f64::INFINITY),
@@ -364,8 +362,8 @@ impl ExactSums {
                 self.add_integer(group, i128::from(word.cast_unsigned()));
             }
             ([first, limbs @ ..], _) => {
-                // Damaged words could ask for any number of limbs, so limit their index and number, which
-                // bounds the memory. No product of floats has a higher limb.
+                // Damaged words could ask for limbs at any index, so limit the index and the number of limbs,
+                // which bounds the memory. No product of floats has a higher limb.
                 let first = usize::try_from(*first).unwrap_or(0).min(68);
                 let (low, end) = (64 * first, 64 * (first + limbs.len().min(70)));
                 if self.width == 0
@@ -395,7 +393,7 @@ fn exact_float(number: &Real) -> Option<i64> {
     exact.then(|| value.to_bits().cast_signed())
 }
 
-/// Returns the sign extension, which is the value of all limbs above the stored ones.
+/// Returns the value of all limbs above the stored ones: all bits are set for a negative sum, otherwise 0.
 fn sign_extension(sum: &[u64]) -> u64 {
     sum.last().map_or(0, |top| (top.cast_signed() >> 63).cast_unsigned())
 }
@@ -407,8 +405,7 @@ mod tests {
 
     use super::*;
 
-    /// Draws a finite float. `kind` selects whether the drawn floats have all possible exponents, few
-    /// exponents or one.
+    /// Draws a finite float. `kind` selects whether the floats have all possible exponents, few or one.
     fn draw_float(rng: &mut ChaCha8Rng, kind: u32) -> f64 {
         match kind {
             0 => Some(f64::from_bits(rng.random())).filter(|v| v.is_finite()).unwrap_or(1.5),
@@ -493,7 +490,6 @@ mod tests {
         }
     }
 
-    /// Checks products against exact 128-bit sums.
     #[test]
     fn products_are_what_integers_say() {
         let rng = &mut ChaCha8Rng::seed_from_u64(33);

@@ -1,4 +1,4 @@
-//! Integers that compare like the keys.
+//! Converts keys to values that compare like the keys, but faster.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::kernels::sort::{Order, argsort_leaves, make_equality};
 
-/// Returns values that compare like the keys, but faster: integers for structs and small dictionaries,
-/// otherwise the keys, decoded from large dictionaries. Null stays null.
+/// Returns values that compare like the keys: integers for structs and small dictionaries, which compare
+/// faster; the decoded values for larger dictionaries; otherwise the keys. Null stays null.
 pub(super) fn comparable_keys(keys: &ArrayRef) -> Result<ArrayRef> {
     match keys.data_type() {
         DataType::Struct(_) => Ok(Arc::new(number_structs(keys.as_struct())?)),
@@ -27,8 +27,8 @@ pub(super) fn comparable_keys(keys: &ArrayRef) -> Result<ArrayRef> {
     }
 }
 
-/// Returns the rank of every value among the distinct values, from 0, and the number of distinct values.
-/// Null stays null.
+/// Returns the rank (from 0; null for null) of each value among the distinct values, and the number of
+/// distinct values.
 pub(in crate::kernels) fn rank_values(values: &ArrayRef) -> Result<(UInt32Array, u32)> {
     if u32::try_from(values.len()).is_err() {
         return Err(Error::invalid(format!(
@@ -55,8 +55,7 @@ pub(in crate::kernels) fn rank_values(values: &ArrayRef) -> Result<(UInt32Array,
     Ok((UInt32Array::try_new(ranks.into(), nulls)?, found))
 }
 
-/// Returns an integer for each struct. The integers compare like the structs, field by field; a null field
-/// is greater than any value.
+/// Returns integers that compare like the structs, field by field; a null field is greater than any value.
 fn number_structs(structs: &StructArray) -> Result<UInt64Array> {
     let mut numbers = vec![0u64; structs.len()];
     // All elements of `numbers` are less than this limit.

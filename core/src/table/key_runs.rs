@@ -14,10 +14,9 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 
-/// Rows compared per parallel task; for fewer rows, a task costs more than it saves.
+/// Number of rows that one parallel task compares; for fewer rows, a task costs more than it saves.
 const ROWS_PER_TASK: usize = 1 << 18;
 
-/// Order of key values: ascending, nulls first.
 pub(super) const ORDER: SortOptions = SortOptions { descending: false, nulls_first: true };
 
 /// Runs of one key: ranges of rows in which this key and all previous keys have equal values.
@@ -37,8 +36,8 @@ pub(super) struct Descent {
     pub(super) row: usize,
 }
 
-/// Returns the runs (ranges of rows with equal values) of every key, outermost first, or the first row that is
-/// out of order. Reads every column once. `O` must be able to hold the number of rows.
+/// Returns the runs (ranges of rows with equal values) of every key, outermost first, or the first row that
+/// is out of order. Reads every column once. `O` must be able to hold the number of rows.
 pub(super) fn find_runs<O: OffsetSizeTrait + Send>(
     keys: &[ArrayRef],
 ) -> Result<std::result::Result<Vec<KeyRuns<O>>, Descent>> {
@@ -102,14 +101,13 @@ fn find_primitive_runs<T: ArrowPrimitiveType, O: OffsetSizeTrait + Send>(
     split_runs(n, &changes, outer, |i| values[i].is_lt(values[i - 1]))
 }
 
-/// Appends to `out` the index of each of the rows `rows` whose value differs from the value of the row
-/// before.
+/// Appends to `out` those of the rows `rows` whose value differs from that of the row before.
 fn find_changes<V: ArrowNativeTypeOp, O: OffsetSizeTrait>(
     values: &[V],
     rows: Range<usize>,
     out: &mut Vec<O>,
 ) {
-    /// Rows per block; the compiler vectorizes the comparisons within a block.
+    /// Number of rows per block; the compiler vectorizes the comparisons within a block.
     const BLOCK: usize = 16;
     let mut row = rows.start;
     while row + BLOCK <= rows.end {
@@ -150,9 +148,9 @@ fn find_other_runs<O: OffsetSizeTrait>(
     Ok(split_runs(n, &changes, outer, |i| compare(i, i - 1) == Ordering::Less))
 }
 
-/// Returns the runs of a key, which start where the key changes and where a run of the previous key starts.
-/// Also returns the first row with a smaller key than the row before it in the same run of the previous key;
-/// `None` if there is none.
+/// Returns the runs of a key: a run starts at each row in `changes` and at each row in `outer`, the starts of
+/// the runs of the previous key. For the first key, `outer` is `None`, and the first run starts at row 0.
+/// Also returns the first row for which `descends` is true within a run of the previous key, if any.
 fn split_runs<O: OffsetSizeTrait>(
     n: usize,
     changes: &[O],
@@ -199,7 +197,7 @@ pub(super) fn describe_descent(keys: &[ArrayRef], names: &[&str], at: Descent) -
         k => format!(" within one {}", names[k - 1]),
     };
     Error::invalid(format!(
-        "the rows are not sorted by {keys}: row {row} has {key:?} = {value} after {previous}{scope}; sort the rows first, or set the option to sort unsorted rows",
+        "the rows are not sorted by {keys}: row {row} has {key:?} = {value} after {previous}{scope}; sort the rows first, or set the option `unsorted` to `Unsorted::Sort`",
         keys = names.join(", "),
         row = at.row,
         key = names[at.key],

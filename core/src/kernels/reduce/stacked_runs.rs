@@ -1,9 +1,8 @@
-//! Folds of stacked lists in runs: adjacent lists that start at the same slot, which is an element of the
-//! result.
+//! Folds lists for a reduction along an outer axis. Adjacent lists that are reduced together are a run. Their
+//! leaves at the same index are folded into one slot, which is an element of the result.
 //!
-//! The lists of a run are read once per [`WIDTH`](StackFold::WIDTH) slots, whose accumulators stay in
-//! registers. Most lists have no more leaves than that; longer lists are recorded and continued in the next
-//! pass:
+//! One pass over the lists of a run folds [`WIDTH`](StackFold::WIDTH) slots, whose accumulators stay in
+//! registers. Most lists have no more leaves; longer lists are recorded and continued in the next pass:
 //!
 //! ```text
 //! run         list 0   a b c d|e f      pass 1 folds a+g+i, b+h+j, c+k, d
@@ -25,8 +24,8 @@ use crate::array::Offsets;
 use crate::kernels::bits::{AllValid, BitWords, Rank, Validity, for_avx2, return_avx512};
 use crate::with_offsets;
 
-/// Adjacent lists of leaves, divided into runs. All lists of a run are folded, leaf by leaf, into the same
-/// slots, which are elements of the result.
+/// Lists of leaves, divided into runs of adjacent lists that are folded into the same slots (elements of the
+/// result): leaf `k` of each list into slot `k` of the run.
 pub(super) struct Runs {
     pub(super) offsets: Offsets,
     pub(super) ends: Vec<ListRun>,
@@ -40,8 +39,8 @@ pub(super) struct ListRun {
 }
 
 impl Runs {
-    /// Folds the valid leaves of every slot and applies `finish` to the accumulator and, with
-    /// `COUNTED`, to the number of valid leaves (otherwise 0).
+    /// Folds the valid leaves of every slot. Applies `finish` to the accumulator and to the number of valid
+    /// leaves, which is 0 without `COUNTED`.
     pub(super) fn fold<F: Fold, R: Copy + Default, const COUNTED: bool>(
         &self,
         flat: &[F::In],
@@ -115,8 +114,8 @@ pub(super) fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, cons
     }
 }
 
-/// A method to fold stacked lists. It is a trait because a closure compiles to a separate function
-/// without the target features of its caller.
+/// An implementation of folding the lists of a run into slots. It is a trait, because a closure compiles to a
+/// separate function without the target features of its caller.
 trait StackFold<const COUNTED: bool> {
     type State: Copy;
     /// Accumulators of [`WIDTH`](Self::WIDTH) slots (elements of the result).
@@ -127,20 +126,17 @@ trait StackFold<const COUNTED: bool> {
     const WIDTH: usize;
 
     fn empty(&self) -> Self::Slots;
-    /// Folds the leaf `at` into the accumulator of the first slot, the next leaf into the second slot, and so
-    /// on up to leaf `end`. There are at most `WIDTH` leaves.
+    /// Folds leaf `at + k` into the accumulator of slot `k`, for leaves before `end`, at most `WIDTH`.
     fn fold_slots(&self, slots: Self::Slots, at: usize, end: usize) -> Self::Slots;
     fn states(slots: Self::Slots) -> Self::States;
-    /// Returns the number of leaves counted in every slot and resets the counts. The numbers are unspecified
-    /// unless `COUNTED` is set.
+    /// Returns the number of valid leaves of each slot, and resets it; unspecified without `COUNTED`.
     fn counts(&self, slots: &mut Self::Slots) -> Self::Counts;
 }
 
-/// Number of lists after which the counts of valid leaves are read and reset, because a `u8` count overflows
-/// with more.
+/// Maximum number of lists between two reads and resets of the counts, because a count is a `u8`.
 const COUNTABLE: usize = u8::MAX as usize;
 
-/// Number of slots (elements of the result) whose accumulators the loops without AVX-512 keep in registers.
+/// Number of slots (elements of the result) per pass without AVX-512; their accumulators stay in registers.
 const PORTABLE_WIDTH: usize = 4 * LANES;
 
 #[inline(always)]
@@ -242,7 +238,7 @@ impl<F: Fold, T: Validity, const COUNTED: bool> StackFold<COUNTED> for Blocks<'_
     }
 }
 
-/// Counts the valid leaves of stacked lists without reading their values.
+/// Counts the valid leaves of every slot (element of the result), without reading their values.
 struct CountOnly<'a>(BitWords<'a>);
 
 impl StackFold<true> for CountOnly<'_> {
@@ -295,7 +291,7 @@ fn fold_runs<V: StackFold<COUNTED>, O: OffsetSizeTrait, R: Copy + Default, const
 ) -> Folded<R> {
     let slots = runs.last().map_or(0, |run| run.slots);
     let mut out = Folded::new_zeroed(slots, if COUNTED { slots } else { 0 });
-    // For each list that continues in the next pass: its next leaf, and its end.
+    // For each list that continues in the next pass: the index of its next leaf, and its end.
     let mut longer: Vec<(usize, usize)> = Vec::new();
     let base = offsets[0].as_usize();
     let mut ends = &offsets[1..];
@@ -305,7 +301,7 @@ fn fold_runs<V: StackFold<COUNTED>, O: OffsetSizeTrait, R: Copy + Default, const
         (first, ends) = (run.lists, rest);
         let mut left = run.slots - done;
         if left == 0 {
-            // All lists of the run are empty.
+            // The run has no slots, because all its lists are empty.
             continue;
         }
         longer.resize(here.len().max(longer.len()), (0, 0));

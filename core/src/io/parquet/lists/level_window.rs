@@ -28,7 +28,7 @@ const WORDS: usize = 64;
 /// Maximum number of entries (pairs of levels) of a window.
 pub(super) const ENTRIES: usize = WORDS * 64;
 
-/// One bit of every level of a window. A spare word lets writers always write two words.
+/// One bit of every level of a window, and a spare word, so that `set_bits` can always write two words.
 pub(super) type Plane = [u64; WORDS + 1];
 
 /// Levels of up to four bits: bit `i` of plane `b` is bit `b` of level `i`.
@@ -52,15 +52,14 @@ impl BitPlanes {
         from.levels(&mut self.planes, n, picks)
     }
 
-    /// Sets the bits in `out` of all levels that are at least `least`.
+    /// Sets bit `i` of `out` if level `i` is at least `least`, otherwise clears it.
     #[inline(always)]
     fn at_least(&self, least: u8, out: &mut [u64]) {
         out.fill(if least >> self.bits == 0 { u64::MAX } else { 0 });
         if least >> self.bits != 0 {
             return;
         }
-        // Compare from the lowest bit up: a bit that differs from the bit of `least` overrides the lower
-        // bits.
+        // Compare from the lowest bit up: a bit that differs from `least` overrides the lower bits.
         for (b, plane) in self.planes[..self.bits].iter().enumerate() {
             if least >> b & 1 == 1 {
                 for i in 0..out.len() {
@@ -81,8 +80,8 @@ impl BitPlanes {
     }
 }
 
-/// A window of the entries of a page: one per value, per null, and per list without elements. Each bit is
-/// an entry; bits past the last entry are unspecified.
+/// A window of the entries of a page. There is one entry per value, per null, and per list without elements.
+/// In each mask, bit `i` stands for entry `i`; bits past the last entry are unspecified.
 #[derive(Debug)]
 pub(super) struct LevelWindow {
     rep: BitPlanes,
@@ -183,8 +182,9 @@ impl LevelWindow {
         any != 0
     }
 
-    /// Consumes the entries of the next word that belong to `rows` rows. Returns the index of the
-    /// word, the mask of its entries, and whether another row begins after them.
+    /// Consumes the entries of the next word that belong to the next `rows` rows, and subtracts from `rows`
+    /// the number of these rows that begin in the word. Returns the index of the word, the mask of these
+    /// entries, and whether the rows end in the word.
     #[inline(always)]
     pub(super) fn next_segment(&mut self, rows: &mut usize) -> (usize, u64, bool) {
         let (word, used) = (self.at / 64, self.at % 64);
