@@ -1,5 +1,3 @@
-//! [`CheckedArrow`]: checks the sizes and offsets in Arrow files before DataFusion reads them.
-
 use std::fmt;
 use std::io::Seek;
 use std::ops::Range;
@@ -18,9 +16,8 @@ use object_store::{
 use crate::sql::sources::urls::shown_location;
 use serrate_core::internal::arrow_ipc::Checker;
 
-/// An object store that checks the sizes and offsets in Arrow files and streams, because DataFusion's
-/// readers allocate whatever a file declares. If a reader reads the whole object, checks the object, else
-/// checks each message that the reader requests.
+/// An object store that checks the sizes and offsets in Arrow files and streams, because DataFusion's readers
+/// allocate whatever a file declares. Checks each message that a reader requests, or the whole object.
 #[derive(Debug)]
 pub(in crate::sql) struct CheckedArrow {
     inner: Arc<dyn ObjectStore>,
@@ -79,12 +76,11 @@ impl ObjectStore for CheckedArrow {
         if ranges.iter().any(|r| r.start > r.end || r.end > size) {
             return Err(damaged_error(
                 location,
-                "a block lies outside the file; write the file again",
+                "a block lies outside the file, which is damaged or truncated; write it again",
             ));
         }
         let blocks = self.inner.get_ranges(location, ranges).await?;
-        // DataFusion's reader requests one message per range, so each returned block is checked as one
-        // message.
+        // DataFusion's reader requests one message per range, so each block is checked as one message.
         for block in &blocks {
             let checked = Checker::of_bytes(block).check_stream();
             checked.map_err(|message| damaged_error(location, message))?;

@@ -122,7 +122,7 @@ impl TableProvider for CohortTable {
 }
 
 #[derive(Clone)]
-struct CohortSource {
+pub(in crate::sql) struct CohortSource {
     cohort: Arc<Cohort>,
     columns: Arc<[CohortColumn]>,
     schema: SchemaRef,
@@ -145,7 +145,6 @@ async fn run_blocking<T: Send + 'static>(
     Ok(done.map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))??)
 }
 
-/// Divides a batch into batches of at most `size` rows.
 fn split_batch(batch: &RecordBatch, size: usize) -> Vec<Result<RecordBatch>> {
     let rows = batch.num_rows();
     (0..rows)

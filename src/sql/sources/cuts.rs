@@ -13,11 +13,22 @@ use crate::array::{Layout, leaf_type};
 use crate::table::RaggedTable;
 use serrate_core::internal::{lists_as, own_extent, own_nulls, own_offsets};
 
-pub(in crate::sql) fn depth(table: &RaggedTable, columns: &[usize]) -> usize {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::sql) struct BatchSize {
+    pub(in crate::sql) rows: usize,
+    /// Elements of the deepest axis.
+    pub(in crate::sql) leaves: usize,
+}
+
+pub(in crate::sql) fn deepest_axis(table: &RaggedTable, columns: &[usize]) -> usize {
     columns.iter().filter_map(|c| table.columns().get(*c)).map(|c| c.axis()).max().unwrap_or(0)
 }
 
-pub(in crate::sql) fn elements(table: &RaggedTable, row: usize, axis: usize) -> Result<usize> {
+pub(in crate::sql) fn elements_before(
+    table: &RaggedTable,
+    row: usize,
+    axis: usize,
+) -> Result<usize> {
     let mut position = row;
     for axis in 1..=axis {
         let layout = table.layout(axis)?;
@@ -27,19 +38,18 @@ pub(in crate::sql) fn elements(table: &RaggedTable, row: usize, axis: usize) -> 
     Ok(position)
 }
 
-/// Returns the number of rows from `rows.start` on that together have at most `limit` elements of `axis`, but
-/// at least 1.
+/// Returns how many rows from `rows.start` on have at most `limit` elements of `axis` together, at least 1.
 pub(in crate::sql) fn rows_within(
     table: &RaggedTable,
     rows: Range<usize>,
     axis: usize,
     limit: usize,
 ) -> Result<usize> {
-    let end = elements(table, rows.start, axis)?.saturating_add(limit);
+    let end = elements_before(table, rows.start, axis)?.saturating_add(limit);
     let (mut fits, mut over) = (rows.start + 1, rows.end + 1);
     while over - fits > 1 {
         let middle = fits.midpoint(over);
-        if elements(table, middle, axis)? <= end {
+        if elements_before(table, middle, axis)? <= end {
             fits = middle;
         } else {
             over = middle;
@@ -48,38 +58,38 @@ pub(in crate::sql) fn rows_within(
     Ok((fits - rows.start).min(rows.len()))
 }
 
-/// Returns rows and columns as batches of about `leaves` elements of an axis and at most `batch_size` rows.
-pub(in crate::sql) fn batches(
+/// Returns rows and columns as batches of about `size.leaves` elements of an axis, at most `size.rows` rows.
+pub(in crate::sql) fn cut_batches(
     table: Arc<RaggedTable>,
     columns: Vec<usize>,
     schema: SchemaRef,
     axis: usize,
     rows: Range<usize>,
-    size: (usize, usize),
+    size: BatchSize,
 ) -> impl Iterator<Item = Result<RecordBatch>> + Send {
-    let axes = depth(&table, &columns);
+    let axes = deepest_axis(&table, &columns);
     cut_ranges(Arc::clone(&table), axis, rows, size).map(move |rows| {
         let cut = Cut::new(&table, rows?, axes)?;
         cut.batch(&columns, &schema, |column, data_type| cut.array(&table, column, data_type))
     })
 }
 
-/// Divides rows into ranges of about `leaves` elements of an axis and at most `batch_size` rows each.
+/// Divides rows into ranges of about `size.leaves` elements of an axis and at most `size.rows` rows each.
 fn cut_ranges(
     table: Arc<RaggedTable>,
     axis: usize,
     rows: Range<usize>,
-    (leaves, batch_size): (usize, usize),
+    size: BatchSize,
 ) -> impl Iterator<Item = Result<Range<usize>>> + Send {
     let mut rows = rows;
     std::iter::from_fn(move || {
         if rows.is_empty() {
             return None;
         }
-        let most = rows.start..rows.end.min(rows.start.saturating_add(batch_size));
+        let most = rows.start..rows.end.min(rows.start.saturating_add(size.rows));
         let count = match axis {
             0 => Ok(most.len()),
-            axis => rows_within(&table, most, axis, leaves),
+            axis => rows_within(&table, most, axis, size.leaves),
         };
         let part = count.map(|count| rows.start..rows.start + count);
         rows.start = part.as_ref().map_or(rows.end, |part| part.end);
@@ -91,9 +101,9 @@ fn cut_ranges(
 const HOLLOW: DataType = DataType::FixedSizeBinary(0);
 
 /// Replaces primitive, boolean and string leaves of a list type with leaves without values ([`HOLLOW`]).
-pub(in crate::sql) fn hollow(data_type: &DataType) -> DataType {
+pub(in crate::sql) fn hollow_type(data_type: &DataType) -> DataType {
     let open = |field: &FieldRef| {
-        Arc::new(field.as_ref().clone().with_data_type(hollow(field.data_type())))
+        Arc::new(field.as_ref().clone().with_data_type(hollow_type(field.data_type())))
     };
     match data_type {
         DataType::List(field) => DataType::List(open(field)),
@@ -126,8 +136,8 @@ impl Cut {
         Ok(Self { windows, layouts })
     }
 
-    /// Returns a column as lists of `data_type`, which is the column's own type or the same type with leaves
-    /// without values.
+    /// Returns the cut's rows of a column as an array of `data_type`, which is the type of the column or its
+    /// [`hollow_type`], whose leaves store only validity.
     fn array(&self, table: &RaggedTable, column: usize, data_type: &DataType) -> Result<ArrayRef> {
         let column = &table.columns()[column];
         let window = &self.windows[column.axis()];
@@ -166,8 +176,7 @@ impl Cut {
     }
 }
 
-/// A [`Cut`] (a range of rows) with two arrays per column: one with values, and one with leaves without
-/// values. Each is created on first use.
+/// A [`Cut`] with two arrays per column, with and without leaf values, each created on first use.
 #[derive(Debug)]
 pub(in crate::sql) struct WithArrays {
     cut: Cut,
@@ -203,59 +212,57 @@ impl WithArrays {
 /// Maximum number of bytes of cached offsets.
 const KEPT_BYTES: usize = 64 << 20;
 
-/// How to divide a table: the rows, the axis to count, and the maximum elements and rows per batch.
+/// How to divide a table: the rows, the axis whose elements count as leaves, and the size of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::sql) struct Way {
+pub(in crate::sql) struct CutPlan {
     pub(in crate::sql) rows: Range<usize>,
     pub(in crate::sql) axis: usize,
-    pub(in crate::sql) size: (usize, usize),
+    pub(in crate::sql) size: BatchSize,
 }
 
 #[derive(Debug)]
-struct Kept {
-    way: Way,
+struct CachedCuts {
+    plan: CutPlan,
     bytes: usize,
     cuts: Arc<Vec<WithArrays>>,
 }
 
-/// Cache of the batches of a table's most recent scans. Otherwise a query that takes a millisecond would
-/// spend most of its time on copying offsets.
+/// Cache of the batches of a table's most recent scans, because copying offsets would dominate short queries.
 #[derive(Debug, Default)]
-pub(in crate::sql) struct Cuts(Mutex<Vec<Kept>>);
+pub(in crate::sql) struct Cuts(Mutex<Vec<CachedCuts>>);
 
 impl Cuts {
-    fn find(&self, way: &Way) -> Option<Arc<Vec<WithArrays>>> {
+    fn find(&self, plan: &CutPlan) -> Option<Arc<Vec<WithArrays>>> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter().find(|kept| kept.way == *way).map(|kept| Arc::clone(&kept.cuts))
+        kept.iter().find(|kept| kept.plan == *plan).map(|kept| Arc::clone(&kept.cuts))
     }
 
-    /// Returns a table's batches, divided as in `way`, or `None` if their offsets exceed the cache.
+    /// Returns a table's batches, divided as in `plan`, or `None` if their offsets do not fit the cache.
     pub(in crate::sql) fn get(
         &self,
         table: &Arc<RaggedTable>,
-        way: &Way,
+        plan: &CutPlan,
     ) -> Result<Option<Arc<Vec<WithArrays>>>> {
-        if let Some(cuts) = self.find(way) {
+        if let Some(cuts) = self.find(plan) {
             return Ok(Some(cuts));
         }
-        // Counts the elements of all axes except the last one. The last axis has the leaves, which need no
-        // offsets.
-        let windows = table.windows(way.rows.clone())?;
+        // Counts the elements of all axes except the last one, whose leaves need no offsets.
+        let windows = table.windows(plan.rows.clone())?;
         let lists: usize = windows.iter().rev().skip(1).map(ExactSizeIterator::len).sum();
         let bytes = lists.saturating_mul(size_of::<i64>());
         if bytes > KEPT_BYTES {
             return Ok(None);
         }
-        let cuts = cut_ranges(Arc::clone(table), way.axis, way.rows.clone(), way.size)
+        let cuts = cut_ranges(Arc::clone(table), plan.axis, plan.rows.clone(), plan.size)
             .map(|rows| WithArrays::new(table, rows?))
             .collect::<Result<Vec<_>>>()?;
         let cuts = Arc::new(cuts);
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|kept| kept.way != *way);
+        kept.retain(|kept| kept.plan != *plan);
         while kept.iter().map(|kept| kept.bytes).sum::<usize>() > KEPT_BYTES - bytes {
             kept.remove(0);
         }
-        kept.push(Kept { way: way.clone(), bytes, cuts: Arc::clone(&cuts) });
+        kept.push(CachedCuts { plan: plan.clone(), bytes, cuts: Arc::clone(&cuts) });
         Ok(Some(cuts))
     }
 }
@@ -266,7 +273,6 @@ pub(in crate::sql) mod tests {
 
     use super::*;
 
-    /// Returns a table with lists of these lengths. The values are 0, 1, 2, ..
     pub(in crate::sql) fn table(lengths: &[usize]) -> RaggedTable {
         let n = i64::try_from(lengths.iter().sum::<usize>()).unwrap();
         RaggedTable::builder()
@@ -282,19 +288,21 @@ pub(in crate::sql) mod tests {
         let at = |cuts: &Arc<Vec<WithArrays>>| Arc::as_ptr(cuts);
         let cuts = Cuts::default();
         let few = Arc::new(table(&[KEPT_BYTES / 8, 1, 2, 3]));
-        let way = |end, size| Way { rows: 0..end, axis: 1, size: (size, 8) };
-        let first = cuts.get(&few, &way(4, 10)).unwrap().unwrap();
+        let size = |leaves| BatchSize { rows: 8, leaves };
+        let plan = |end, leaves| CutPlan { rows: 0..end, axis: 1, size: size(leaves) };
+        let first = cuts.get(&few, &plan(4, 10)).unwrap().unwrap();
         assert_eq!(first.len(), 2);
-        assert_eq!(at(&cuts.get(&few, &way(4, 10)).unwrap().unwrap()), at(&first));
-        assert_ne!(at(&cuts.get(&few, &way(4, 1)).unwrap().unwrap()), at(&first));
-        assert_ne!(at(&cuts.get(&few, &way(2, 10)).unwrap().unwrap()), at(&first));
+        assert_eq!(at(&cuts.get(&few, &plan(4, 10)).unwrap().unwrap()), at(&first));
+        assert_ne!(at(&cuts.get(&few, &plan(4, 1)).unwrap().unwrap()), at(&first));
+        assert_ne!(at(&cuts.get(&few, &plan(2, 10)).unwrap().unwrap()), at(&first));
         let many = Arc::new(table(&vec![0; KEPT_BYTES / size_of::<i64>() + 1]));
-        assert!(cuts.get(&many, &way(many.num_rows(), 10)).unwrap().is_none());
+        assert!(cuts.get(&many, &plan(many.num_rows(), 10)).unwrap().is_none());
         // If the cache is full, the batches of the oldest scan are removed from it.
         let half = Arc::new(table(&vec![0; KEPT_BYTES / size_of::<i64>() - 4]));
-        let way = |axis| Way { rows: 0..half.num_rows(), axis, size: (1 << 30, 1 << 30) };
-        let second = cuts.get(&half, &way(1)).unwrap().unwrap();
-        assert_eq!(at(&cuts.get(&half, &way(1)).unwrap().unwrap()), at(&second));
+        let size = BatchSize { rows: 1 << 30, leaves: 1 << 30 };
+        let plan = |axis| CutPlan { rows: 0..half.num_rows(), axis, size };
+        let second = cuts.get(&half, &plan(1)).unwrap().unwrap();
+        assert_eq!(at(&cuts.get(&half, &plan(1)).unwrap().unwrap()), at(&second));
         let kept: usize = cuts.0.lock().unwrap().iter().map(|kept| kept.bytes).sum();
         assert!(kept <= KEPT_BYTES, "{kept}");
         assert_eq!(cuts.0.lock().unwrap().len(), 2);
@@ -318,7 +326,7 @@ pub(in crate::sql) mod tests {
         for rows in [0..3, 1..3, 2..3, 1..1] {
             let cut = WithArrays::new(&table, rows.clone()).unwrap();
             for (column, field) in schema.fields().iter().enumerate() {
-                let of = hollow(field.data_type());
+                let of = hollow_type(field.data_type());
                 assert_eq!(*leaf_type(&of), HOLLOW);
                 let (whole, hollow) =
                     (cut.array(&table, column, field.data_type()), cut.array(&table, column, &of));

@@ -32,8 +32,7 @@ use crate::kernels::between::Closure;
 
 pub(in crate::sql) const NAME: &str = "meds_features";
 
-/// Windows of a call of `meds_features` without the argument `windows`. [`AGGREGATES`] are the aggregates of
-/// a call without the argument `aggregates`.
+/// Default windows of `meds_features`. [`AGGREGATES`] are its default aggregates.
 pub(crate) const WINDOWS: [&str; 3] = ["30d", "365d", "all"];
 pub(crate) const AGGREGATES: [&str; 7] = ["count", "sum", "mean", "min", "max", "last", "slope"];
 
@@ -42,9 +41,8 @@ const SUCH: &str = "meds_features('MEDS', 'labels/', prefixes => ['LAB//', 'DRUG
 /// Number of labels whose features are computed at a time.
 const BLOCK: usize = 256;
 
-/// Creates the table for a call of `meds_features`. Named arguments: `codes`, `prefixes`, `vocabulary` (a
-/// file or folder whose codes are used), `windows`, `aggregates`, `closed` and `form` (`columns`, `list`,
-/// `sparse` or `names`).
+/// Creates the table for `meds_features`. Named arguments: `codes`, `prefixes`, `vocabulary` (a file or
+/// folder of codes), `windows`, `aggregates`, `closed` and `form` (`columns`, `list`, `sparse` or `names`).
 pub(in crate::sql) fn features_table(args: &[FunctionArg]) -> Result<Arc<dyn TableProvider>> {
     let mut paths = Vec::new();
     let (mut codes, mut prefixes) = (Vec::new(), Vec::new());
@@ -148,7 +146,6 @@ fn one_text(what: &str, value: &SqlExpr) -> Result<String> {
     }
 }
 
-/// Parses a string or a list of strings.
 fn parse_texts(name: &str, value: &SqlExpr) -> Result<Vec<String>> {
     match value {
         SqlExpr::Array(Array { elem, .. }) => elem.iter().map(|e| one_text(name, e)).collect(),
@@ -156,8 +153,7 @@ fn parse_texts(name: &str, value: &SqlExpr) -> Result<Vec<String>> {
     }
 }
 
-/// A table of features, in order of shards, subjects and times. The column `row` has the position of the
-/// label to which the features belong.
+/// A table of features, in order of shards, subjects and times. The column `row` has the label's position.
 #[derive(Debug)]
 struct FeaturesTable {
     features: Arc<Features>,

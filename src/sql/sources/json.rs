@@ -1,11 +1,16 @@
 //! The two forms of JSON: one record per line, or a list of records.
 
 use std::any::Any;
+use std::io::BufReader;
 use std::sync::Arc;
 
+use arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef};
+use arrow::json::reader::{ValueIter, infer_json_schema_from_iterator};
+use bytes::Buf;
 use datafusion::catalog::Session;
-use datafusion::common::plan_err;
+use datafusion::common::{plan_datafusion_err, plan_err};
 use datafusion::datasource::file_format::FileFormat;
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::json::JsonFormat;
 use datafusion::datasource::physical_plan::{
     FileGroup, FileScanConfig, FileScanConfigBuilder, FileSource, JsonSource,
@@ -13,9 +18,116 @@ use datafusion::datasource::physical_plan::{
 use datafusion::error::Result;
 use datafusion::physical_expr::Partitioning;
 use futures::{StreamExt, TryStreamExt, stream};
-use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+use object_store::{GetResultPayload, ObjectMeta, ObjectStore, ObjectStoreExt};
+use serde_json::Value;
 
 use crate::sql::sources::urls::shown_location;
+
+/// Makes a JSON format infer the schema from all records, unless the statement sets a number of records.
+/// Returns any other format unchanged. The reader ignores a field that is not in the schema, and the fraction
+/// of a number in a column of integers, so a schema of the first records would lose values of later ones
+/// (`stock_late_fields_of_json_are_still_lost`).
+pub(in crate::sql) fn infer_all(format: Arc<dyn FileFormat>) -> Arc<dyn FileFormat> {
+    let any: &dyn Any = format.as_ref();
+    match any.downcast_ref::<JsonFormat>().map(JsonFormat::options) {
+        Some(options) if options.schema_infer_max_rec.is_none() => {
+            let json = JsonFormat::default().with_options(options.clone());
+            Arc::new(json.with_schema_infer_max_rec(usize::MAX))
+        }
+        _ => format,
+    }
+}
+
+/// Infers one schema for files with one record per line; it has the columns of all files. A column of numbers
+/// is Float64 if a number in any file has a fraction; the same rule holds within one file.
+///
+/// # Errors
+/// If a file is not JSON, or values of one name have types that no column can hold.
+pub(in crate::sql) async fn infer_lines(
+    json: &JsonFormat,
+    store: &Arc<dyn ObjectStore>,
+    objects: &[ObjectMeta],
+) -> Result<SchemaRef> {
+    let options = json.options();
+    let compression = FileCompressionType::from(options.compression);
+    let mut left = options.schema_infer_max_rec.unwrap_or(usize::MAX);
+    let mut fields = Fields::empty();
+    for object in objects {
+        if left == 0 {
+            break;
+        }
+        let answer = store.get(&object.location).await?;
+        let reader = match answer.payload {
+            GetResultPayload::File(file, _) => compression.convert_read(file)?,
+            GetResultPayload::Stream(_) => {
+                compression.convert_read(answer.bytes().await?.reader())?
+            }
+        };
+        let mut read = 0usize;
+        let records = ValueIter::new(BufReader::new(reader), None).take(left);
+        let records = records.inspect(|_| read += 1).map(|record| {
+            record.map(|mut value| {
+                omit_nulls(&mut value);
+                value
+            })
+        });
+        let schema = infer_json_schema_from_iterator(records)
+            .map_err(|e| plan_datafusion_err!("{}: {e}", shown_location(&object.location)))?;
+        left = left.saturating_sub(read);
+        fields = unite_fields(&fields, schema.fields()).map_err(|name| {
+            plan_datafusion_err!(
+                "{}: the column '{name}' has values of another type than in other files; read the file as a table of its own",
+                shown_location(&object.location)
+            )
+        })?;
+    }
+    Ok(Arc::new(Schema::new(fields)))
+}
+
+/// Removes NULL from lists, because Arrow's inference takes NULL in a list for a scalar
+/// (`stock_lists_of_structs_with_null_still_fail`). Inferred fields are nullable in any case.
+fn omit_nulls(value: &mut Value) {
+    match value {
+        Value::Array(items) => {
+            items.retain(|item| !item.is_null());
+            items.iter_mut().for_each(omit_nulls);
+        }
+        Value::Object(fields) => fields.values_mut().for_each(omit_nulls),
+        _ => {}
+    }
+}
+
+/// Returns the fields of `a`, then those that only `b` has; fields of both get their common type. Returns the
+/// name of a field without a common type as an error.
+fn unite_fields(a: &Fields, b: &Fields) -> std::result::Result<Fields, String> {
+    let mut united: Vec<FieldRef> = a.iter().map(Arc::clone).collect();
+    for field in b {
+        let Some(known) = united.iter_mut().find(|known| known.name() == field.name()) else {
+            united.push(Arc::clone(field));
+            continue;
+        };
+        let data_type = unite_types(known.data_type(), field.data_type())
+            .ok_or_else(|| field.name().clone())?;
+        *known = Arc::new(known.as_ref().clone().with_data_type(data_type));
+    }
+    Ok(united.into())
+}
+
+fn unite_types(a: &DataType, b: &DataType) -> Option<DataType> {
+    Some(match (a, b) {
+        (a, b) if a == b => a.clone(),
+        (DataType::Null, other) | (other, DataType::Null) => other.clone(),
+        (DataType::Int64, DataType::Float64) | (DataType::Float64, DataType::Int64) => {
+            DataType::Float64
+        }
+        (DataType::List(a), DataType::List(b)) => {
+            let data_type = unite_types(a.data_type(), b.data_type())?;
+            DataType::List(Arc::new(a.as_ref().clone().with_data_type(data_type)))
+        }
+        (DataType::Struct(a), DataType::Struct(b)) => DataType::Struct(unite_fields(a, b).ok()?),
+        _ => return None,
+    })
+}
 
 /// Returns the format for a list of records if `format` is uncompressed JSON and its form was not specified,
 /// otherwise `None`. The first character of a compressed file does not show the form.
@@ -72,24 +184,26 @@ async fn is_array(store: &Arc<dyn ObjectStore>, object: &ObjectMeta) -> Result<b
     Ok(false)
 }
 
-/// Changes a JSON scan to read lists of records if its first file is such a list.
+/// Changes a JSON scan to read lists of records if its first file is such a list. Returns the scan, and whether it
+/// reads one record per line.
 pub(in crate::sql) async fn scan(
     state: &dyn Session,
     conf: FileScanConfig,
-) -> Result<FileScanConfig> {
+) -> Result<(FileScanConfig, bool)> {
     let file = conf.file_groups.iter().flat_map(FileGroup::iter).next();
     let source = conf.file_source().downcast_ref::<JsonSource>();
-    let (Some(file), Some(source)) = (file, source) else { return Ok(conf) };
+    let (Some(file), Some(source)) = (file, source) else { return Ok((conf, true)) };
     let store = state.runtime_env().object_store(&conf.object_store_url)?;
     if !is_array(&store, &file.object_meta).await? {
-        return Ok(conf);
+        return Ok((conf, true));
     }
     let source: Arc<dyn FileSource> = Arc::new(source.clone().with_newline_delimited(false));
     // A JSON file with a list of records cannot be read in byte ranges. The scan declares its partitioning,
     // because DataFusion then does not divide the files.
     let partitions = Partitioning::UnknownPartitioning(conf.file_groups.len());
-    Ok(FileScanConfigBuilder::from(conf)
+    let list = FileScanConfigBuilder::from(conf)
         .with_source(source)
         .with_output_partitioning(Some(partitions))
-        .build())
+        .build();
+    Ok((list, false))
 }

@@ -1,5 +1,3 @@
-//! `FROM meds('DIR')`: a MEDS data set, or a tensorized cohort built from one, as a table of subjects.
-
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
@@ -64,7 +62,6 @@ pub(crate) struct MedsTable {
 }
 
 impl MedsTable {
-    /// Opens a MEDS data set or a tensorized cohort.
     pub(crate) fn open(root: impl AsRef<Path>) -> crate::Result<Self> {
         let folder = MedsFolder::open(root)?;
         let schema = folder.schema()?;
@@ -103,7 +100,10 @@ impl TableProvider for MedsTable {
         let partitions = (0..shards).step_by(size).map(|s| s..(s + size).min(shards)).collect();
         let settings = SerrateOptions::of(state.config_options());
         let options = Arc::new(MedsReadOptions {
-            columns: Some(further(&self.schema, schema.fields().iter().map(|f| f.name().as_str()))),
+            columns: Some(further_columns(
+                &self.schema,
+                schema.fields().iter().map(|f| f.name().as_str()),
+            )),
             shared_subjects: settings.meds_shared_subjects,
             ..MedsReadOptions::default()
         });
@@ -129,15 +129,14 @@ const ALWAYS: [&str; 9] = [
     "static_numeric_value",
 ];
 
-/// Whether a column belongs to the static measurements, the last columns from `static_code` on. The position
-/// decides, because files may have other columns whose names begin with `static_`; reading refuses only
-/// `static_code` itself in files.
+/// Whether a column is one of the static measurements, the last columns from `static_code` on. Only the
+/// position tells: files may have columns with other names that begin with `static_`.
 pub(in crate::sql) fn is_static(table: &Schema, index: usize) -> bool {
     table.index_of("static_code").is_ok_and(|first| index >= first)
 }
 
 /// Returns the names of the file columns, beyond the standard ones, that the given table columns require.
-pub(in crate::sql) fn further<'a>(
+pub(in crate::sql) fn further_columns<'a>(
     all: &SchemaRef,
     wanted: impl IntoIterator<Item = &'a str>,
 ) -> Vec<String> {
@@ -204,7 +203,7 @@ impl MedsSource {
         self.folder.root()
     }
 
-    /// Returns the scan in a form that can be sent to workers, or an error if the folder no longer exists.
+    /// Returns the scan in a form for worker processes, or an error if the folder no longer exists.
     pub(in crate::sql) fn to_scan(&self) -> Result<MedsScan> {
         Ok(MedsScan {
             root: std::fs::canonicalize(self.folder.root())?,
@@ -218,7 +217,7 @@ impl MedsSource {
         })
     }
 
-    /// Creates the source for a scan sent to this worker, whose folder must have the same shards.
+    /// Creates the source in a worker process. The folder must have the shards that the scan names.
     pub(in crate::sql) fn from_scan(scan: MedsScan) -> Result<Self> {
         let folder = MedsFolder::open(&scan.root)?;
         let shards = shard_names(&folder);

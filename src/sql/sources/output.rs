@@ -1,16 +1,24 @@
 //! Common parts of the formats that write one whole file: options, target, writer thread.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow::array::RecordBatch;
-use datafusion::common::{exec_err, plan_err};
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::common::{exec_err, internal_err, plan_err};
 use datafusion::datasource::physical_plan::FileSinkConfig;
+use datafusion::datasource::sink::{DataSink, DataSinkExec};
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::dml::InsertOp;
-use futures::StreamExt;
+use datafusion::physical_plan::metrics::MetricsSet;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
+use futures::{StreamExt, stream};
 
 #[derive(Clone, Debug, Default)]
 pub(in crate::sql) struct OutputOptions {
@@ -137,20 +145,95 @@ pub(in crate::sql) fn local_target(conf: &FileSinkConfig, format: &str) -> Resul
     Ok(path)
 }
 
-/// Returns the path of the local file to which a COPY writes all rows. Returns `None` for INSERT, and for COPY
-/// to several files, to a folder or to an object store.
+/// Returns the local file to which a COPY writes all rows. Returns `None` for INSERT, and for COPY to several
+/// files, to a folder or to an object store.
 pub(in crate::sql) fn single_file(conf: &FileSinkConfig) -> Option<PathBuf> {
     let [url] = conf.table_paths.as_slice() else { return None };
-    // COPY and INSERT share `FileSinkConfig`. Only COPY sets `original_url` without a `file_group`.
-    let copy = conf.insert_op == InsertOp::Append
-        && !conf.original_url.is_empty()
-        && conf.file_group.is_empty();
     let file = conf.file_output_mode.single_file_output(url) && !url.is_collection();
-    if !copy || !file || !conf.table_partition_cols.is_empty() || url.scheme() != "file" {
+    if !is_copy(conf) || !file || !conf.table_partition_cols.is_empty() || url.scheme() != "file" {
         return None;
     }
     let path = url.get_url().to_file_path().ok()?;
     (!path.is_dir()).then_some(path)
+}
+
+/// Whether a writer is part of COPY. COPY and INSERT share `FileSinkConfig`, and only COPY sets `original_url` without
+/// a `file_group`.
+fn is_copy(conf: &FileSinkConfig) -> bool {
+    conf.insert_op == InsertOp::Append
+        && !conf.original_url.is_empty()
+        && conf.file_group.is_empty()
+}
+
+/// Whether a COPY writes files to a folder that is not divided by the values of columns.
+pub(in crate::sql) fn is_copy_to_folder(conf: &FileSinkConfig) -> bool {
+    let [url] = conf.table_paths.as_slice() else { return false };
+    is_copy(conf)
+        && conf.table_partition_cols.is_empty()
+        && !conf.file_output_mode.single_file_output(url)
+}
+
+/// Returns a stream that has a batch without rows if `data` has no batch. DataFusion writes no file to a folder for
+/// a stream without batches, so that the columns are lost.
+pub(in crate::sql) fn with_any_batch(data: SendableRecordBatchStream) -> SendableRecordBatchStream {
+    let schema = data.schema();
+    let empty = RecordBatch::new_empty(Arc::clone(&schema));
+    let seen = Arc::new(AtomicBool::new(false));
+    let is_seen = Arc::clone(&seen);
+    let data = data.inspect(move |_| seen.store(true, Ordering::Relaxed));
+    let last = stream::once(async move { (!is_seen.load(Ordering::Relaxed)).then_some(Ok(empty)) });
+    let last = last.filter_map(std::future::ready);
+    Box::pin(RecordBatchStreamAdapter::new(schema, data.chain(last)))
+}
+
+/// Returns a plan of a writer that writes a file even if there are no rows.
+pub(in crate::sql) fn with_any_file(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    let Some(writer) = plan.downcast_ref::<DataSinkExec>() else { return plan };
+    let (input, order) = (Arc::clone(writer.input()), writer.sort_order().clone());
+    Arc::new(DataSinkExec::new(input, Arc::new(AnyFileSink { plan }), order))
+}
+
+/// Passes rows, or a batch without rows, to the sink of a plan.
+#[derive(Debug)]
+struct AnyFileSink {
+    plan: Arc<dyn ExecutionPlan>,
+}
+
+impl AnyFileSink {
+    fn inner_sink(&self) -> Result<&dyn DataSink> {
+        match self.plan.downcast_ref::<DataSinkExec>() {
+            Some(plan) => Ok(plan.sink()),
+            None => internal_err!("internal error: a writer has no sink; please report it"),
+        }
+    }
+}
+
+impl DisplayAs for AnyFileSink {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner_sink().map_or(Ok(()), |sink| sink.fmt_as(t, f))
+    }
+}
+
+#[async_trait]
+impl DataSink for AnyFileSink {
+    fn schema(&self) -> &SchemaRef {
+        match self.plan.downcast_ref::<DataSinkExec>() {
+            Some(plan) => plan.sink().schema(),
+            None => self.plan.properties().equivalence_properties().schema(),
+        }
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        self.inner_sink().ok()?.metrics()
+    }
+
+    async fn write_all(
+        &self,
+        data: SendableRecordBatchStream,
+        context: &Arc<TaskContext>,
+    ) -> Result<u64> {
+        self.inner_sink()?.write_all(with_any_batch(data), context).await
+    }
 }
 
 /// Creates the folder of a target, as DataFusion's own COPY does.
@@ -164,8 +247,7 @@ pub(in crate::sql) fn make_folder(target: &Path) -> Result<()> {
 }
 
 /// Passes a stream to `write` on a thread for blocking work, and returns the result. If the stream fails or
-/// the query is dropped, the last item that `write` receives is an error. A cancelled query therefore writes
-/// no file.
+/// the query is dropped, the last item for `write` is an error, so a cancelled query writes no file.
 pub(in crate::sql) async fn write_blocking<T: Send + 'static>(
     data: SendableRecordBatchStream,
     write: impl FnOnce(&mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<T> + Send + 'static,
@@ -181,8 +263,7 @@ pub(in crate::sql) async fn write_unless_cancelled<T: Send + 'static>(
     + 'static,
 ) -> Result<T> {
     let (sender, mut receiver) = tokio::sync::mpsc::channel::<Option<Result<RecordBatch>>>(2);
-    // If the query is cancelled, this future and its value `running` are dropped. The writer watches
-    // `running` to notice this.
+    // A cancelled query drops this future with its value `running`, which the writer watches.
     let running = Arc::new(());
     let watched = Arc::downgrade(&running);
     let writer = tokio::task::spawn_blocking(move || {
@@ -218,11 +299,7 @@ pub(in crate::sql) async fn write_unless_cancelled<T: Send + 'static>(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use arrow::datatypes::Schema;
-    use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-    use futures::stream;
 
     use super::*;
 

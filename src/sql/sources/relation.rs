@@ -22,8 +22,7 @@ impl RelationPlanner for UnnestPlanner {
         _context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
         let mut relation = relation;
-        // A statement that was passed to `ctx.sql` has not been checked yet for clauses that the planner
-        // ignores, so it is checked here.
+        // A statement for `ctx.sql` has not been checked yet for clauses that the planner ignores.
         check_factor(&relation)?;
         if let TableFactor::Derived { subquery, .. } = &mut relation {
             rewrite_query(subquery)?;
@@ -33,11 +32,9 @@ impl RelationPlanner for UnnestPlanner {
     }
 }
 
-/// Converts a table function `unnest(..)` to an UNNEST relation.
 pub(in crate::sql) fn as_unnest(relation: &TableFactor) -> Option<TableFactor> {
     let (name, args, alias, with_ordinality) = match relation {
-        // A call with another clause, such as TABLESAMPLE, does not match this pattern, so that an error can
-        // name the clause.
+        // A call with a clause such as TABLESAMPLE does not match, so that an error can name the clause.
         TableFactor::Table {
             name,
             alias,

@@ -17,7 +17,7 @@ use crate::dense::{DType, DenseOptions, DenseTensor, Side, TableDenseOptions};
 use crate::io::safetensors::{SaveOptions, dense};
 use crate::sql::order::ordered_sink;
 use crate::sql::sources::output::{OutputOptions, local_target, make_folder};
-use crate::sql::sources::written::{TargetSink, WrittenFactory, WrittenFormat};
+use crate::sql::sources::write_only::{TargetSink, WrittenFactory, WrittenFormat};
 use crate::table::RaggedTable;
 
 const READING: &str = "safetensors files can be written by COPY but not read as tables (rows of a tensor have no types or names of their own); load them with `safetensors`, or keep the data as .nrt or Parquet as well";

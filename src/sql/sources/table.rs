@@ -1,5 +1,3 @@
-//! [`RaggedTableProvider`]: a table in memory as a SQL table.
-
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,7 +20,9 @@ use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream;
 
 use crate::config::SerrateOptions;
-use crate::sql::sources::cuts::{Cuts, Way, batches, depth, elements, hollow, rows_within};
+use crate::sql::sources::cuts::{
+    BatchSize, CutPlan, Cuts, cut_batches, deepest_axis, elements_before, hollow_type, rows_within,
+};
 use crate::table::RaggedTable;
 
 /// A [`RaggedTable`] as a SQL table.
@@ -45,7 +45,9 @@ use crate::table::RaggedTable;
 ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
 ///     .build()?;
 /// let ctx = session();
-/// ctx.register_table("patients", Arc::new(RaggedTableProvider::try_new(table)?))?;
+/// let provider = RaggedTableProvider::try_new(table)?;
+/// assert_eq!(provider.table().num_rows(), 2);
+/// ctx.register_table("patients", Arc::new(provider))?;
 /// let rows = ctx.sql("SELECT count(*) FROM patients WHERE code[1] > 7").await?.collect().await?;
 /// assert_eq!(rows[0].column(0).as_primitive::<Int64Type>().value(0), 1);
 /// # Ok(())
@@ -125,7 +127,7 @@ fn cut_partitions(table: &RaggedTable, count: usize) -> Result<Vec<Range<usize>>
         if start == rows {
             break;
         }
-        let before = elements(table, start, axis)?;
+        let before = elements_before(table, start, axis)?;
         let end = match left {
             1 => rows,
             _ => start + rows_within(table, start..rows, axis, (total - before).div_ceil(left))?,
@@ -164,8 +166,7 @@ fn statistics(table: &RaggedTable, columns: &[usize], rows: usize) -> Statistics
     }
 }
 
-/// Maximum number of lists whose lengths are scanned by one thread. Such a scan takes a fraction of a
-/// millisecond.
+/// Maximum number of lists whose lengths one thread scans, in a fraction of a millisecond.
 const FEW_LISTS: usize = 1 << 19;
 
 /// A source of ranges of rows of a table.
@@ -183,12 +184,12 @@ pub(in crate::sql) struct TableSource {
 impl TableSource {
     /// Returns the same source for a query that needs only the lengths of lists. Batches are then limited by
     /// rows instead of leaves, and few lists use only one thread. If `without_leaves`, columns have
-    /// [`hollow`] types, without leaf values.
+    /// [`hollow_type`] types, without leaf values.
     pub(in crate::sql) fn of_lengths(&self, without_leaves: bool) -> Result<Self> {
         let mut source = Self { of_lengths: true, ..self.clone() };
         if without_leaves {
             let of = |field: &FieldRef| {
-                let data_type = hollow(field.data_type());
+                let data_type = hollow_type(field.data_type());
                 Arc::new(field.as_ref().clone().with_data_type(data_type))
             };
             let fields: Fields = self.schema.fields().iter().map(of).collect();
@@ -241,19 +242,20 @@ impl DataSource for TableSource {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let leaves = SerrateOptions::of(context.session_config().options()).leaf_batch_size;
-        let batch_size = context.session_config().batch_size();
         let mut rows = self.partitions.get(partition).cloned().unwrap_or(0..0);
         if let Some(limit) = self.limit {
             rows.end = rows.end.min(rows.start.saturating_add(limit));
         }
         let (columns, schema) = (self.columns.clone(), Arc::clone(&self.schema));
-        let size = (leaves, batch_size);
-        let axis = if self.of_lengths { 0 } else { depth(&self.table, &columns) };
-        let way = Way { rows: rows.clone(), axis, size };
+        let size = BatchSize {
+            rows: context.session_config().batch_size(),
+            leaves: SerrateOptions::of(context.session_config().options()).leaf_batch_size,
+        };
+        let axis = if self.of_lengths { 0 } else { deepest_axis(&self.table, &columns) };
+        let plan = CutPlan { rows: rows.clone(), axis, size };
         // The batches of a scan with a limit, or of a scan of only some rows of the table, are not cached.
         let few = self.limit.is_some() || self.rows().len() < self.table.num_rows();
-        let kept = if few { None } else { self.cuts.get(&self.table, &way)? };
+        let kept = if few { None } else { self.cuts.get(&self.table, &plan)? };
         Ok(match kept {
             Some(cuts) => {
                 let (table, of) = (Arc::clone(&self.table), Arc::clone(&schema));
@@ -262,7 +264,7 @@ impl DataSource for TableSource {
             }
             None => {
                 let table = Arc::clone(&self.table);
-                let batches = batches(table, columns, Arc::clone(&schema), axis, rows, size);
+                let batches = cut_batches(table, columns, Arc::clone(&schema), axis, rows, size);
                 Box::pin(RecordBatchStreamAdapter::new(schema, stream::iter(batches)))
             }
         })

@@ -18,13 +18,13 @@ use crate::loader::{BatchFolder, Form, Loader, LoaderOptions, Sampling};
 use crate::sql::exec::spool::Spool;
 use crate::sql::order::ordered_sink;
 use crate::sql::sources::output::local_folder;
-use crate::sql::sources::written::{TargetSink, WrittenFactory, WrittenFormat};
+use crate::sql::sources::write_only::{TargetSink, WrittenFactory, WrittenFormat};
 use crate::table::RaggedTable;
 use serrate_core::internal::check_target;
 
 pub(in crate::sql) const BATCHES: &str = "batches";
 
-/// Maximum number of bytes of rows in memory. A temporary file holds more rows.
+/// Maximum number of bytes of rows in memory. Beyond it, all rows are in a temporary file.
 const IN_MEMORY: usize = 1 << 30;
 
 const READING: &str = "folders of batches can be written by COPY but not read as tables; load their files with `safetensors`";
@@ -92,7 +92,9 @@ impl Texts<'_> {
         match self.0.get(name).map(|text| text.trim().parse()) {
             None => Ok(None),
             Some(Ok(number)) => Ok(Some(number)),
-            Some(Err(_)) => plan_err!("option '{name}' must be a number, not '{}'", self.0[name]),
+            Some(Err(_)) => {
+                plan_err!("option '{name}' must be an integer of 0 or more, not '{}'", self.0[name])
+            }
         }
     }
 
@@ -124,8 +126,7 @@ impl Options {
             if NAMES.contains(&name) {
                 texts.insert(name, value.as_str());
             } else if !name.starts_with("execution.") {
-                // Every COPY has options `execution.*`, which are ignored. Any other option that is not in
-                // `NAMES` is an error.
+                // Options `execution.*` of COPY are ignored; others that are not in `NAMES` are errors.
                 return plan_err!(
                     "the format BATCHES has no option '{name}'; the options of this format are {}",
                     NAMES.join(", ")
@@ -258,7 +259,6 @@ impl WrittenFormat for BatchesFormat {
     }
 }
 
-/// Collects rows and writes the batches of all epochs.
 fn write_batches(
     batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
     target: &Path,
@@ -272,8 +272,7 @@ fn write_batches(
         spool.push(batch?)?;
     }
     let kept = spool.finish()?;
-    // Each batch of the query becomes one shard of the loader. The batches are not concatenated, so no rows
-    // are copied.
+    // Each batch of the query becomes one shard of the loader without concatenation, so no rows are copied.
     let mut shards =
         kept.batches.iter().map(RaggedTable::try_from_batch).collect::<crate::Result<Vec<_>>>()?;
     if shards.is_empty() {

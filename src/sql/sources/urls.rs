@@ -1,28 +1,30 @@
 //! `FROM 'file'`, `FROM 'folder'`, `FROM 'glob*'`.
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
+use arrow::datatypes::{DataType, Schema};
 use async_trait::async_trait;
 use datafusion::catalog::{TableProvider, UrlTableFactory};
 use datafusion::common::plan_err;
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
+use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::listing::{
-    ListingTable, ListingTableConfig, ListingTableConfigExt, ListingTableUrl,
+    ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
 };
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::cache::TableScopedPath;
 use datafusion::execution::session_state::SessionState;
-use futures::TryStreamExt;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Location;
 
 use crate::sql::sources::empty::refuse_empty;
 use crate::sql::sources::from::files;
-use crate::sql::sources::listing::FilesTable;
+use crate::sql::sources::listing::{
+    FileSet, FilesTable, ListedFile, find_kind, folder_type, infer_names, infer_schema,
+};
 
-/// Resolves a path to a table. If the path cannot be read, the error gives the reason, which DataFusion's
-/// factory omits.
+/// Resolves a path to a table. The error for an unreadable path gives the reason, unlike DataFusion's.
 #[derive(Debug)]
 pub(in crate::sql) struct PathTables {
     /// DataFusion's factory, which creates tables for paths and holds a weak reference to the session.
@@ -60,72 +62,81 @@ impl UrlTableFactory for PathTables {
         let Ok(path) = ListingTableUrl::parse(url) else {
             return Ok(None);
         };
-        // The cached listing of an earlier statement may be out of date, for example after a COPY into the
-        // folder, so it is removed.
-        if let Some(cache) = state.runtime_env().cache_manager.get_list_files_cache() {
-            cache.remove(&TableScopedPath { table: None, path: path.prefix().clone() });
-        }
-        let config = match ListingTableConfig::new(path).infer_options(&state).await {
-            Ok(config) => config,
-            Err(e) if looks_like_path => return Err(explain_error(url, e)),
+        let files = match FileSet::new(vec![path.clone()], None).list_files(&state).await {
+            Ok(files) if files.is_empty() && looks_like_path => return Err(missing_file(url)),
+            Ok(files) if files.is_empty() => return Ok(None),
+            Ok(files) => files,
+            Err(e) if looks_like_path => return Err(explain_error(url, &e)),
             Err(_) => return Ok(None),
         };
-        if let Some(path) = config.table_paths.first() {
-            match one_format(&state, url, path).await {
-                // The name of a table or function may happen to be the name of a folder.
-                Err(_) if !looks_like_path => return Ok(None),
-                checked => checked?,
-            }
+        match open_files(&state, url, path, &files).await {
+            // The name of a table or function may happen to be the name of a folder, so an error is ignored
+            // here.
+            Err(_) if !looks_like_path => Ok(None),
+            opened => Ok(Some(Arc::new(opened?))),
         }
-        let config = match infer_listing(&state, config).await {
-            Err(_) if !looks_like_path => return Ok(None),
-            inferred => inferred?,
-        };
-        Ok(Some(Arc::new(FilesTable::new(Arc::new(ListingTable::try_new(config)?)))))
     }
 }
 
-async fn infer_listing(
+/// Returns the table of the files at a path. Their extensions determine the format.
+async fn open_files(
     state: &SessionState,
-    config: ListingTableConfig,
-) -> Result<ListingTableConfig> {
-    if let (Some(path), Some(options)) = (config.table_paths.first(), &config.options) {
-        refuse_empty(state, path, &options.format.get_ext()).await?;
-    }
-    config.infer_partitions_from_path(state).await?.infer_schema(state).await
+    url: &str,
+    path: ListingTableUrl,
+    files: &[ListedFile],
+) -> Result<FilesTable> {
+    // A folder may also have files that are no data, such as a README. These are ignored.
+    let is_folder = path.is_collection() && path.get_glob().is_none();
+    let Some(kind) = find_kind(url, files, is_folder)? else {
+        return plan_err!(
+            "cannot read '{url}': the folder has no file of a known format; name a folder with files such as x.parquet"
+        );
+    };
+    let Some(factory) = state.get_file_format_factory(&kind.extension) else {
+        return plan_err!(
+            "cannot read '{url}': no format has the file extension '{}'; read it as in read_csv('{url}')",
+            kind.extension
+        );
+    };
+    kind.refuse_compressed().map_err(|e| explain_error(url, &e))?;
+    let format = factory.create(state, &HashMap::new())?;
+    let files = FileSet::new(vec![path.clone()], Some(kind.clone()));
+    list_table(state, vec![path], files, format, &kind.extension).await
 }
 
-/// File name extensions of the data formats. A folder whose files have two of these extensions is an error.
-const FORMATS: [&str; 9] =
-    ["arrow", "avro", "csv", "json", "jsonl", "ndjson", "nrt", "parquet", "safetensors"];
-
-/// Returns an error for a folder with files of several formats, because a listing reads only one format.
-async fn one_format(state: &SessionState, url: &str, path: &ListingTableUrl) -> Result<()> {
-    if !path.is_collection() || path.get_glob().is_some() {
-        return Ok(());
-    }
+/// Returns a table of the files of a set, with their columns and the columns in their folder names.
+pub(in crate::sql) async fn list_table(
+    state: &SessionState,
+    paths: Vec<ListingTableUrl>,
+    files: FileSet,
+    format: Arc<dyn FileFormat>,
+    extension: &str,
+) -> Result<FilesTable> {
+    let listed = files.list_files(state).await?;
+    refuse_empty(&listed, extension)?;
+    let Some(path) = paths.first() else {
+        return plan_err!("the table has no path; give the path of a file or folder");
+    };
     let store = state.runtime_env().object_store(path)?;
-    let mut files = path.list_all_files(state, store.as_ref(), "").await?;
-    let mut first: Option<(String, String)> = None;
-    while let Some(file) = files.try_next().await? {
-        let Some(extension) = file.location.extension().map(str::to_ascii_lowercase) else {
-            continue;
-        };
-        if !FORMATS.contains(&extension.as_str()) {
-            continue;
-        }
-        match &first {
-            None => first = Some((extension, shown_location(&file.location))),
-            Some((known, _)) if *known == extension => {}
-            Some((_, other)) => {
-                return plan_err!(
-                    "cannot read '{url}', because it has files of several formats, such as {other} and {}; name a folder or glob of one format, or read a MEDS folder as meds('{url}')",
-                    shown_location(&file.location)
-                );
-            }
-        }
-    }
-    Ok(())
+    let schema = infer_schema(state, &store, &format, &listed).await?;
+    // A column in folder names replaces a column of this name in the files, as in DuckDB.
+    let folders: Vec<(String, DataType)> = infer_names(&listed)?
+        .into_iter()
+        .map(|name| {
+            let in_files = schema.field_with_name(&name).ok();
+            let data_type = in_files.map_or_else(folder_type, |field| field.data_type().clone());
+            (name, data_type)
+        })
+        .collect();
+    let is_in_files = |name: &str| !folders.iter().any(|(folder, _)| folder == name);
+    let fields = schema.fields().iter().filter(|field| is_in_files(field.name())).cloned();
+    let schema = Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone());
+    let options =
+        ListingOptions::new(format).with_file_extension("").with_table_partition_cols(folders);
+    let config = ListingTableConfig::new_with_multi_paths(paths)
+        .with_listing_options(options)
+        .with_schema(Arc::new(schema));
+    Ok(FilesTable::new(ListingTable::try_new(config)?, files))
 }
 
 /// Returns the path of an object for display. Local files get the leading slash, which locations lack.
@@ -142,11 +153,6 @@ pub(in crate::sql) fn missing_file(path: &str) -> DataFusionError {
     crate::Error::io(path, io::Error::new(io::ErrorKind::NotFound, why)).into()
 }
 
-fn explain_error(url: &str, e: DataFusionError) -> DataFusionError {
-    match &e {
-        DataFusionError::Internal(m) | DataFusionError::Plan(m) if m.starts_with("No files") => {
-            missing_file(url)
-        }
-        other => DataFusionError::Plan(format!("cannot read '{url}': {}", other.strip_backtrace())),
-    }
+fn explain_error(url: &str, e: &DataFusionError) -> DataFusionError {
+    DataFusionError::Plan(format!("cannot read '{url}': {}", e.strip_backtrace()))
 }

@@ -1,5 +1,3 @@
-//! [`VisibleFiles`]: object stores that do not list hidden files.
-
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
@@ -21,9 +19,8 @@ use url::{Position, Url};
 
 use serrate_core::internal::is_hidden_name;
 
-/// Returns a runtime whose object stores, also those registered later, do not list hidden files. A file is
-/// hidden if a name in its path starts with `.` or `_`; DataFusion would read it as data. A hidden file that
-/// is named explicitly is still read.
+/// Returns a runtime whose object stores, also those registered later, do not list hidden files: those with a
+/// name in their path that starts with `.` or `_`. A hidden file that is named explicitly is still read.
 pub(in crate::sql) fn with_visible_files(runtime: &RuntimeEnv) -> Result<Arc<RuntimeEnv>> {
     let inner = Arc::clone(&runtime.object_store_registry);
     let registry = Arc::new(VisibleRegistry { inner, wrapped: Mutex::default() });

@@ -1,5 +1,3 @@
-//! DataFusion's CSV, JSON and Arrow formats, with an atomic COPY to one local file.
-
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
+use datafusion::common::config::CsvOptions;
 use datafusion::common::parsers::CsvQuoteStyle;
 use datafusion::common::{
     GetExt, Statistics, exec_datafusion_err, exec_err, internal_err, plan_err,
@@ -16,10 +15,12 @@ use datafusion::common::{
 use datafusion::datasource::file_format::arrow::ArrowFormat;
 use datafusion::datasource::file_format::csv::CsvFormat;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::datasource::file_format::json::JsonFormat;
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
 use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::datasource::physical_plan::{FileScanConfig, FileSinkConfig, FileSource};
 use datafusion::datasource::sink::{DataSink, DataSinkExec};
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -34,8 +35,15 @@ use object_store::{ObjectMeta, ObjectStore};
 use crate::sql::exec::guard::infer_guarded;
 use crate::sql::order::ordered_sink;
 use crate::sql::sources::arrow_files::CheckedArrow;
+use crate::sql::sources::arrow_scan::ArrowScan;
+use crate::sql::sources::csv_scan::{CsvScan, infer_csv_schema, resolve_options};
+use crate::sql::sources::folders::Folders;
 use crate::sql::sources::json;
-use crate::sql::sources::output::{OutputOptions, make_folder, single_file};
+use crate::sql::sources::json_scan::JsonScan;
+use crate::sql::sources::json_sink::with_nulls;
+use crate::sql::sources::output::{
+    OutputOptions, is_copy_to_folder, make_folder, single_file, with_any_batch,
+};
 use crate::sql::sources::urls::shown_location;
 use serrate_core::internal::Lease;
 use serrate_core::internal::arrow_ipc::{as_schema, without_dictionaries};
@@ -50,13 +58,11 @@ pub(crate) struct WholeFileFormatFactory {
 }
 
 impl WholeFileFormatFactory {
-    /// Wraps another factory under its own extension.
     pub(crate) fn new(inner: Arc<dyn FileFormatFactory>) -> Self {
         let extension = inner.get_ext();
         Self { inner, extension }
     }
 
-    /// Wraps another factory for files with the extension `extension`.
     pub(crate) fn with_extension(
         inner: Arc<dyn FileFormatFactory>,
         extension: impl Into<String>,
@@ -87,22 +93,24 @@ impl FileFormatFactory for WholeFileFormatFactory {
             );
         }
         let said = theirs.keys().any(|k| k.ends_with("newline_delimited"));
-        let inner = self.inner.create(state, &theirs)?;
+        let inner = json::infer_all(self.inner.create(state, &theirs)?);
         Ok(Arc::new(WholeFileFormat {
             array: json::as_array(&inner).filter(|_| !said),
             inner,
             extension: self.extension.clone(),
             overwrite: ours.overwrite,
+            is_declared: theirs.keys().any(|k| k.ends_with("schema_infer_max_rec")),
         }))
     }
 
     fn default(&self) -> Arc<dyn FileFormat> {
-        let inner = self.inner.default();
+        let inner = json::infer_all(self.inner.default());
         Arc::new(WholeFileFormat {
             array: json::as_array(&inner),
             inner,
             extension: self.extension.clone(),
             overwrite: false,
+            is_declared: false,
         })
     }
 }
@@ -110,13 +118,14 @@ impl FileFormatFactory for WholeFileFormatFactory {
 /// Wraps a format of DataFusion, so that COPY to one local file first writes a temporary file next to it. The
 /// file then appears completely or not at all.
 ///
-/// Rows come in source order if the query has one; see [`in_source_order`](crate::sql::in_source_order).
-/// In CSV, lists, structs and maps are written as JSON text, and `''` as `""`, while NULL is nothing. In Arrow files, dictionaries are written as
-/// their values, because a file holds one dictionary per column.
+/// Rows come in source order if the query has one; see [`in_source_order`](crate::sql::in_source_order). In
+/// CSV, lists, structs and maps are written as JSON text, an empty string as `""`, and NULL as an empty
+/// field. In Arrow files, dictionaries are written as their values, because a file holds one dictionary per
+/// column.
 ///
 /// Both forms of JSON are read: one record per line, or a list of records. The first character of a file
-/// decides, unless the option `newline_delimited` does. All files of a table have the same form. One
-/// thread reads a list, because it cannot be divided.
+/// decides, unless the option `newline_delimited` does. All files of a table have the same form. One thread
+/// reads a list, because it cannot be divided.
 #[derive(Debug)]
 pub(crate) struct WholeFileFormat {
     inner: Arc<dyn FileFormat>,
@@ -125,6 +134,22 @@ pub(crate) struct WholeFileFormat {
     array: Option<Arc<dyn FileFormat>>,
     extension: String,
     overwrite: bool,
+    /// Whether a statement declares the columns, so that they do not follow from the values of JSON files.
+    is_declared: bool,
+}
+
+/// Returns the format for files whose columns a statement declares.
+pub(in crate::sql) fn with_declared_columns(format: Arc<dyn FileFormat>) -> Arc<dyn FileFormat> {
+    match format.downcast_ref::<WholeFileFormat>() {
+        Some(whole) => Arc::new(WholeFileFormat {
+            inner: Arc::clone(&whole.inner),
+            array: whole.array.clone(),
+            extension: whole.extension.clone(),
+            overwrite: whole.overwrite,
+            is_declared: true,
+        }),
+        None => format,
+    }
 }
 
 #[async_trait]
@@ -155,6 +180,14 @@ impl FileFormat for WholeFileFormat {
         {
             return array.infer_schema(state, store, objects).await;
         }
+        if let Some(json) = self.inner.downcast_ref::<JsonFormat>()
+            && json.is_newline_delimited()
+        {
+            return json::infer_lines(json, store, objects).await;
+        }
+        if let Some(csv) = self.inner.downcast_ref::<CsvFormat>() {
+            return infer_csv_schema(csv, state, store, objects).await;
+        }
         if !self.is_arrow() {
             return self.inner.infer_schema(state, store, objects).await;
         }
@@ -183,14 +216,55 @@ impl FileFormat for WholeFileFormat {
         state: &dyn Session,
         conf: FileScanConfig,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let conf = match self.array {
+        let json = self.inner.downcast_ref::<JsonFormat>();
+        let (conf, has_lines) = match self.array {
             Some(_) => json::scan(state, conf).await?,
-            None => conf,
+            None => (conf, json.is_some_and(JsonFormat::is_newline_delimited)),
         };
-        self.inner.create_physical_plan(state, conf).await
+        let plan = self.inner.create_physical_plan(state, conf).await?;
+        let csv = self.inner.downcast_ref::<CsvFormat>();
+        if !self.is_arrow() && csv.is_none() && !self.is_declared {
+            return Ok(plan);
+        }
+        let files = plan.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
+        let Some(files) = files.and_then(|f| f.downcast_ref::<FileScanConfig>()) else {
+            return Ok(plan);
+        };
+        let mut files = files.clone();
+        let stock = Arc::clone(files.file_source());
+        files.file_source = match (csv, json) {
+            (Some(csv), _) => Arc::new(CsvScan::new(stock, resolve_options(csv, state))),
+            (None, Some(_)) => match JsonScan::try_new(stock, has_lines) {
+                Some(scan) => Arc::new(scan),
+                None => return Ok(plan),
+            },
+            (None, None) => Arc::new(ArrowScan::new(stock)),
+        };
+        Ok(DataSourceExec::from_data_source(files))
     }
 
     async fn create_writer_physical_plan(
+        &self,
+        input: Arc<dyn ExecutionPlan>,
+        state: &dyn Session,
+        conf: FileSinkConfig,
+        order: Option<LexRequirement>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let schema = Arc::clone(conf.output_schema());
+        let Some(folders) = Folders::try_new(&conf)? else {
+            return self.plan_writer(input, state, conf, order).await;
+        };
+        let writer = self.plan_writer(folders.no_rows(), state, folders.sink_conf(), None).await?;
+        folders.plan(input, schema, writer, order)
+    }
+
+    fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
+        self.inner.file_source(table_schema)
+    }
+}
+
+impl WholeFileFormat {
+    async fn plan_writer(
         &self,
         input: Arc<dyn ExecutionPlan>,
         state: &dyn Session,
@@ -211,10 +285,19 @@ impl FileFormat for WholeFileFormat {
             // Partition columns become names of folders, which are not quoted.
             false => None,
         };
+        if let Some(csv) = self.inner.downcast_ref::<CsvFormat>()
+            && quotes.is_none()
+            && has_text(&schema)
+        {
+            check_escape(csv.options())?;
+        }
         let written = match &quotes {
             Some(quotes) => quotes.quote_schema(&schema),
             None => self.written(&schema),
         };
+        // A file of no JSON records would have no columns.
+        let has_columns = !self.inner.is::<JsonFormat>();
+        let even_empty = has_columns && target.is_none() && is_copy_to_folder(&conf);
         conf.output_schema = Arc::clone(&written);
         let whole = match target {
             Some(target) if !self.overwrite && target.exists() => {
@@ -223,7 +306,7 @@ impl FileFormat for WholeFileFormat {
             Some(target) => {
                 let (stem, url) = temporary_target(&conf, &target)?;
                 conf.table_paths = vec![url];
-                Some(Whole { target, stem, overwrite: self.overwrite })
+                Some(WholeFile { target, stem, overwrite: self.overwrite })
             }
             None => None,
         };
@@ -234,7 +317,8 @@ impl FileFormat for WholeFileFormat {
             Some(csv) => csv,
             None => self.inner.as_ref(),
         };
-        let plan = writer.create_writer_physical_plan(nothing, state, conf, None).await?;
+        let plan =
+            with_nulls(writer.create_writer_physical_plan(nothing, state, conf, None).await?);
         if !plan.is::<DataSinkExec>() {
             return internal_err!(
                 "internal error: {} is not a format that can be written; please report it",
@@ -242,19 +326,13 @@ impl FileFormat for WholeFileFormat {
             );
         }
         let whole_file = whole.is_some();
-        let sink = Arc::new(FormatSink { plan, schema, written, quotes, whole });
+        let sink = Arc::new(FormatSink { plan, schema, written, quotes, whole, even_empty });
         match whole_file {
             true => ordered_sink(input, sink, order, self.name(), None),
             false => Ok(Arc::new(DataSinkExec::new(input, sink, order))),
         }
     }
 
-    fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
-        self.inner.file_source(table_schema)
-    }
-}
-
-impl WholeFileFormat {
     fn is_arrow(&self) -> bool {
         self.inner.is::<ArrowFormat>()
     }
@@ -269,9 +347,9 @@ impl WholeFileFormat {
         }
     }
 
-    /// Returns how fields are quoted, if strings are quoted before the CSV writer receives them, or `None` if
-    /// the writer quotes them, because no column has text or the statement sets options of the writer that do
-    /// not go together with quoted values.
+    /// Returns how to quote fields before the CSV writer receives them. Returns `None` if the writer quotes
+    /// them itself, because no column has text, or because an option of the writer does not allow quoted
+    /// values.
     fn csv_quotes(&self, schema: &SchemaRef) -> Option<CsvQuotes> {
         let options = self.inner.downcast_ref::<CsvFormat>()?.options();
         // A number or a time may contain such a delimiter, and only the writer would quote it.
@@ -288,6 +366,7 @@ impl WholeFileFormat {
         if !has_text(schema)
             || unusual
             || !options.quote.is_ascii()
+            || options.escape.is_some_and(|escape| !escape.is_ascii())
             || options.quote_style != CsvQuoteStyle::Necessary
             || options.double_quote == Some(false)
             || options.ignore_leading_whitespace == Some(true)
@@ -298,7 +377,8 @@ impl WholeFileFormat {
             return None;
         }
         let null = options.null_value.clone().unwrap_or_default();
-        Some(CsvQuotes { delimiter: options.delimiter, quote: options.quote, null })
+        let escape = options.escape.filter(|escape| *escape != options.quote);
+        Some(CsvQuotes { delimiter: options.delimiter, quote: options.quote, escape, null })
     }
 
     fn without_quotes(&self) -> Option<CsvFormat> {
@@ -307,7 +387,7 @@ impl WholeFileFormat {
         Some(CsvFormat::default().with_options(options))
     }
 
-    /// Returns the schema that is written, which is the same as for the `serrate` command.
+    /// Returns the schema that is written. The `serrate` command writes the same schema.
     fn written(&self, schema: &SchemaRef) -> SchemaRef {
         let nested = || schema.fields().iter().any(|f| f.data_type().is_nested());
         if self.is_arrow() {
@@ -320,8 +400,19 @@ impl WholeFileFormat {
     }
 }
 
-/// Draws a random name for a temporary folder beside the target. Returns this name without its extension, and
-/// the URL of a file in the folder with the name of the target.
+/// Returns an error for an escape character that DataFusion's writer ignores or writes as it is.
+fn check_escape(options: &CsvOptions) -> Result<()> {
+    match options.escape {
+        Some(escape) if escape != options.quote => plan_err!(
+            "the option escape '{}' of CSV is not supported together with PARTITIONED BY or with options such as quote_style and date_format; remove escape or the other options",
+            char::from(escape)
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Draws a random name for a temporary folder in the folder of the target. Returns this name without its
+/// extension, and the URL of a file in the temporary folder with the name of the target.
 fn temporary_target(conf: &FileSinkConfig, target: &Path) -> Result<(String, ListingTableUrl)> {
     let stem = Lease::draw_stem();
     let ([url], Some(file)) = (conf.table_paths.as_slice(), target.file_name()) else {
@@ -348,20 +439,20 @@ struct FormatSink {
     /// DataFusion's plan with the sink of the other format, and an empty input.
     plan: Arc<dyn ExecutionPlan>,
     schema: SchemaRef,
-    /// The schema of the written file: nested columns are text in CSV, dictionaries are their values in Arrow
-    /// files.
+    /// The schema of the file: text for nested columns in CSV, plain values for dictionaries in Arrow.
     written: SchemaRef,
     /// How the strings of a CSV file are quoted before the other sink receives them.
     quotes: Option<CsvQuotes>,
-    whole: Option<Whole>,
+    whole: Option<WholeFile>,
+    /// Whether a folder gets a file even if there are no rows.
+    even_empty: bool,
 }
 
 /// One local file, which the other format's sink writes into a temporary folder.
 #[derive(Clone, Debug)]
-struct Whole {
+struct WholeFile {
     target: PathBuf,
-    /// Name, without extension, of the temporary folder and of its lock file. The lock file stays locked
-    /// while the target is written.
+    /// Name, without extension, of the temporary folder and of its lock file, locked during the writing.
     stem: String,
     overwrite: bool,
 }
@@ -377,7 +468,7 @@ impl FormatSink {
         }
     }
 
-    fn converted(&self, data: SendableRecordBatchStream) -> SendableRecordBatchStream {
+    fn convert_stream(&self, data: SendableRecordBatchStream) -> SendableRecordBatchStream {
         if let Some(quotes) = self.quotes.clone() {
             let batches = data.map(move |batch| Ok(quote_fields(&batch?, &quotes)?));
             return Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.written), batches));
@@ -455,15 +546,15 @@ impl DataSink for FormatSink {
         data: SendableRecordBatchStream,
         context: &Arc<TaskContext>,
     ) -> Result<u64> {
-        let data = self.converted(data);
-        let Some(Whole { target, stem, overwrite }) = self.whole.clone() else {
+        let data = self.convert_stream(data);
+        let Some(WholeFile { target, stem, overwrite }) = self.whole.clone() else {
+            let data = if self.even_empty { with_any_batch(data) } else { data };
             return self.sink()?.write_all(data, context).await;
         };
         make_folder(&target)?;
         let beside = target.parent().unwrap_or(Path::new("."));
         let io = |e| crate::Error::io(&target, e);
-        // When `lease` is dropped because the query fails or is cancelled, the temporary folder is removed
-        // with its contents.
+        // Removes the temporary folder with its contents on drop, also if the query fails or is cancelled.
         let lease = Lease::acquire_named(beside, &stem).map_err(io)?;
         let folder = lease.data();
         std::fs::create_dir(&folder).map_err(io)?;

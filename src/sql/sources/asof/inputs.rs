@@ -122,7 +122,7 @@ impl Inputs {
     }
 
     /// Returns the lists whose leaves the scan copies.
-    pub(super) fn copied<'a>(&'a self, rows: &'a AsOf) -> crate::Result<Vec<Ranges<'a>>> {
+    pub(super) fn copied_lists<'a>(&'a self, rows: &'a AsOf) -> crate::Result<Vec<Ranges<'a>>> {
         self.inputs
             .iter()
             .filter_map(|i| match i {
@@ -248,8 +248,7 @@ fn head_step(n: Option<i64>) -> Step {
 
 fn tail_step(n: Option<i64>) -> Step {
     match n {
-        // `ragged_tail(x, 0)` is empty. A slice from `-0` would be the whole list, so the slice starts past
-        // the end.
+        // The tail of length 0 is empty, but a slice from `-0` would be the whole list.
         Some(0) => Step::Slice(Some(i64::MAX), None),
         n => Step::Slice(n.map(i64::saturating_neg), None),
     }

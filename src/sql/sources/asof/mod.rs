@@ -1,5 +1,3 @@
-//! `FROM meds_asof('DIR', 'LABELS')`: one row per label, with the history up to its time.
-
 mod inputs;
 mod rule;
 mod source;
@@ -28,12 +26,11 @@ pub use self::source::{label_tasks, unknown_labels};
 
 /// Table function `meds_asof('DIR', 'LABELS')`.
 ///
-/// It returns one row per label, in the order of the labels: `subject_id`, `prediction_time` and the
-/// existing values (`boolean_value`, ..), then the columns of `meds('DIR')`. Lists of events and
-/// measurements end at `prediction_time` (included), so that no query sees later data; static facts are
-/// complete. A label without earlier data has empty lists. Labels of subjects that are not in the data
-/// have no row; [`unknown_labels`] counts them. Labels of several tasks in one folder are concatenated;
-/// [`label_tasks`] names them.
+/// It returns one row per label, in the order of the labels: `subject_id`, `prediction_time` and the existing
+/// values (`boolean_value`, ..), then the columns of `meds('DIR')`. Lists of events and measurements end at
+/// `prediction_time` (included), so that no query sees later data; static facts are complete. A label without
+/// earlier data has empty lists. Labels of subjects that are not in the data have no row; [`unknown_labels`]
+/// counts them. Labels of several tasks in one folder are concatenated; [`label_tasks`] names them.
 ///
 /// A row is a range of its subject's lists, which are in memory once, however many labels there are.
 /// `ragged_head`, `ragged_tail`, `ragged_slice`, `ragged_flatten`, `ragged_at`, `ragged_lengths` and
@@ -64,8 +61,7 @@ impl TableFunctionImpl for MedsAsOfFunction {
     }
 }
 
-/// A table with one row per label: the label, and the history of its subject up to the time of the label. See
-/// [`MedsAsOfFunction`].
+/// The table of [`MedsAsOfFunction`]: one row per label, with the history of its subject up to its time.
 #[derive(Debug)]
 pub(crate) struct MedsAsOfTable {
     folder: MedsFolder,
@@ -119,8 +115,7 @@ impl TableProvider for MedsAsOfTable {
         TableType::Base
     }
 
-    /// Accepts all conditions that depend only on the row. The scan evaluates them before it copies values
-    /// for the output.
+    /// Accepts all conditions that depend only on the row, which the scan evaluates before it copies values.
     fn supports_filters_pushdown(
         &self,
         filters: &[&Expr],

@@ -1,5 +1,3 @@
-//! [`AsOfProjections`]: evaluates projections inside scans of `meds_asof`.
-
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -19,8 +17,8 @@ use datafusion::physical_plan::{
 use super::source::AsOfSource;
 
 /// Physical optimizer rule, before DataFusion's rules: pushes projections into scans of `meds_asof`.
-/// DataFusion does so only after it has inserted a repartitioning, which loses the order of the labels and
-/// copies whole lists.
+/// DataFusion would first insert a repartitioning between the two, which loses the order of labels and copies
+/// whole lists.
 #[derive(Debug, Default)]
 pub(crate) struct AsOfProjections;
 
@@ -76,9 +74,8 @@ fn as_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&DataSourceExec> {
     plan.downcast_ref::<DataSourceExec>().filter(|scan| scan.data_source().is::<AsOfSource>())
 }
 
-/// Physical optimizer rule, after DataFusion's rules: removes repartitioning of the rows of `meds_asof`,
-/// because a merge of the partitions would change the order of the rows. The scan itself already uses all
-/// cores.
+/// Physical optimizer rule, after DataFusion's rules: removes repartitioning of rows of `meds_asof`, because
+/// a merge of partitions would change their order. The scan itself already uses all cores.
 #[derive(Debug, Default)]
 pub(crate) struct AsOfOrder;
 

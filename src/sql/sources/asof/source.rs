@@ -28,14 +28,13 @@ use crate::config::SerrateOptions;
 use crate::io::meds::{AsOf, Labels, MedsReadOptions};
 use crate::io::meds_torch::MedsFolder;
 use crate::sql::sources::features::FeaturesSource;
-use crate::sql::sources::meds::further;
+use crate::sql::sources::meds::further_columns;
 use serrate_core::internal::meds::{Needed, stretches};
 
 /// Metric for the number of labels whose subject is not in the data.
 const UNKNOWN: &str = "labels_of_unknown_subjects";
 
-/// A source with one row per label, in one partition to keep the order of the labels. Computes batches
-/// concurrently.
+/// A source with one row per label, in one partition to keep their order. Computes batches concurrently.
 #[derive(Clone)]
 pub(in crate::sql) struct AsOfSource {
     folder: MedsFolder,
@@ -87,8 +86,7 @@ impl AsOfSource {
         same && self.folder.root() == other.folder.root()
     }
 
-    /// Returns the conditions and columns of the query, rewritten for the lists, lengths and counts in
-    /// [`Inputs`].
+    /// Returns the conditions and columns of the query as expressions over the columns of [`Inputs`].
     fn rule(&self) -> Result<Rule> {
         let labels = self.labels.schema().fields().len();
         let add =
@@ -121,7 +119,7 @@ impl AsOfSource {
         wanted.dedup();
         let names = wanted.iter().map(|(_, name)| *name);
         let options = MedsReadOptions {
-            columns: Some(further(&self.table, names)),
+            columns: Some(further_columns(&self.table, names)),
             // Shards are read concurrently, and no read knows the subjects of the other shards, so this check
             // is off. `AsOf::try_new` reports a subject that is in two shards.
             shared_subjects: true,
@@ -153,9 +151,9 @@ impl Rule {
         leaves: usize,
         batch_size: usize,
     ) -> Result<Vec<Range<usize>>> {
-        let mut copied = self.inputs.copied(rows)?;
+        let mut copied = self.inputs.copied_lists(rows)?;
         for (_, inputs) in &self.filters {
-            copied.extend(inputs.copied(rows)?);
+            copied.extend(inputs.copied_lists(rows)?);
         }
         Ok(stretches(&copied, rows.len(), leaves, batch_size))
     }
@@ -179,8 +177,7 @@ impl Rule {
             labels = kept.map(|(label, _)| *label).collect();
         }
         let batch = self.projector.project_batch(&self.inputs.batch(rows, &labels)?)?;
-        // The batch gets the schema of the plan, because the projector may return other column names and
-        // nullability.
+        // The projector may return other column names and nullability, so the batch gets the plan's schema.
         let options =
             arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         Ok(RecordBatch::try_new_with_options(
@@ -343,6 +340,18 @@ pub fn unknown_labels(plan: &Arc<dyn ExecutionPlan>) -> usize {
 }
 
 /// Returns the tasks whose labels `meds_asof` concatenates from one folder. Empty for labels of one task.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use serrate::sql::{label_tasks, session};
+/// let data = "tests/data/synthea-meds";
+/// let sql = format!("SELECT subject_id FROM meds_asof('{data}', '{data}/labels')");
+/// let plan = session().sql(&sql).await?.create_physical_plan().await?;
+/// assert!(label_tasks(&plan).is_empty());
+/// # Ok(())
+/// # }
+/// ```
 pub fn label_tasks(plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
     let mut sources = Vec::new();
     collect_sources(plan, &mut sources);

@@ -30,8 +30,7 @@ pub(super) enum Change {
     Delete {
         filters: Vec<Arc<dyn PhysicalExpr>>,
     },
-    /// UPDATE: `set` has the index of each changed column and its new value, `filters` the conditions of
-    /// WHERE.
+    /// UPDATE with the index and new value of each changed column in `set`, and the conditions of WHERE.
     Update {
         set: Vec<(usize, Arc<dyn PhysicalExpr>)>,
         filters: Vec<Arc<dyn PhysicalExpr>>,
@@ -89,8 +88,7 @@ impl DataSink for ChangeSink {
             (self.path.clone(), Arc::clone(&self.schema), self.change.clone());
         let latest = self.latest.clone();
         write_unless_cancelled(data, move |batches, is_cancelled| {
-            // All rows are collected before the file is locked, because the query may read them from the same
-            // file.
+            // Collects all rows before the file is locked, because the query may read the same file.
             let batches = batches.collect::<Result<Vec<RecordBatch>>>()?;
             let rows = concat_batches(&nullable_schema(&schema), &batches)?;
             drop(batches);
@@ -104,8 +102,7 @@ impl DataSink for ChangeSink {
     }
 }
 
-/// Returns the schema with nullable columns, so that a NULL reaches the sink and the error of the sink names
-/// the row.
+/// Returns the schema with nullable columns, so that the error of the sink for a NULL can name the row.
 pub(super) fn nullable_schema(schema: &SchemaRef) -> SchemaRef {
     let fields = schema.fields().iter().map(|f| f.as_ref().clone().with_nullable(true));
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
@@ -178,7 +175,6 @@ fn apply_change(
     }
 }
 
-/// Returns a mask of the rows for which all conditions are true.
 fn select_rows(entries: &RecordBatch, filters: &[Arc<dyn PhysicalExpr>]) -> Result<BooleanArray> {
     let mut all = BooleanArray::from(vec![true; entries.num_rows()]);
     for condition in filters {

@@ -96,18 +96,18 @@ fn open_or_create(
     match (&version.contents, &options.shape, &options.keys) {
         (Contents::Tensor(tensor), Some(shape), _) if tensor.shape() != shape => {
             return Err(wrong(format!(
-                "the file has the shape {:?}, but the option shape is {shape:?}; omit the option",
+                "the file has the shape {:?}, but the option 'shape' is {shape:?}; omit it",
                 tensor.shape()
             )));
         }
         (Contents::Tensor(_), _, Some(_)) => {
             return Err(wrong(
-                "the file is a tensor, which has axes and no keys; omit the option keys".into(),
+                "the file is a tensor, which has axes and no keys; omit the option 'keys'".into(),
             ));
         }
         (Contents::Keys(_), Some(_), _) => {
             return Err(wrong(
-                "the file is a dictionary, which has no shape; omit the option shape".into(),
+                "the file is a dictionary, which has no shape; omit the option 'shape'".into(),
             ));
         }
         _ => {}
@@ -118,7 +118,7 @@ fn open_or_create(
         && *keys != own_keys
     {
         return Err(wrong(format!(
-            "the file has the keys ({}), which differ from the option keys; omit the option",
+            "the file has the keys ({}), which differ from the option 'keys'; omit it",
             own_keys.join(", ")
         )));
     }
@@ -184,8 +184,8 @@ fn empty(
             let own = names.get(..axes.len()).unwrap_or_default();
             if keys != own {
                 return Err(wrong(format!(
-                    "the option keys is ({}), but the columns before the value are ({}); they must be \
-                     equal",
+                    "the option 'keys' is ({}), but the columns before the value are ({}); both must \
+                     list the same columns",
                     keys.join(", "),
                     own.join(", ")
                 )));

@@ -17,7 +17,7 @@ use super::options::DokOptions;
 use crate::error::Error;
 use crate::sql::order::ordered_sink;
 use crate::sql::sources::output::{local_target, make_folder};
-use crate::sql::sources::written::{TargetSink, WrittenFactory, WrittenFormat};
+use crate::sql::sources::write_only::{TargetSink, WrittenFactory, WrittenFormat};
 use serrate_core::internal::keyed::{self, Contents};
 
 const READING: &str = "files of sparse tensors and dictionaries are read as tables: CREATE EXTERNAL TABLE m STORED AS DOK LOCATION 'm.safetensors'";
@@ -134,7 +134,7 @@ fn columns(schema: &SchemaRef, options: &DokOptions) -> Result<(Vec<usize>, Opti
         && shape.len() + 1 != count
     {
         return plan_err!(
-            "the shape {shape:?} has {} axes, but the query has {} columns before the value; give one per column",
+            "the shape {shape:?} has {} axes, but the query has {} columns before the value; give one size per column",
             shape.len(),
             count - 1
         );

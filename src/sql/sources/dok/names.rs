@@ -15,15 +15,15 @@ use serrate_core::internal::keyed::Version;
 
 type Catalogs = (Arc<dyn CatalogProviderList>, String, String);
 
-struct Tables(Arc<dyn Fn() -> Catalogs + Send + Sync>);
+struct SessionTables(Arc<dyn Fn() -> Catalogs + Send + Sync>);
 
-impl fmt::Debug for Tables {
+impl fmt::Debug for SessionTables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Tables")
+        f.write_str("SessionTables")
     }
 }
 
-impl Tables {
+impl SessionTables {
     fn of(ctx: &SessionContext) -> Self {
         fn catalogs(state: &datafusion::execution::SessionState) -> Catalogs {
             let catalog = &state.config_options().catalog;
@@ -43,14 +43,14 @@ impl Tables {
     }
 }
 
-impl TableNames for Tables {
+impl TableNames for SessionTables {
     fn find(&self, name: &str) -> Result<Option<Arc<Version>>> {
         let (catalogs, catalog, schema) = (self.0)();
         let named = TableReference::parse_str(name).resolve(&catalog, &schema);
         let schema = catalogs.catalog(&named.catalog).and_then(|c| c.schema(&named.schema));
         let Some(schema) = schema else { return Ok(None) };
-        // Only names of registered tables are resolved here. File paths are not, because their look-up waits
-        // for I/O.
+        // Only names of registered tables are resolved, because the look-up of a file path would wait for
+        // I/O.
         if !schema.table_names().iter().any(|n| **n == *named.table) {
             return Ok(None);
         }
@@ -71,7 +71,7 @@ impl TableNames for Tables {
 /// this, both functions accept only paths. [`session`](crate::sql::session()) calls this function after
 /// [`register_functions`](crate::sql::register_functions).
 pub(crate) fn register_dok_names(ctx: &SessionContext) -> Result<()> {
-    let names: Arc<dyn TableNames> = Arc::new(Tables::of(ctx));
+    let names: Arc<dyn TableNames> = Arc::new(SessionTables::of(ctx));
     for function in crate::functions::with_names(&names) {
         ctx.register_udf(function);
     }

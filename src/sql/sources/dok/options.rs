@@ -12,8 +12,7 @@ use serrate_core::internal::keyed::first_double;
 pub(super) struct DokOptions {
     pub(super) shape: Option<Vec<usize>>,
     pub(super) keys: Option<Vec<String>>,
-    /// How rows with the same keys are treated. `None` means that the option is missing, `Some(None)` that
-    /// such rows are an error.
+    /// Treatment of rows with the same keys: `None` without the option, `Some(None)` if they are an error.
     pub(super) duplicates: Option<Option<DuplicateEntries>>,
     pub(super) overwrite: bool,
 }
@@ -27,7 +26,7 @@ impl DokOptions {
             let name = key.strip_prefix("format.").unwrap_or(key).to_ascii_lowercase();
             if !known.contains(&name.as_str()) {
                 return plan_err!(
-                    "the format DOK has no option '{name}' here; the options are {}",
+                    "this statement has no option '{name}' for the format DOK; its options are {}",
                     known.join(", ")
                 );
             }

@@ -10,23 +10,20 @@ use std::collections::HashSet;
 
 use crate::kernels::text::is_text;
 
-/// The number of keys to look up is at most the number of entries of the file. This constant is the minimum of
-/// that limit, and [`MOST`] its maximum. For a condition that allows more keys, the scan checks all entries.
+/// Minimum of the limit on the number of keys to look up. The limit is the number of entries of the file, but
+/// at most [`MOST`]. If a condition allows more keys, the scan checks all entries.
 const FEW: usize = 1 << 12;
-/// Maximum number of keys to look up, however large the file is. Each key takes some hundred bytes during
-/// planning.
+/// Maximum number of keys to look up. Each key takes some hundred bytes during planning.
 const MOST: usize = 1 << 17;
 
-/// Maximum number of alternatives (operands of OR) of a condition. A condition with more may be true for any
-/// key.
+/// Maximum number of alternatives (operands of OR). A condition with more counts as true for any key.
 const ALTERNATIVES: usize = 1 << 12;
 
 /// The values that each key column may have in one alternative of a condition. `None` means any value.
 type Values = Vec<Option<HashSet<ScalarValue>>>;
 
-/// Returns the keys for which all of `filters` may be true, as one array per key column. Returns `None` if
-/// there are too many keys, or if the filters allow any value in a key column. The caller must still check
-/// the filters.
+/// Returns the keys for which all of `filters` may be true, as one array per key column; `None` for too many
+/// keys, or if the filters allow any value in a key column. The caller must still check the filters.
 pub(super) fn find_keys(
     filters: &[Expr],
     schema: &SchemaRef,
@@ -180,8 +177,8 @@ fn single_column(values: &Values) -> Option<(usize, &HashSet<ScalarValue>)> {
     named.next().filter(|_| named.next().is_none())
 }
 
-/// Returns the index of the key column that an expression names, also inside a cast between string types.
-/// Returns `None` for any other expression.
+/// Returns the index of the key column that an expression names, maybe in a cast of strings to another string
+/// type. Returns `None` for any other expression.
 fn key_column(expr: &Expr, schema: &SchemaRef) -> Option<usize> {
     match expr {
         Expr::Column(column) => {
@@ -196,8 +193,8 @@ fn key_column(expr: &Expr, schema: &SchemaRef) -> Option<usize> {
     }
 }
 
-/// Converts a literal to the type of the key column `at`. Returns `Some(None)` if no key can equal the
-/// literal, and `None` if this is unknown.
+/// Converts a literal to the type of key column `at`. Returns `Some(None)` for NULL, which equals no key, and
+/// `None` if keys may equal the literal but it cannot be converted.
 fn stored_literal(
     value: &ScalarValue,
     at: usize,
@@ -266,8 +263,7 @@ mod tests {
 
     #[test]
     fn alternatives_share_no_more_values_than_keys() {
-        // The conditions are on `i` and `j` in turn. Two adjacent conditions on one column would become one
-        // alternative.
+        // Alternates `i` and `j`, because adjacent conditions on one column become one alternative.
         let by_turns = |n: i64| {
             let each = (0..n).map(|k| col(if k % 2 == 0 { "i" } else { "j" }).eq(lit(k)));
             either(&each.collect::<Vec<_>>())

@@ -65,7 +65,6 @@ impl DokSource {
         Ok(Self { version, schema, projection, projected, filters, keys, partitions, limit })
     }
 
-    /// Filters a range of rows and returns the projected columns.
     fn project_rows(&self, columns: &[ArrayRef], rows: Range<usize>) -> Result<RecordBatch> {
         let columns = columns.iter().map(|c| own_extent(&c.slice(rows.start, rows.len())));
         let mut batch = RecordBatch::try_new(Arc::clone(&self.schema), columns.collect())?;

@@ -1,4 +1,5 @@
-//! `ragged_axes('query')`: describes axes by aggregates of list lengths; scans of `.nrt` read no values.
+//! `ragged_axes('query')`: describes the axes of a query by aggregates of list lengths, for which scans of
+//! `.nrt` read no values.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,3 @@
-//! [`DerivedTable`]: a table computed from the rows of a query.
-
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -19,7 +17,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use super::check_distinct_names;
 use super::explode::{ExplodeExec, ExplodeOptions, explode_batch};
 use super::nest::{NestExec, nest_batch};
-use crate::sql::order::{in_source_order, pin_sorts, pinned};
+use crate::sql::order::{fix_memory, in_source_order, pin_order, pin_sorts};
 use crate::sql::rules::with_coerced_types;
 
 #[derive(Clone, Debug)]
@@ -43,8 +41,7 @@ impl Derived {
     }
 }
 
-/// A table computed from the rows of a query. Each scan plans the query with only the columns and conditions
-/// that the outer statement needs.
+/// A table over a query, which each scan plans with only the columns and conditions that it needs.
 #[derive(Debug)]
 pub(super) struct DerivedTable {
     query: LogicalPlan,
@@ -53,8 +50,7 @@ pub(super) struct DerivedTable {
 }
 
 impl DerivedTable {
-    /// Creates the table. Returns an error if the query lacks a key column, or its columns do not form a
-    /// ragged table.
+    /// Creates the table, or fails if the query lacks a key column or its columns form no ragged table.
     pub(super) fn try_new(query: LogicalPlan, how: Derived) -> Result<Self> {
         check_distinct_names(how.name(), query.schema())?;
         // CASE and some other expressions have their final type only after type coercion.
@@ -81,7 +77,6 @@ impl DerivedTable {
         Ok(Self { query, how, schema })
     }
 
-    /// Returns the columns of the query that the given columns of the table need.
     fn needed_columns(&self, columns: &[usize]) -> Result<Vec<Expr>> {
         let mut names: Vec<&str> =
             columns.iter().map(|c| self.schema.field(*c).name().as_str()).collect();
@@ -202,12 +197,17 @@ fn add_conditions(
 
 /// Plans a query as one partition of rows in the order of its ORDER BY, or else in source order.
 async fn plan_ordered(state: &dyn Session, query: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
-    // DataFusion repartitions tables in memory by the size of their batches, which loses the order.
+    // DataFusion repartitions tables in memory by the size of their batches, which loses the order. A query
+    // of such a table is therefore planned with one partition.
     let partitions = has_memory(query)?.then_some(1);
-    // The columns of the ORDER BY may be missing in the output of the plan.
-    let plan = pin_sorts(plan_within(state, query, partitions).await?)?;
+    // The output of the plan may lack the columns of ORDER BY, so that no node could require the order.
+    // `pin_sorts` keeps the sort in this case.
+    let mut plan = pin_sorts(plan_within(state, query, partitions).await?)?;
+    if partitions.is_some() {
+        plan = fix_memory(plan)?;
+    }
     if plan.output_ordering().is_some() && plan.output_partitioning().partition_count() == 1 {
-        return Ok(pinned(plan));
+        return Ok(pin_order(plan));
     }
     Ok(in_source_order(&plan).unwrap_or(plan))
 }

@@ -22,8 +22,7 @@ use crate::table::{Column, LongOptions, RaggedTable};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ExplodeOptions {
-    /// Whether an empty list is returned as one row, with NULL in the columns of deeper axes. Otherwise it
-    /// has no row.
+    /// Whether an empty list is a row, with NULL in the columns of deeper axes. Otherwise it has no row.
     pub keep_empty: bool,
     /// Whether to add columns `axis1`, `axis2`, .. with the index of each element in its list.
     pub positions: bool,
@@ -115,8 +114,7 @@ impl ExecutionPlan for ExplodeExec {
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
-        // The rows stay in order. But if the input is sorted by a list column, the elements of its lists are
-        // not sorted.
+        // Rows stay in order, but the elements of a list column by which the input is sorted are not sorted.
         vec![false]
     }
 

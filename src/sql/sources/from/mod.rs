@@ -32,6 +32,7 @@ use super::{cohort, features};
 use derived::{Derived, DerivedTable};
 
 pub(crate) use explode::ExplodeExec;
+pub(crate) use nest::NestExec;
 pub(in crate::sql) use read::files;
 pub(in crate::sql) use rewrite::{one_name, parse_query, query_text, rewrite_factor};
 pub(in crate::sql) use text::summarize as summarize_text;
@@ -50,8 +51,7 @@ impl RelationPlanner for TableFunctionsPlanner {
         context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
         let mut relation = relation;
-        // A statement that is run with `ctx.sql` still has the original form of the call, so the call is
-        // rewritten here.
+        // A statement that is run with `ctx.sql` has not been rewritten yet.
         rewrite_factor(&mut relation)?;
         let TableFactor::Table { name, alias, args: Some(args), .. } = &relation else {
             return Ok(RelationPlanning::Original(Box::new(relation)));
@@ -104,11 +104,11 @@ fn scan(function: &str, table: DerivedTable) -> Result<LogicalPlan> {
     LogicalPlanBuilder::scan(function, provider_as_source(Arc::new(table)), None)?.build()
 }
 
-/// Plans the query argument of a function and keeps the ORDER BY of the query, which DataFusion drops in
-/// subqueries.
+/// Plans the query argument of a function and keeps its ORDER BY, which DataFusion drops in subqueries.
 fn plan_query(query: &Query, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
     let mut query = query.clone();
-    // DataFusion keeps a sort that a limit needs. This limit returns all rows, and is removed again.
+    // DataFusion keeps a sort below a limit. So the query gets a limit that returns all rows, and the limit
+    // is removed after planning.
     let pinned = query.order_by.is_some() && query.limit_clause.is_none() && query.fetch.is_none();
     if pinned {
         query.limit_clause = rewrite::no_limit();

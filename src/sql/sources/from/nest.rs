@@ -25,12 +25,11 @@ use serrate_core::internal::canonical_floats;
 
 use crate::config::SerrateOptions;
 use crate::sql::exec::one_input;
-use crate::sql::sources::cuts::{batches, depth};
+use crate::sql::sources::cuts::{BatchSize, cut_batches, deepest_axis};
 use crate::table::{NestOptions, RaggedTable, Unsorted};
 
 /// Groups the rows of a long table into ragged rows. If the input is sorted by the keys, it returns each row
-/// as soon as it is complete, and holds at most one row and one batch in memory. Otherwise it collects the
-/// input for a stable sort.
+/// once complete, and holds at most a row and a batch in memory. Otherwise it stably sorts all rows.
 #[derive(Debug)]
 pub(crate) struct NestExec {
     input: Arc<dyn ExecutionPlan>,
@@ -132,8 +131,8 @@ impl ExecutionPlan for NestExec {
         let partitions = self.input.output_partitioning().partition_count();
         if partition != 0 || partitions != 1 {
             return internal_err!(
-                "internal error: NestExec has 1 partition over 1, but partition {partition} over \
-                 {partitions} was requested; please report it"
+                "internal error: NestExec has 1 partition and needs an input with 1, but \
+                 partition {partition} was requested and the input has {partitions}; please report it"
             );
         }
         let settings = SerrateOptions::of(context.session_config().options());
@@ -142,18 +141,21 @@ impl ExecutionPlan for NestExec {
         // Drops the schema metadata, which may differ between batches of a query.
         let input: SchemaRef = Arc::new(Schema::new(input.fields().clone()));
         let held = MemoryConsumer::new("ragged_nest").register(context.memory_pool());
-        let state = Rows {
+        let state = NestInput {
             key: input.index_of(self.keys.first().map_or("", String::as_str))?,
             keys: self.keys.clone(),
             long: Some(long),
             pending: Vec::new(),
             held,
             streams: is_sorted(&self.input, &self.keys)?,
-            size: (settings.leaf_batch_size, context.session_config().batch_size()),
+            size: BatchSize {
+                rows: context.session_config().batch_size(),
+                leaves: settings.leaf_batch_size,
+            },
             input,
         };
         let (schema, size) = (Arc::clone(&self.schema), state.size);
-        let tables = stream::try_unfold(state, Rows::next);
+        let tables = stream::try_unfold(state, NestInput::next);
         let given = Arc::clone(&schema);
         let out = tables
             .map_ok(move |table| {
@@ -163,8 +165,8 @@ impl ExecutionPlan for NestExec {
                     .filter_map(|n| table.columns().iter().position(|c| c.name() == n))
                     .collect();
                 let schema = Arc::clone(&given);
-                let axis = depth(&table, &columns);
-                stream::iter(batches(Arc::new(table), columns, schema, axis, rows, size))
+                let axis = deepest_axis(&table, &columns);
+                stream::iter(cut_batches(Arc::new(table), columns, schema, axis, rows, size))
             })
             .try_flatten();
         let metrics = BaselineMetrics::new(&self.metrics, partition);
@@ -178,7 +180,7 @@ impl ExecutionPlan for NestExec {
 }
 
 /// Input rows that are not nested yet, and the stream of further rows.
-struct Rows {
+struct NestInput {
     long: Option<SendableRecordBatchStream>,
     input: SchemaRef,
     keys: Vec<String>,
@@ -187,10 +189,10 @@ struct Rows {
     held: MemoryReservation,
     /// Whether each nested row is returned as soon as it is complete, before the end of the input.
     streams: bool,
-    size: (usize, usize),
+    size: BatchSize,
 }
 
-impl Rows {
+impl NestInput {
     async fn next(mut self) -> Result<Option<(RaggedTable, Self)>> {
         loop {
             let Some(long) = &mut self.long else { return Ok(None) };
@@ -200,7 +202,7 @@ impl Rows {
                 Some(batch) => {
                     self.held.try_grow(batch.get_array_memory_size())?;
                     self.pending.push(batch);
-                    if !self.streams || self.count() < self.size.0 || !self.has_new_key()? {
+                    if !self.streams || self.count() < self.size.leaves || !self.has_new_key()? {
                         continue;
                     }
                     self.take_complete()?

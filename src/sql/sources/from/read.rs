@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
 use datafusion::common::plan_err;
-use datafusion::datasource::listing::{
-    ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
-};
+use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
@@ -16,9 +14,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use super::text;
-use crate::sql::sources::empty::refuse_empty;
-use crate::sql::sources::listing::FilesTable;
-use crate::sql::sources::urls::missing_file;
+use crate::sql::sources::listing::{FileSet, named_kind};
+use crate::sql::sources::urls::{list_table, missing_file};
 
 pub(super) const FORMATS: [&str; 9] =
     ["arrow", "avro", "csv", "json", "jsonl", "ndjson", "nrt", "parquet", "safetensors"];
@@ -117,8 +114,7 @@ impl Call {
         Ok(())
     }
 
-    /// Parses a table name such as `read_csv('a.csv', 'header' => 'true')`, into which a call was rewritten.
-    /// Returns `None` for any other name.
+    /// Parses a table name such as `read_csv('a.csv', 'header' => 'true')`; `None` for any other name.
     fn parse(name: &str) -> Option<Self> {
         let (function, rest) = name.split_once('(')?;
         format_of(function)?;
@@ -183,7 +179,8 @@ fn parse_paths(function: &str, value: &Expr) -> Result<Vec<String>> {
     }
 }
 
-/// Returns the table for a call that [`rewrite_factor`](super::rewrite_factor) wrote as a table name.
+/// Returns the table for a call that [`rewrite_factor`](super::rewrite_factor) wrote as a table name. Returns
+/// `None` for any other table name.
 pub(crate) async fn files(
     state: &SessionState,
     name: &str,
@@ -196,33 +193,21 @@ pub(crate) async fn files(
         );
     };
     let options: HashMap<String, String> = call.options.iter().cloned().collect();
+    let paths = call.paths.iter().map(ListingTableUrl::parse).collect::<Result<Vec<_>>>()?;
+    let explain =
+        |e: DataFusionError| DataFusionError::Plan(format!("{name}: {}", e.strip_backtrace()));
+    let kind = named_kind(state, &paths, ending, &options).await.map_err(explain)?;
     let format = factory.create(state, &options)?;
-    let urls = call.paths.iter().map(ListingTableUrl::parse).collect::<Result<Vec<_>>>()?;
-    for url in &urls {
-        refuse_empty(state, url, ending).await?;
-    }
     // A named file has the format whatever its extension; in a folder, the extension selects files.
-    let folders = urls.iter().any(|u| u.is_collection() && u.get_glob().is_none());
-    let extension = if folders { format!(".{ending}") } else { String::new() };
-    let listing = ListingOptions::new(format).with_file_extension(extension);
-    let explain = |e: DataFusionError| match &e {
-        DataFusionError::Internal(m) | DataFusionError::Plan(m) if m.starts_with("No files") => {
-            missing_file(&call.paths.join(", "))
-        }
-        other => DataFusionError::Plan(format!("{name}: {}", other.strip_backtrace())),
-    };
-    let config = ListingTableConfig::new_with_multi_paths(urls)
-        .with_listing_options(listing)
-        .infer_partitions_from_path(state)
-        .await
-        .map_err(explain)?
-        .infer_schema(state)
-        .await
-        .map_err(explain)?;
-    if config.file_schema.as_ref().is_some_and(|s| s.fields().is_empty()) {
+    let files = FileSet::new(paths.clone(), Some(kind));
+    if files.list_files(state).await.map_err(explain)?.is_empty() {
         return Err(missing_file(&call.paths.join(", ")));
     }
-    Ok(Some(Arc::new(FilesTable::new(Arc::new(ListingTable::try_new(config)?)))))
+    let table = list_table(state, paths, files, format, ending).await.map_err(explain)?;
+    if table.schema().fields().is_empty() {
+        return Err(missing_file(&call.paths.join(", ")));
+    }
+    Ok(Some(Arc::new(table)))
 }
 
 #[cfg(test)]

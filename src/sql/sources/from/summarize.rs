@@ -95,7 +95,8 @@ pub(super) fn plan_summary(input: LogicalPlan) -> Result<LogicalPlan> {
         let share = round(vec![lit(100.0) * missing / all, lit(2i64)]);
         let share = when(rows.clone().gt(lit(0)), share).end()?;
         let shape = of("shape", i).map(|s| array_to_string(s, lit(", ")));
-        // More digits than those of the values would show 0.1 as 0.10000000149011612.
+        // Statistics of short floats are rounded to Float32; as Float64, 0.1 would be shown as
+        // 0.10000000149011612.
         let float = |e: Option<Expr>| match leaf_type(data_type) {
             DataType::Float16 | DataType::Float32 => e.map(|e| cast(e, DataType::Float32)),
             _ => e,

@@ -68,8 +68,8 @@ pub(crate) fn summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str
             }
         }
     }
-    // A line break comes first. Otherwise an insertion after a comment at the end of the text would belong to
-    // the comment.
+    // The remaining edits are insertions at the end of the text. Each goes on a new line, because the text
+    // may end with a `--` comment, of which the inserted text would otherwise become a part.
     for (_, _, put) in edits {
         out.push('\n');
         out.push_str(put);
@@ -106,8 +106,7 @@ fn stands_for_value(tokens: &[TokenWithSpan], at: usize) -> bool {
         .any(|w| word.value.eq_ignore_ascii_case(w)),
         _ => false,
     };
-    // A query such as `(FROM t SELECT a)` has its own SELECT and needs no other. This code searches for it on
-    // the same level of parentheses.
+    // Searches for a SELECT on the same level of parentheses. `(FROM t SELECT a)` needs no other.
     let mut depth = 0usize;
     let own = tokens[at..].iter().find_map(|token| match &token.token {
         Token::LParen => {

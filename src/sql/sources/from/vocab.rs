@@ -1,5 +1,3 @@
-//! `FROM vocab('file')`: codes and their tokens.
-
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt32Array};

@@ -15,22 +15,21 @@ use datafusion::error::DataFusionError;
 
 use super::input::Input;
 use super::positions::ROW;
-use super::runs::{bridged, count, mask};
+use super::row_runs::{count, fill_gaps, mask_runs};
 use super::schema::cast_leaves;
 use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::io::nrt::NrtFile;
 use crate::table::{Column, RaggedTable};
 
-/// Maximum size in bytes of a gap between needed rows that is read and discarded. This costs less than a
-/// separate request.
+/// Maximum size in bytes of a gap between needed rows that is read and discarded instead of a new request.
 const GAP_BYTES: usize = 4096;
 
-/// The origin of a table column in one file.
 #[derive(Debug)]
 enum Origin {
     /// The column is a tensor of the same name in the file.
     Tensor,
-    /// Lists of zeros with the lengths of the tensor on this axis, if only lengths are needed.
+    /// Only the lengths of the column's lists are needed. The column is a tensor on this axis, but gets zeros
+    /// as values.
     Lengths(usize),
     /// The column has the index of the row in the file.
     Row,
@@ -45,7 +44,7 @@ pub(super) struct Columns {
     schema: SchemaRef,
     origins: Vec<Origin>,
     tensors: Vec<String>,
-    /// The deepest axis of the tensors to read.
+    /// Number of the deepest axis of the tensors to read; axis 0 has the rows.
     depth: usize,
     /// Maximum number of rows in a gap between needed rows that is read and discarded.
     gap: usize,
@@ -108,7 +107,7 @@ impl Columns {
 
     /// Returns the row ranges to read: the needed rows `runs`, and the short gaps between them.
     pub(super) fn spans(&self, runs: &[Range<usize>]) -> Vec<Range<usize>> {
-        bridged(runs, self.gap)
+        fill_gaps(runs, self.gap)
     }
 
     pub(super) fn batch(&self, file: &NrtFile, runs: &[Range<usize>]) -> Result<RecordBatch> {
@@ -154,7 +153,7 @@ impl Columns {
         if table.num_rows() == count(runs) {
             return Ok(table);
         }
-        Ok(table.filter(&mask(&spans, runs))?)
+        Ok(table.filter(&mask_runs(&spans, runs))?)
     }
 
     fn column(&self, table: &RaggedTable, name: &str, target: &DataType) -> Result<ArrayRef> {
@@ -164,7 +163,6 @@ impl Columns {
     }
 }
 
-/// Returns zeros of a type that `.nrt` files support.
 fn zero_array(data_type: &DataType, len: usize) -> Result<ArrayRef> {
     let bytes = match data_type.primitive_width() {
         Some(width) => len.saturating_mul(width),

@@ -30,7 +30,7 @@ pub(super) struct RowFilter {
 impl RowFilter {
     /// Whether a scan can evaluate a condition itself: the condition reads only columns of axis 0, row
     /// positions and partition columns, and is not volatile.
-    pub(super) fn takes(condition: &Condition, schema: &TableSchema) -> bool {
+    pub(super) fn accepts(condition: &Condition, schema: &TableSchema) -> bool {
         let schema = schema.table_schema();
         !is_volatile(condition)
             && collect_columns(condition).iter().all(|column| {
@@ -46,9 +46,8 @@ impl RowFilter {
         Self { conditions }
     }
 
-    /// Removes dynamic filters. Under a LIMIT, the moment of their updates would decide which rows come
-    /// first.
-    pub(super) fn fixed(&self) -> Self {
+    /// Removes dynamic filters: under a LIMIT, the time of their updates would decide which rows come first.
+    pub(super) fn without_dynamic(&self) -> Self {
         let dynamic = |condition: &Condition| {
             condition.exists(|e| Ok(e.downcast_ref::<DynamicFilterPhysicalExpr>().is_some()))
         };
@@ -72,10 +71,14 @@ impl RowFilter {
     }
 
     /// Returns the conditions grouped by the data that they read, with dynamic filters in their current
-    /// state. `constant` returns whether a column has one value in the whole file. `row` is true if the file
-    /// has no column `_row`.
-    pub(super) fn now(&self, constant: impl Fn(&str) -> bool, row: bool) -> Result<Conditions> {
-        let mut out = Conditions::default();
+    /// state. `constant` returns whether a column has one value in the whole file. `row` is whether `_row` is
+    /// the row position, because the file has no column of this name.
+    pub(super) fn group_conditions(
+        &self,
+        constant: impl Fn(&str) -> bool,
+        row: bool,
+    ) -> Result<ScanConditions> {
+        let mut out = ScanConditions::default();
         for condition in &self.conditions {
             let condition = snapshot_physical_expr(Arc::clone(condition))?;
             if is_true(&condition) {
@@ -110,7 +113,7 @@ fn is_true(condition: &Condition) -> bool {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Conditions {
+pub(super) struct ScanConditions {
     /// Conditions on `_file` and partition columns, which require no reads of the file.
     pub(super) file: Vec<Condition>,
     /// Conditions on `_row`, which require only the header of the file.
@@ -146,10 +149,10 @@ pub(super) fn evaluate(conditions: &[Condition], batch: &RecordBatch) -> Result<
 }
 
 /// Returns the part of `rows` in which comparisons of `_row` with a literal can be true.
-pub(super) fn window(conditions: &[Condition], rows: Range<usize>) -> Range<usize> {
+pub(super) fn narrow_rows(conditions: &[Condition], rows: Range<usize>) -> Range<usize> {
     let mut out = rows;
     for condition in conditions {
-        let Some((op, value)) = comparison(condition) else { continue };
+        let Some((op, value)) = row_comparison(condition) else { continue };
         // A negative literal is before all rows, and a too large literal after all rows.
         let at = |v: i64| usize::try_from(v.max(0)).unwrap_or(usize::MAX);
         let after = at(value.saturating_add(1));
@@ -169,7 +172,7 @@ pub(super) fn window(conditions: &[Condition], rows: Range<usize>) -> Range<usiz
 
 /// Returns the operator and the integer if a condition compares `_row` with an integer literal, else `None`.
 /// The operator is the one with `_row` on the left: `>` for `5 < _row`.
-fn comparison(condition: &Condition) -> Option<(Operator, i64)> {
+fn row_comparison(condition: &Condition) -> Option<(Operator, i64)> {
     let binary = condition.downcast_ref::<BinaryExpr>()?;
     let row = |e: &Condition| e.downcast_ref::<Column>().is_some_and(|c| c.name() == ROW);
     let number = |e: &Condition| match e.downcast_ref::<Literal>()?.value() {
@@ -198,20 +201,20 @@ mod tests {
         let row = || col(ROW, &schema).unwrap();
         let binary =
             |l: Condition, op, r: Condition| -> Condition { Arc::new(BinaryExpr::new(l, op, r)) };
-        let window = |conditions: &[Condition]| super::window(conditions, 10..90);
-        assert_eq!(window(&[]), 10..90);
-        assert_eq!(window(&[binary(row(), Operator::Eq, lit(17i64))]), 17..18);
-        assert_eq!(window(&[binary(lit(17i64), Operator::Lt, row())]), 18..90);
+        let narrow = |conditions: &[Condition]| super::narrow_rows(conditions, 10..90);
+        assert_eq!(narrow(&[]), 10..90);
+        assert_eq!(narrow(&[binary(row(), Operator::Eq, lit(17i64))]), 17..18);
+        assert_eq!(narrow(&[binary(lit(17i64), Operator::Lt, row())]), 18..90);
         assert_eq!(
-            window(&[
+            narrow(&[
                 binary(row(), Operator::GtEq, lit(20i64)),
                 binary(row(), Operator::LtEq, lit(30i64))
             ]),
             20..31
         );
-        assert!(window(&[binary(row(), Operator::Eq, lit(-3i64))]).is_empty());
-        assert!(window(&[binary(row(), Operator::Gt, lit(i64::MAX))]).is_empty());
-        assert!(window(&[binary(row(), Operator::Eq, lit(1000i64))]).is_empty());
-        assert_eq!(window(&[binary(row(), Operator::NotEq, lit(17i64))]), 10..90);
+        assert!(narrow(&[binary(row(), Operator::Eq, lit(-3i64))]).is_empty());
+        assert!(narrow(&[binary(row(), Operator::Gt, lit(i64::MAX))]).is_empty());
+        assert!(narrow(&[binary(row(), Operator::Eq, lit(1000i64))]).is_empty());
+        assert_eq!(narrow(&[binary(row(), Operator::NotEq, lit(17i64))]), 10..90);
     }
 }

@@ -45,12 +45,11 @@ impl Headers {
     fn get(&self, store: &Arc<dyn ObjectStore>, meta: &ObjectMeta) -> Option<NrtObject> {
         let entry = self.0.get(&meta.location).filter(|e| e.is_valid_for(meta))?;
         let Header(object) = entry.file_metadata.as_any().downcast_ref::<Header>()?;
-        // The cache finds an entry by path only. An entry is used only if its store and ETag are those of the
-        // file, because the file may have changed.
+        // The cache finds an entry by path only, so the store and the ETag must be those of the file.
         object.is_of(store, meta.e_tag.as_deref()).then(|| object.fresh())
     }
 
-    fn put(&self, meta: &ObjectMeta, object: &NrtObject) {
+    fn insert(&self, meta: &ObjectMeta, object: &NrtObject) {
         let header = Arc::new(Header(object.fresh()));
         self.0.put(&meta.location, CachedFileMetadataEntry::new(meta.clone(), header));
     }
@@ -99,7 +98,7 @@ impl Input {
         let (at, place) = (Arc::clone(store), meta.location.clone());
         let object = NrtObject::from_first(at, place, name, first, meta.size, &options).await?;
         if let Some(headers) = headers {
-            headers.put(meta, &object);
+            headers.insert(meta, &object);
         }
         Ok(Self::Object(object))
     }
@@ -149,12 +148,11 @@ impl Input {
     }
 
     /// Whether reads may block on the disk, and so must not run on a thread of the runtime.
-    pub(super) fn waits(&self) -> bool {
+    pub(super) fn may_block(&self) -> bool {
         matches!(self, Self::File { waits: true, .. })
     }
 
-    /// Returns the number of bytes read so far (accessed, if the file is mapped) and the number of requests
-    /// so far (0 for a local file).
+    /// Returns the numbers of bytes read (or accessed, if mapped) and of requests (0 if local) so far.
     pub(super) fn read_so_far(&self) -> (u64, u64) {
         match self {
             Self::File { file, .. } => (file.tensors().source().bytes_read(), 0),
@@ -162,8 +160,7 @@ impl Input {
         }
     }
 
-    /// Fetches the rows `runs` of `columns` into memory, up to axis `depth`. A local file is returned
-    /// unchanged.
+    /// Fetches the rows `runs` of `columns` up to axis `depth` into memory; returns a local file unchanged.
     pub(super) async fn fetch(
         &self,
         runs: &[Range<usize>],

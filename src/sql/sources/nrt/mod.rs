@@ -1,10 +1,8 @@
-//! `.nrt` as a file format of DataFusion.
-
 mod columns;
 mod filter;
 mod input;
 pub(in crate::sql) mod positions;
-pub(in crate::sql) mod runs;
+pub(in crate::sql) mod row_runs;
 mod scan;
 mod schema;
 mod source;
@@ -39,7 +37,7 @@ use crate::config::SerrateOptions;
 use crate::io::nrt::{NrtSchema, NrtWriter, WriteOptions};
 use crate::sql::order::ordered_sink;
 use crate::sql::sources::output::{OutputOptions, local_target, make_folder};
-use crate::sql::sources::written::TargetSink;
+use crate::sql::sources::write_only::TargetSink;
 use crate::table::RaggedTable;
 use serrate_core::internal::natural;
 
@@ -134,7 +132,7 @@ impl FileFormat for NrtFormat {
             .try_collect()
             .await?;
         let files = files.iter().map(|(path, schema)| (path.as_path(), Arc::clone(schema)));
-        let schema = schema::unify(files)?;
+        let schema = schema::unify_schemas(files)?;
         Ok(if self.output.has("positions") {
             with_positions(&schema, &[FILE, ROW])
         } else {
@@ -151,7 +149,7 @@ impl FileFormat for NrtFormat {
     ) -> Result<Statistics> {
         let mmap = SerrateOptions::of(state.config_options()).mmap;
         let file = Input::open(store, object, None, mmap, Some(&Headers::of(state))).await?;
-        Ok(statistics(&file, &table_schema))
+        Ok(file_statistics(&file, &table_schema))
     }
 
     async fn create_physical_plan(
@@ -206,7 +204,7 @@ impl FileFormat for NrtFormat {
 }
 
 /// Returns the exact number of rows, and the number of bytes that the values of each column take.
-fn statistics(file: &Input, schema: &SchemaRef) -> Statistics {
+fn file_statistics(file: &Input, schema: &SchemaRef) -> Statistics {
     let mut total = 0usize;
     let columns = schema
         .fields()

@@ -1,5 +1,3 @@
-//! `_file` and `_row`: columns with the file and the position of each row.
-
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -26,7 +24,6 @@ pub(in crate::sql) fn with_positions(schema: &SchemaRef, names: &[&str]) -> Sche
     Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
 }
 
-/// Returns the value of `_file` for an object of a store.
 pub(super) fn file_name(url: &ObjectStoreUrl, location: &Location) -> String {
     let url = url.as_str();
     if url.starts_with("file:")

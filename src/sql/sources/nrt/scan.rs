@@ -15,14 +15,14 @@ use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 
 use super::columns::Columns;
-use super::filter::{Conditions, RowFilter, columns, evaluate, window};
+use super::filter::{RowFilter, ScanConditions, columns, evaluate, narrow_rows};
 use super::input::Input;
 use super::positions::ROW;
-use super::runs::{bridged, chosen, count, first, intersect};
+use super::row_runs::{count, fill_gaps, first_rows, intersect_runs, selected_runs};
 use crate::io::nrt::NrtFile;
 
-/// Number of rows for which conditions are evaluated first. The number doubles with each further evaluation,
-/// up to [`LARGEST_CHOICE`].
+/// Number of rows in the first step of the evaluation of conditions. Each further step has twice as many
+/// rows, up to [`LARGEST_CHOICE`].
 const FIRST_CHOICE: usize = 1 << 13;
 const LARGEST_CHOICE: usize = 1 << 17;
 
@@ -119,8 +119,8 @@ impl Scan {
             .boxed()
     }
 
-    /// Divides rows into ranges. The conditions are evaluated for one range after the other. Without
-    /// conditions, returns all rows as one range.
+    /// Divides rows into ranges for which conditions are evaluated in turn. Without conditions, there is one
+    /// range.
     fn choice_steps(
         &self,
         rows: Range<usize>,
@@ -141,7 +141,7 @@ impl Scan {
             return Ok(Vec::new());
         }
         let now = self.conditions()?;
-        let mut runs = vec![window(&now.rows, rows)];
+        let mut runs = vec![narrow_rows(&now.rows, rows)];
         runs.retain(|r| !r.is_empty());
         if !now.file.is_empty() && !file_meets(&now, &self.constants)? {
             runs.clear();
@@ -154,15 +154,16 @@ impl Scan {
         }
         let left = self.left.load(Ordering::Relaxed);
         if count(&runs) > left {
-            runs = first(runs, left);
+            runs = first_rows(runs, left);
         }
         self.left.fetch_sub(count(&runs), Ordering::Relaxed);
         Ok(runs)
     }
 
-    fn conditions(&self) -> Result<Conditions> {
+    fn conditions(&self) -> Result<ScanConditions> {
         let own = |name: &str| self.input.column(name).is_some();
-        self.filter.now(|name| self.constants.contains_key(name) && !own(name), !own(ROW))
+        self.filter
+            .group_conditions(|name| self.constants.contains_key(name) && !own(name), !own(ROW))
     }
 
     /// Reads the columns of `conditions` and returns the rows of `runs` that meet all conditions.
@@ -181,16 +182,15 @@ impl Scan {
         });
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let wanted = Columns::try_new(&self.input, schema, &self.constants, &[], self.nan_is_null)?;
-        let spans = bridged(&runs, CHOICE_GAP);
+        let spans = fill_gaps(&runs, CHOICE_GAP);
         let file = self.input.fetch(&spans, wanted.tensors(), wanted.depth()).await?;
         let read = spans.clone();
         let batch = self.run(move |_| wanted.batch(&file, &read)).await?;
         self.count();
-        Ok(intersect(&runs, &chosen(&spans, &evaluate(conditions, &batch)?)))
+        Ok(intersect_runs(&runs, &selected_runs(&spans, &evaluate(conditions, &batch)?)))
     }
 
-    /// Divides the row ranges `runs` into parts. The rows of a part are fetched together and have about as
-    /// many leaves as a batch.
+    /// Divides row ranges into parts that are fetched together, with about as many leaves as a batch.
     fn divide_parts(&self, runs: Runs) -> impl Iterator<Item = Runs> + Send + use<> {
         let rows = self.input.num_rows().max(1);
         let depth = self.output.depth();
@@ -284,7 +284,7 @@ impl Scan {
         self: &Arc<Self>,
         f: impl FnOnce(&Self) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        if !self.input.waits() {
+        if !self.input.may_block() {
             return f(self);
         }
         let scan = Arc::clone(self);
@@ -307,7 +307,7 @@ impl Scan {
 
 /// Whether the conditions on columns that are constant in the whole file are true.
 pub(super) fn file_meets(
-    now: &Conditions,
+    now: &ScanConditions,
     constants: &HashMap<String, ScalarValue>,
 ) -> Result<bool> {
     if now.file.is_empty() {

@@ -13,7 +13,7 @@ use crate::kernels::nan::nan_to_null;
 
 /// Returns the schema of a table over several files, each given with its name: the columns of all files,
 /// in order of first appearance, with types wide enough for every file.
-pub(super) fn unify<'a>(
+pub(super) fn unify_schemas<'a>(
     files: impl IntoIterator<Item = (&'a Path, SchemaRef)>,
 ) -> Result<SchemaRef> {
     let mut fields: Vec<(FieldRef, &Path)> = Vec::new();
@@ -46,14 +46,13 @@ pub(super) fn unify<'a>(
 fn widen_lists(a: &DataType, b: &DataType) -> Option<DataType> {
     let depth = list_depth(a);
     (depth == list_depth(b))
-        .then(|| widen(leaf_type(a), leaf_type(b)))
+        .then(|| widen_type(leaf_type(a), leaf_type(b)))
         .flatten()
         .map(|leaf| list_of(depth, leaf))
 }
 
-/// Returns the narrowest type that holds all values of both types, by numpy's promotion; `None` if there is
-/// none.
-fn widen(a: &DataType, b: &DataType) -> Option<DataType> {
+/// Returns the narrowest type that holds the values of both types, by numpy's promotion, if there is one.
+fn widen_type(a: &DataType, b: &DataType) -> Option<DataType> {
     use DataType::{Boolean, Float16, Float32, Float64, Int16, Int32, Int64};
     if a == b {
         return Some(a.clone());
@@ -127,8 +126,8 @@ mod tests {
             (DataType::Utf8, UInt8, None),
         ];
         for (a, b, expected) in cases {
-            assert_eq!(widen(&a, &b), expected, "{a} {b}");
-            assert_eq!(widen(&b, &a), expected, "{b} {a}");
+            assert_eq!(widen_type(&a, &b), expected, "{a} {b}");
+            assert_eq!(widen_type(&b, &a), expected, "{b} {a}");
         }
     }
 
@@ -148,7 +147,7 @@ mod tests {
         let schema =
             |levels| Arc::new(Schema::new(vec![Field::new("code", list_of(levels, UInt8), true)]));
         let files = [(Path::new("a.nrt"), schema(1)), (Path::new("b.nrt"), schema(2))];
-        let message = unify(files).unwrap_err().to_string();
+        let message = unify_schemas(files).unwrap_err().to_string();
         assert!(message.contains("a.nrt") && message.contains("b.nrt"), "{message}");
         assert!(message.contains("code"), "{message}");
     }

@@ -1,5 +1,3 @@
-//! Scans of `.nrt` files: [`NrtSource`] and its opener.
-
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
@@ -26,7 +24,7 @@ use futures::{StreamExt, stream};
 use object_store::ObjectStore;
 
 use super::columns::Columns;
-use super::filter::{RowFilter, window};
+use super::filter::{RowFilter, narrow_rows};
 use super::input::{Headers, Input};
 use super::positions::{FILE, ROW, file_name};
 use super::scan::{Read, Scan, file_meets};
@@ -73,7 +71,11 @@ impl FileSource for NrtSource {
     ) -> Result<Arc<dyn FileOpener>> {
         let schema = self.schema.file_schema().project(&self.projection.file_indices)?;
         let nan_is_null = self.options.nrt_nan == NrtNan::Null;
-        let filter = if config.limit.is_some() { self.filter.fixed() } else { self.filter.clone() };
+        let filter = if config.limit.is_some() {
+            self.filter.without_dynamic()
+        } else {
+            self.filter.clone()
+        };
         let opener = NrtOpener {
             store,
             url: config.object_store_url.clone(),
@@ -116,7 +118,8 @@ impl FileSource for NrtSource {
         filters: Vec<Arc<dyn PhysicalExpr>>,
         _config: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
-        let taken: Vec<bool> = filters.iter().map(|f| RowFilter::takes(f, &self.schema)).collect();
+        let taken: Vec<bool> =
+            filters.iter().map(|f| RowFilter::accepts(f, &self.schema)).collect();
         let answers = taken.iter().map(|t| if *t { PushedDown::Yes } else { PushedDown::No });
         let answer = FilterPushdownPropagation::with_parent_pushdown_result(answers.collect());
         if !taken.contains(&true) {
@@ -206,7 +209,7 @@ impl NrtOpener {
 impl FileOpener for NrtOpener {
     fn open(&self, file: PartitionedFile) -> Result<FileOpenFuture> {
         let constants = self.constants(&file)?;
-        let now = self.filter.now(|name| constants.contains_key(name), false)?;
+        let now = self.filter.group_conditions(|name| constants.contains_key(name), false)?;
         if !file_meets(&now, &constants)? {
             self.skipped.add(1);
             return Ok(Box::pin(async { Ok(stream::empty().boxed()) }));
@@ -230,8 +233,8 @@ impl FileOpener for NrtOpener {
             if filter.is_empty() {
                 rows.end = rows.end.min(rows.start.saturating_add(limit));
             } else if input.column(ROW).is_none() {
-                let now = filter.now(|name| constants.contains_key(name), true)?;
-                rows = window(&now.rows, rows);
+                let now = filter.group_conditions(|name| constants.contains_key(name), true)?;
+                rows = narrow_rows(&now.rows, rows);
             }
             let nan_is_null = options.nrt_nan == NrtNan::Null;
             let output = Columns::try_new(&input, schema, &constants, &lengths, nan_is_null)?;

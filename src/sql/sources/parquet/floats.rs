@@ -81,17 +81,17 @@ impl ParquetFileReaderFactory for Factory {
     ) -> Result<Box<dyn AsyncFileReader + Send>> {
         let path = file.object_meta.location.to_string();
         let inner = self.inner.create_reader(partition_index, file, metadata_size_hint, metrics)?;
-        Ok(Box::new(Reader { inner, path, known: Arc::clone(&self.known) }))
+        Ok(Box::new(FloatsReader { inner, path, known: Arc::clone(&self.known) }))
     }
 }
 
-struct Reader {
+struct FloatsReader {
     inner: Box<dyn AsyncFileReader + Send>,
     path: String,
     known: Known,
 }
 
-impl AsyncFileReader for Reader {
+impl AsyncFileReader for FloatsReader {
     fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, ParquetResult<Bytes>> {
         self.inner.get_bytes(range)
     }

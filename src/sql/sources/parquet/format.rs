@@ -1,6 +1,6 @@
 //! DataFusion's Parquet format, with Serrate's COPY to one local file.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use datafusion::common::config::ParquetOptions;
 use datafusion::common::stats::Precision;
 use datafusion::common::{GetExt, Statistics, plan_err};
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
-use datafusion::datasource::file_format::parquet::ParquetFormatFactory;
+use datafusion::datasource::file_format::parquet::{ParquetFormat, ParquetFormatFactory};
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory, FileMeta};
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::datasource::physical_plan::{FileScanConfig, FileSinkConfig, FileSource};
@@ -19,15 +19,20 @@ use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
 use datafusion::physical_expr::{LexOrdering, LexRequirement};
 use datafusion::physical_plan::ExecutionPlan;
+use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
 use super::floats::{without_bounds, without_float_bounds};
 use crate::array::{leaf_type, list_depth};
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
-use crate::sql::exec::guard::{guarded, infer_guarded};
+use crate::sql::exec::guard::{catch_panics, infer_guarded};
 use crate::sql::order::ordered_sink;
-use crate::sql::sources::output::{OutputOptions, make_folder, single_file};
-use crate::sql::sources::written::TargetSink;
+use crate::sql::sources::adapt::repeated_column;
+use crate::sql::sources::folders::Folders;
+use crate::sql::sources::output::{
+    OutputOptions, is_copy_to_folder, make_folder, single_file, with_any_file,
+};
+use crate::sql::sources::write_only::TargetSink;
 use serrate_core::internal::meds::{plain_type, unify_types};
 
 /// Creates [`ParquetFileFormat`]s that wrap the formats of another factory.
@@ -92,8 +97,8 @@ pub(crate) struct ParquetFileFormat {
 }
 
 impl ParquetFileFormat {
-    /// Returns one schema for files in which columns of one name have types for the same values in another
-    /// layout, such as `Utf8` and `LargeUtf8`. Returns `None` if types differ otherwise.
+    /// Returns one schema for files in which the types of a column differ only in their layout, such as
+    /// `Utf8` and `LargeUtf8`. Returns `None` if the types of a column hold different values.
     async fn unify_spellings(
         &self,
         state: &dyn Session,
@@ -104,7 +109,7 @@ impl ParquetFileFormat {
         for object in objects {
             let one = std::slice::from_ref(object);
             let read = self.inner.infer_schema(state, store, one);
-            let schema = guarded(&object.location, read).await.ok()?;
+            let schema = catch_panics(&object.location, read).await.ok()?;
             for field in schema.fields() {
                 let Some(known) = fields.iter_mut().find(|f| f.name() == field.name()) else {
                     fields.push(Arc::clone(field));
@@ -121,6 +126,54 @@ impl ParquetFileFormat {
             }
         }
         Some(Arc::new(Schema::new(fields)))
+    }
+
+    async fn plan_writer(
+        &self,
+        input: Arc<dyn ExecutionPlan>,
+        state: &dyn Session,
+        conf: FileSinkConfig,
+        order: Option<LexRequirement>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let set = self.inner.downcast_ref::<ParquetFormat>().map(|f| &f.options().global);
+        if set.is_some_and(|set| set.max_row_group_size == 0) {
+            return plan_err!(
+                "the option max_row_group_size (row_group_size) of PARQUET must be at least 1 row, not 0"
+            );
+        }
+        let stock = self.stock || writer_is_set(&state.config_options().execution.parquet);
+        match file_target(&conf) {
+            Some(target) if !stock => {
+                let schema = Arc::clone(conf.output_schema());
+                let options =
+                    ParquetWriteOptions { overwrite: self.overwrite, ..Default::default() };
+                // This sink writes batches as they arrive, and `ordered_sink` below ensures their order.
+                let name = "ParquetFileSink(file=";
+                let sink =
+                    TargetSink::new(name, target, schema, move |batches, target, schema, _| {
+                        make_folder(target)?;
+                        let mut writer = ParquetTableWriter::create(target, schema, &options)?;
+                        for batch in batches {
+                            writer.write_batch(&batch?)?;
+                        }
+                        let rows = writer.num_rows();
+                        writer.finish()?;
+                        Ok(rows)
+                    });
+                ordered_sink(input, sink, order, ".parquet", None)
+            }
+            None if self.overwrite => plan_err!(
+                "the option 'overwrite' of PARQUET applies only to COPY to one local file named \
+                 '*.parquet'; name such a file or remove the option"
+            ),
+            // DataFusion's own sink writes in all other cases. It always replaces an existing file.
+            _ => {
+                let is_folder = is_copy_to_folder(&conf);
+                let plan =
+                    self.inner.create_writer_physical_plan(input, state, conf, order).await?;
+                Ok(if is_folder { with_any_file(plan) } else { plan })
+            }
+        }
     }
 }
 
@@ -145,7 +198,12 @@ impl FileFormat for ParquetFileFormat {
         objects: &[ObjectMeta],
     ) -> Result<SchemaRef> {
         let error = match infer_guarded(self.inner.as_ref(), state, store, objects).await {
-            Ok(schema) => return Ok(schema),
+            Ok(schema) => {
+                let parallel = state.config_options().execution.meta_fetch_concurrency.get();
+                let checks = objects.iter().map(|object| refuse_repeated(state, store, object));
+                let checks = stream::iter(checks.collect::<Vec<_>>()).buffer_unordered(parallel);
+                return checks.try_collect::<()>().await.map(|()| schema);
+            }
             Err(error) => error,
         };
         self.unify_spellings(state, store, objects).await.ok_or(error)
@@ -159,7 +217,7 @@ impl FileFormat for ParquetFileFormat {
         object: &ObjectMeta,
     ) -> Result<Statistics> {
         let schema = Arc::clone(&table_schema);
-        guarded(&object.location, async {
+        catch_panics(&object.location, async {
             let statistics = self.inner.infer_stats(state, store, table_schema, object).await?;
             let statistics = without_bounds(statistics, &schema);
             Ok(with_leaves(statistics, state, store, &schema, object).await)
@@ -167,15 +225,16 @@ impl FileFormat for ParquetFileFormat {
         .await
     }
 
+    /// Returns no order. DataFusion takes the order of rows within row groups for an order of the file, and
+    /// of all files (`stock_orders_of_row_groups_are_still_taken_for_the_file`).
     async fn infer_ordering(
         &self,
-        state: &dyn Session,
-        store: &Arc<dyn ObjectStore>,
-        table_schema: SchemaRef,
-        object: &ObjectMeta,
+        _state: &dyn Session,
+        _store: &Arc<dyn ObjectStore>,
+        _table_schema: SchemaRef,
+        _object: &ObjectMeta,
     ) -> Result<Option<LexOrdering>> {
-        let ordering = self.inner.infer_ordering(state, store, table_schema, object);
-        guarded(&object.location, ordering).await
+        Ok(None)
     }
 
     async fn infer_stats_and_ordering(
@@ -187,10 +246,11 @@ impl FileFormat for ParquetFileFormat {
     ) -> Result<FileMeta> {
         let schema = Arc::clone(&table_schema);
         let inner = self.inner.infer_stats_and_ordering(state, store, table_schema, object);
-        guarded(&object.location, async {
+        catch_panics(&object.location, async {
             let mut meta = inner.await?;
             meta.statistics = without_bounds(meta.statistics, &schema);
             meta.statistics = with_leaves(meta.statistics, state, store, &schema, object).await;
+            meta.ordering = None;
             Ok(meta)
         })
         .await
@@ -211,35 +271,12 @@ impl FileFormat for ParquetFileFormat {
         conf: FileSinkConfig,
         order: Option<LexRequirement>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let stock = self.stock || writer_is_set(&state.config_options().execution.parquet);
-        match file_target(&conf) {
-            Some(target) if !stock => {
-                let schema = Arc::clone(conf.output_schema());
-                let options =
-                    ParquetWriteOptions { overwrite: self.overwrite, ..Default::default() };
-                // This sink writes batches in the order in which they arrive. `ordered_sink` below ensures
-                // the right order.
-                let name = "ParquetFileSink(file=";
-                let sink =
-                    TargetSink::new(name, target, schema, move |batches, target, schema, _| {
-                        make_folder(target)?;
-                        let mut writer = ParquetTableWriter::create(target, schema, &options)?;
-                        for batch in batches {
-                            writer.write_batch(&batch?)?;
-                        }
-                        let rows = writer.num_rows();
-                        writer.finish()?;
-                        Ok(rows)
-                    });
-                ordered_sink(input, sink, order, ".parquet", None)
-            }
-            None if self.overwrite => plan_err!(
-                "the option 'overwrite' of PARQUET applies only to COPY to one local file named \
-                 '*.parquet'; name such a file or remove the option"
-            ),
-            // DataFusion's own sink writes in all other cases. It always replaces an existing file.
-            _ => self.inner.create_writer_physical_plan(input, state, conf, order).await,
-        }
+        let schema = Arc::clone(conf.output_schema());
+        let Some(folders) = Folders::try_new(&conf)? else {
+            return self.plan_writer(input, state, conf, order).await;
+        };
+        let writer = self.plan_writer(folders.no_rows(), state, folders.sink_conf(), None).await?;
+        folders.plan(input, schema, writer, order)
     }
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
@@ -269,8 +306,7 @@ async fn with_leaves(
             continue;
         }
         let chunks = metadata.row_groups().iter().flat_map(|g| g.columns());
-        // A list of structs has one value column per field. The column with the most values determines the
-        // size.
+        // A list of structs has one value column per field; the one with the most values determines the size.
         let mut values: HashMap<&str, i64> = HashMap::new();
         for chunk in chunks {
             let path = chunk.column_path();
@@ -287,6 +323,25 @@ async fn with_leaves(
         }
     }
     statistics
+}
+
+/// Returns an error for a file with several columns of one name, because a schema would hold only the first.
+async fn refuse_repeated(
+    state: &dyn Session,
+    store: &Arc<dyn ObjectStore>,
+    object: &ObjectMeta,
+) -> Result<()> {
+    let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
+    let reader =
+        DFParquetMetadata::new(store.as_ref(), object).with_file_metadata_cache(Some(cache));
+    // A footer that cannot be read here is encrypted. It was checked when its schema was read.
+    let Ok(metadata) = reader.fetch_metadata().await else { return Ok(()) };
+    let mut seen = HashSet::new();
+    let fields = metadata.file_metadata().schema_descr().root_schema().get_fields();
+    match fields.iter().find(|field| !seen.insert(field.name())) {
+        Some(field) => plan_err!("{}", repeated_column(&object.location, field.name())),
+        None => Ok(()),
+    }
 }
 
 /// Returns the local file that a COPY writes, or `None` for any other target.

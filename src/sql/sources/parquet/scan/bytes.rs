@@ -1,5 +1,3 @@
-//! [`Fetched`]: byte ranges of a file in memory.
-
 use std::ops::Range;
 
 use bytes::{Buf, Bytes};
@@ -40,8 +38,7 @@ impl Fetched {
         self.blocks.sort_by_key(|(start, _)| *start);
     }
 
-    /// Returns the bytes from the start of `range` on, from a fetched range that contains `range`. Returns
-    /// `None` if no fetched range does.
+    /// Returns the bytes from the start of `range` on, if one fetched range contains `range`, else `None`.
     fn find(&self, range: &Range<u64>) -> Option<Bytes> {
         // Fetched ranges may overlap, because a later request may cover an earlier one.
         let candidates = self.blocks.partition_point(|(start, _)| *start <= range.start);

@@ -97,15 +97,14 @@ fn row_access(
 
 /// The rows of a file that remain after OFFSET and LIMIT, for display in the plan.
 #[derive(Clone, Debug)]
-struct Window(Range<usize>);
+struct RowWindow(Range<usize>);
 
 /// Returns the row ranges of the files that a scan reads only in part.
-pub(super) fn windows(config: &FileScanConfig) -> Vec<Range<usize>> {
+pub(super) fn file_windows(config: &FileScanConfig) -> Vec<Range<usize>> {
     let files = config.file_groups.iter().flat_map(FileGroup::iter);
-    files.filter_map(|file| Some(file.extension::<Window>()?.0.clone())).collect()
+    files.filter_map(|file| Some(file.extension::<RowWindow>()?.0.clone())).collect()
 }
 
-/// Returns a selection of the rows `chosen` out of `rows` rows.
 fn select_rows(chosen: Range<usize>, rows: usize) -> RowSelection {
     RowSelection::from(vec![
         RowSelector::skip(chosen.start),
@@ -116,7 +115,7 @@ fn select_rows(chosen: Range<usize>, rows: usize) -> RowSelection {
 
 /// Returns a scan of Parquet files without its first `skip` rows and with at most `fetch`, in one partition.
 /// Returns `None` if the scan has conditions or a file has an unknown number of rows.
-pub(in crate::sql) fn windowed(
+pub(in crate::sql) fn window_scan(
     config: &FileScanConfig,
     skip: usize,
     fetch: Option<usize>,
@@ -127,7 +126,7 @@ pub(in crate::sql) fn windowed(
     }
     let files: Vec<&PartitionedFile> =
         config.file_groups.iter().flat_map(FileGroup::iter).collect();
-    // A limit applies to each of several partitions, so rows may be missing between two partitions. A window
+    // Each partition has its own limit, so that rows may be missing at the end of every partition. A window
     // that ends within the limit contains only rows before the first missing row.
     let fetch = match (config.limit, config.file_groups.len()) {
         (None, _) => fetch,
@@ -151,7 +150,7 @@ pub(in crate::sql) fn windowed(
         } else if taken > 0 {
             let window = skipped..skipped + taken;
             let rows = ParquetRowSelection::new(select_rows(window.clone(), rows));
-            chosen.push(file.with_extension(rows).with_extension(Window(window)));
+            chosen.push(file.with_extension(rows).with_extension(RowWindow(window)));
         }
     }
     let builder = FileScanConfigBuilder::from(config.clone())

@@ -13,7 +13,7 @@ mod rows;
 mod rule;
 mod source;
 
-pub(in crate::sql) use cut::windowed;
+pub(in crate::sql) use cut::window_scan;
 pub(crate) use rule::ParquetLists;
 #[cfg(feature = "cluster")]
 pub(in crate::sql) use source::ListsSource;

@@ -19,9 +19,10 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
 
 use super::cut::by_rows;
 use super::parts::{ListColumn, Split, lengths_only};
-use super::rows::Rows;
+use super::rows::ListRows;
 use super::source::ListsSource;
 use crate::io::parquet::lists::{Parts, supported};
+use crate::sql::sources::cuts::BatchSize;
 
 #[derive(Clone)]
 pub(super) struct ListsOpener {
@@ -110,13 +111,13 @@ impl ListsOpener {
         for metric in split.given.metrics().clone_inner().iter() {
             stock.metrics().register(Arc::clone(metric));
         }
-        let rows = Rows::new(
+        let rows = ListRows::new(
             split,
             given,
             reader,
             metadata,
             (PathBuf::from(file.object_meta.location.as_ref()), file.object_meta.size),
-            (self.source.batch_size(), self.source.leaves()),
+            BatchSize { rows: self.source.batch_size(), leaves: self.source.leaves() },
             left,
             (stock.metrics(), self.partition),
         );

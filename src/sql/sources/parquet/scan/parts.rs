@@ -16,20 +16,17 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr, conjunction};
 use parquet::arrow::RowNumber;
 
 use crate::io::parquet::lists::Parts;
-use crate::sql::pushdown::lengths::measured;
+use crate::sql::pushdown::lengths::find_measured_list;
 
-/// Name of the column of row numbers.
 const ROW: &str = "__serrate_row";
 
-/// A column that Serrate's list decoder reads.
 #[derive(Clone, Debug)]
 pub(super) struct ListColumn {
     pub(super) table: usize,
     /// Index of the column among the top-level columns of the file.
     pub(super) root: usize,
     pub(super) field: FieldRef,
-    /// The field of this column in the schema of the table. It has the same data type as `field`, the field
-    /// in the file.
+    /// The field of this column in the table's schema, with the same type as `field`, the field in the file.
     pub(super) declared: FieldRef,
     pub(super) parts: Parts,
 }
@@ -110,8 +107,8 @@ impl Split {
         }
         let row = Column::new(ROW, table.table_schema().fields().len());
         asked.exprs.push(ProjectionExpr::new(Arc::new(row), ROW));
-        // Functions such as `input_file_name()` have a value only inside DataFusion's scan, so a scan that
-        // uses them with decoded lists is not split.
+        // Functions such as `input_file_name()` have a value only inside DataFusion's scan, which must then
+        // evaluate all columns.
         let only_there = outputs.iter().any(|o| matches!(o, Output::Of(e) if of_file(e)));
         if only_there || tests.iter().any(of_file) || table.table_schema().index_of(ROW).is_ok() {
             return Ok(None);
@@ -153,7 +150,11 @@ impl Split {
     }
 
     /// Appends the lists of the first [`columns`](Self::columns) to a batch of DataFusion's scan.
-    pub(super) fn beside(&self, given: &RecordBatch, lists: &[ArrayRef]) -> Result<RecordBatch> {
+    pub(super) fn append_lists(
+        &self,
+        given: &RecordBatch,
+        lists: &[ArrayRef],
+    ) -> Result<RecordBatch> {
         let fields = self.given_schema.fields().iter().cloned();
         let declared = self.columns.iter().take(lists.len()).map(|c| Arc::clone(&c.declared));
         let schema = Schema::new(fields.chain(declared).collect::<Vec<_>>());
@@ -175,9 +176,9 @@ impl Split {
     }
 }
 
-/// Returns the number of rows to request from DataFusion's scan at once. Large requests decode fewer pages of
-/// lists twice, and are possible if all columns have small values. Nested columns are requested in batches of
-/// the output's size.
+/// Returns the number of rows to request from DataFusion's scan at once: more rows for small values, because
+/// with large requests, fewer pages of lists are decoded twice. If the scan has nested columns, returns
+/// `batch_size`.
 fn given_rows(schema: &Schema, batch_size: usize) -> usize {
     let fields = schema.fields();
     if fields.iter().any(|f| f.data_type().is_nested()) {
@@ -191,15 +192,14 @@ fn given_rows(schema: &Schema, batch_size: usize) -> usize {
 const MOST_ROWS: usize = 1 << 16;
 const TEXT_ROWS: usize = 1 << 13;
 
-/// The expressions to request from DataFusion's scan, without duplicates.
+/// The expressions to request from DataFusion's scan, without repeated columns.
 struct Asked {
     exprs: Vec<ProjectionExpr>,
 }
 
 impl Asked {
     fn add(&mut self, expr: &Arc<dyn PhysicalExpr>, alias: &str) -> usize {
-        // A column that is requested twice is returned once. Equal calls stay separate, because two calls of
-        // random() return different values.
+        // A repeated column is requested once, but a repeated call each time: random() has a value per call.
         let column = expr.downcast_ref::<Column>();
         let same = |e: &ProjectionExpr| column.is_some() && e.expr.downcast_ref() == column;
         let known = self.exprs.iter().position(same);
@@ -242,7 +242,8 @@ fn add_row_numbers(table: &TableSchema) -> TableSchema {
         .build()
 }
 
-/// Returns a scan like `stock` with other columns and conditions.
+/// Returns a scan like `stock` with the columns `asked` and the condition `condition`, or `None` if
+/// DataFusion cannot evaluate `asked` in a scan.
 fn read_columns(
     stock: &ParquetSource,
     table: TableSchema,
@@ -273,7 +274,7 @@ pub(super) fn lengths_only(stock: &ParquetSource, lists: &BTreeSet<usize>) -> BT
             if let Some(column) = e.downcast_ref::<Column>() {
                 looked_at.insert(column.index());
             }
-            Ok(match measured(e) {
+            Ok(match find_measured_list(e) {
                 Some(_) => TreeNodeRecursion::Jump,
                 None => TreeNodeRecursion::Continue,
             })

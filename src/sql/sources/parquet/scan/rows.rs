@@ -1,4 +1,4 @@
-//! [`Rows`]: adds lists to the rows that DataFusion's scan returns.
+//! [`ListRows`]: adds lists to the rows that DataFusion's scan returns.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -19,8 +19,9 @@ use parquet::file::metadata::ParquetMetaData;
 use super::bytes::Fetched;
 use super::parts::Split;
 use crate::Error;
-use crate::io::parquet::lists::{self, ColumnReader, Parts, Source};
-use crate::sql::sources::nrt::runs::{bridged, chosen, count, mask};
+use crate::io::parquet::lists::{self, ColumnReader, ListsFile, Parts};
+use crate::sql::sources::cuts::BatchSize;
+use crate::sql::sources::nrt::row_runs::{count, fill_gaps, mask_runs, selected_runs};
 
 /// Maximum number of leaves to decode at once, in multiples of the batch size: four million by default.
 const MOST: usize = 8;
@@ -28,8 +29,7 @@ const MOST: usize = 8;
 /// Unneeded rows in a gap are decoded and discarded if they have at most 1 / `GAP` of a batch's leaves.
 const GAP: usize = 4;
 
-/// Number of rows that a sequential reader may read after the first requested range of rows, as a multiple of
-/// the length of this range.
+/// Maximum number of rows that a sequential reader reads beyond its first range, in multiples of that range.
 const AHEAD: usize = 8;
 
 /// Rows of one row group for which lists must be decoded, with their columns from DataFusion's scan.
@@ -41,15 +41,14 @@ struct Piece {
     given: RecordBatch,
 }
 
-/// A reader that reads one column of a row group in several steps, in the order of the rows, and the index of
-/// the row group.
+/// A reader that reads one column of the row group with index `group` in several steps, in row order.
 #[derive(Debug)]
 struct Going {
     reader: ColumnReader<Fetched>,
     group: usize,
 }
 
-pub(super) struct Rows {
+pub(super) struct ListRows {
     split: Split,
     given: BoxStream<'static, Result<RecordBatch>>,
     reader: Box<dyn AsyncFileReader + Send>,
@@ -60,15 +59,13 @@ pub(super) struct Rows {
     /// Index of the row group to which `fetched` belongs.
     group: usize,
     fetched: Arc<Fetched>,
-    /// For each column, its sequential reader, which continues after the last read; `None` if the column has
-    /// no such reader at present.
+    /// For each column, the reader that continues after the last read, or `None` if it has none at present.
     going: Vec<Option<Going>>,
     /// For each column, the row group and the row in it at which the last read ended.
     ends: Vec<(usize, usize)>,
     pieces: VecDeque<Piece>,
     ready: VecDeque<RecordBatch>,
-    /// Maximum numbers of rows and leaves per batch.
-    size: (usize, usize),
+    size: BatchSize,
     next: usize,
     /// Number of rows that LIMIT still allows.
     left: usize,
@@ -76,7 +73,7 @@ pub(super) struct Rows {
     decoded: Count,
 }
 
-impl Rows {
+impl ListRows {
     #[expect(clippy::too_many_arguments, reason = "what a file is and what is wanted of it")]
     pub(super) fn new(
         split: Split,
@@ -84,7 +81,7 @@ impl Rows {
         reader: Box<dyn AsyncFileReader + Send>,
         metadata: Arc<ParquetMetaData>,
         (name, bytes): (PathBuf, u64),
-        size: (usize, usize),
+        size: BatchSize,
         left: usize,
         (metrics, partition): (&ExecutionPlanMetricsSet, usize),
     ) -> Self {
@@ -109,7 +106,7 @@ impl Rows {
             pieces: VecDeque::new(),
             ready: VecDeque::new(),
             size,
-            next: size.1,
+            next: size.leaves,
             left,
             time: MetricBuilder::new(metrics).subset_time("lists_decode_time", partition),
             decoded: MetricBuilder::new(metrics).counter("lists_rows_decoded", partition),
@@ -158,7 +155,7 @@ impl Rows {
     }
 
     fn max_leaves(&self) -> usize {
-        self.size.1.saturating_mul(MOST)
+        self.size.leaves.saturating_mul(MOST)
     }
 
     /// Divides rows of DataFusion's scan into pieces of one row group each.
@@ -188,8 +185,8 @@ impl Rows {
             while taken < rows
                 && let Some(number) = numbers.next_if(|n| {
                     let n = usize::try_from(**n).unwrap_or(usize::MAX);
-                    // The piece ends before a row of another row group, and before a row that precedes the
-                    // last one.
+                    // The piece ends before the first row of another row group, and before a row number that
+                    // does not increase.
                     n < *end && n >= runs.last().map_or(*start, |run| run.end + start)
                 })
             {
@@ -212,7 +209,7 @@ impl Rows {
         if let Some(condition) = self.split.condition().cloned() {
             columns = self.decode_lists(group, 0..self.split.tested, &runs).await?;
             let timer = self.time.timer();
-            let batch = self.split.beside(&given, &columns)?;
+            let batch = self.split.append_lists(&given, &columns)?;
             let answer = condition.evaluate(&batch)?.into_array(batch.num_rows())?;
             let Some(bits) = answer.as_boolean_opt() else {
                 return internal_err!(
@@ -221,7 +218,7 @@ impl Rows {
                 );
             };
             let bits = keep_first(bits, self.left);
-            runs = chosen(&runs, &bits);
+            runs = selected_runs(&runs, &bits);
             let rows = count(&runs);
             if rows < given.num_rows() {
                 given = filter_record_batch(&given, &bits)?;
@@ -238,15 +235,15 @@ impl Rows {
         let rest = columns.len()..self.split.columns.len();
         columns.extend(self.decode_lists(group, rest, &runs).await?);
         let timer = self.time.timer();
-        let batch = self.split.beside(&given, &columns)?;
+        let batch = self.split.append_lists(&given, &columns)?;
         let whole =
             |i: &usize| self.split.columns.get(*i).is_some_and(|c| c.parts == Parts::Values);
         let values: Vec<ArrayRef> =
             (0..columns.len()).filter(whole).map(|i| Arc::clone(&columns[i])).collect();
         let mut row = 0;
         while row < batch.num_rows() {
-            let most = batch.num_rows().min(row.saturating_add(self.size.0.max(1)));
-            let end = end_of_batch(&values, row..most, self.size.1);
+            let most = batch.num_rows().min(row.saturating_add(self.size.rows.max(1)));
+            let end = end_of_batch(&values, row..most, self.size.leaves);
             self.ready.push_back(self.split.output(&batch.slice(row, end - row))?);
             row = end;
         }
@@ -254,7 +251,6 @@ impl Rows {
         Ok(())
     }
 
-    /// Decodes the given columns for the given rows of a row group.
     async fn decode_lists(
         &mut self,
         group: usize,
@@ -262,8 +258,8 @@ impl Rows {
         runs: &[Range<usize>],
     ) -> Result<Vec<ArrayRef>> {
         let per_row = self.per_row(group);
-        let gap = self.size.1 / GAP;
-        let spans = bridged(runs, gap / per_row);
+        let gap = self.size.leaves / GAP;
+        let spans = fill_gaps(runs, gap / per_row);
         let (Some(first), Some(last)) = (spans.first(), spans.last()) else {
             return Ok(Vec::new());
         };
@@ -294,7 +290,8 @@ impl Rows {
                 continue;
             }
             *going = None;
-            // A reader that cannot start in the middle, or that continues the last read, reads in one pass.
+            // A sequential reader is used without an offset index, or for a single range that is long or
+            // continues the last read. In other cases, each range has its own reader.
             let follows = self.ends.get(at) == Some(&(group, first.start));
             let parts = match spans.len() == 1 && (many || follows) {
                 _ if !indexed => vec![(first.start..all, true)],
@@ -305,7 +302,8 @@ impl Rows {
         }
         self.fetch_columns(group, &wanted).await?;
         let timer = self.time.timer();
-        let source = Source { name: &self.name, reader: &self.fetched, metadata: &self.metadata };
+        let source =
+            ListsFile { name: &self.name, reader: &self.fetched, metadata: &self.metadata };
         for (at, rows, on) in wanted {
             if let (Some(column), Some(going), true) =
                 (self.split.columns.get(at), self.going.get_mut(at), on)
@@ -315,7 +313,7 @@ impl Rows {
                 *going = Some(Going { reader, group });
             }
         }
-        let kept = (count(&spans) > count(runs)).then(|| mask(&spans, runs));
+        let kept = (count(&spans) > count(runs)).then(|| mask_runs(&spans, runs));
         let mut out = Vec::with_capacity(columns.len());
         for at in columns {
             let (Some(column), Some(going)) = (self.split.columns.get(at), self.going.get_mut(at))
@@ -365,7 +363,6 @@ impl Rows {
         Ok(out)
     }
 
-    /// Fetches the data of the given columns for rows of a row group.
     async fn fetch_columns(
         &mut self,
         group: usize,
@@ -426,8 +423,8 @@ fn keep_first(bits: &BooleanArray, rows: usize) -> BooleanArray {
     }
 }
 
-/// Returns the end of a batch that starts at `rows.start`. The batch has at most `leaves` leaves per column,
-/// or it has one row.
+/// Returns the row at which a batch that starts at `rows.start` ends. The batch has at most `leaves` leaves
+/// per column, or one row.
 fn end_of_batch(columns: &[ArrayRef], rows: Range<usize>, leaves: usize) -> usize {
     let starts: Vec<usize> = columns.iter().map(|c| first_leaf(c, rows.start)).collect();
     let fits = |row: usize| {

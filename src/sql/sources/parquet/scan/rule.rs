@@ -1,5 +1,3 @@
-//! [`ParquetLists`]: the optimizer rule that inserts the list decoder into scans.
-
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,14 +9,14 @@ use datafusion::error::Result;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 
-use super::cut::windows;
+use super::cut::file_windows;
 use super::source::ListsSource;
 use crate::config::SerrateOptions;
+use crate::sql::sources::parquet::ExactTimesFactory;
 
-/// Physical optimizer rule that runs after all others. It makes scans of Parquet files decode lists with
-/// Serrate's decoder. Scans with virtual columns, with other schema adapters than DataFusion's, or with an
-/// ORDER BY and limit that reorder row groups stay unchanged, and all scans if `serrate.parquet_lists` is
-/// false.
+/// Physical optimizer rule, after all others: makes scans of Parquet files decode lists with Serrate's
+/// decoder. Scans with virtual columns, with other schema adapters than DataFusion's, or with an ORDER BY and
+/// limit that reorder row groups stay unchanged, and all scans if `serrate.parquet_lists` is false.
 #[derive(Debug, Default)]
 pub(crate) struct ParquetLists;
 
@@ -40,7 +38,8 @@ impl PhysicalOptimizerRule for ParquetLists {
             let Some(stock) = stock.filter(|stock| is_supported(files, stock)) else {
                 return Ok(Transformed::no(node));
             };
-            let source = ListsSource::new(stock.clone(), options.leaf_batch_size, windows(files));
+            let source =
+                ListsSource::new(stock.clone(), options.leaf_batch_size, file_windows(files));
             let Some(source) = source else { return Ok(Transformed::no(node)) };
             let mut files = files.clone();
             files.file_source = Arc::new(source);
@@ -64,7 +63,7 @@ impl PhysicalOptimizerRule for ParquetLists {
 fn is_supported(files: &FileScanConfig, stock: &ParquetSource) -> bool {
     let shown = Shown(stock).to_string();
     let reordered = ["sort_order_for_reorder=", "reverse_row_groups=true"];
-    files.expr_adapter_factory.is_none()
+    ExactTimesFactory::is_known(files)
         && stock.table_schema().virtual_columns().is_empty()
         && !reordered.iter().any(|mark| shown.contains(mark))
 }

@@ -1,5 +1,3 @@
-//! [`ListsSource`]: DataFusion's scan with lists from Serrate's decoder.
-
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use arrow::array::{Array, BooleanArray, BooleanBufferBuilder};
 
-pub(in crate::sql) fn intersect(a: &[Range<usize>], b: &[Range<usize>]) -> Vec<Range<usize>> {
+pub(in crate::sql) fn intersect_runs(a: &[Range<usize>], b: &[Range<usize>]) -> Vec<Range<usize>> {
     let (mut i, mut j) = (0, 0);
     let mut out = Vec::new();
     while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
@@ -18,7 +18,7 @@ pub(in crate::sql) fn intersect(a: &[Range<usize>], b: &[Range<usize>]) -> Vec<R
 }
 
 /// Returns the row ranges `runs` with all gaps of at most `gap` rows filled.
-pub(in crate::sql) fn bridged(runs: &[Range<usize>], gap: usize) -> Vec<Range<usize>> {
+pub(in crate::sql) fn fill_gaps(runs: &[Range<usize>], gap: usize) -> Vec<Range<usize>> {
     let mut out: Vec<Range<usize>> = Vec::with_capacity(runs.len());
     for run in runs {
         match out.last_mut() {
@@ -33,7 +33,7 @@ pub(in crate::sql) fn count(runs: &[Range<usize>]) -> usize {
     runs.iter().map(Range::len).sum()
 }
 
-pub(in crate::sql) fn first(runs: Vec<Range<usize>>, rows: usize) -> Vec<Range<usize>> {
+pub(in crate::sql) fn first_rows(runs: Vec<Range<usize>>, rows: usize) -> Vec<Range<usize>> {
     let mut left = rows;
     let mut out = Vec::with_capacity(runs.len());
     for run in runs {
@@ -47,9 +47,12 @@ pub(in crate::sql) fn first(runs: Vec<Range<usize>>, rows: usize) -> Vec<Range<u
     out
 }
 
-/// Returns the rows of the row ranges `spans` whose bit in `bits` is set; bit 0 is the first row of the first
-/// range. NULL counts as not set.
-pub(in crate::sql) fn chosen(spans: &[Range<usize>], bits: &BooleanArray) -> Vec<Range<usize>> {
+/// Returns the rows of the ranges `spans` whose bit in `bits` is true. The first bit belongs to the first row
+/// of the first range, and there are no bits for rows between the ranges.
+pub(in crate::sql) fn selected_runs(
+    spans: &[Range<usize>],
+    bits: &BooleanArray,
+) -> Vec<Range<usize>> {
     let set = match bits.nulls() {
         None => bits.values().clone(),
         Some(nulls) => bits.values() & nulls.inner(),
@@ -67,7 +70,7 @@ pub(in crate::sql) fn chosen(spans: &[Range<usize>], bits: &BooleanArray) -> Vec
 
 /// Returns a mask with one bit per row of the row ranges `spans`, which is set if the row is also in `runs`.
 /// Each range of `runs` lies within one of `spans`.
-pub(in crate::sql) fn mask(spans: &[Range<usize>], runs: &[Range<usize>]) -> BooleanArray {
+pub(in crate::sql) fn mask_runs(spans: &[Range<usize>], runs: &[Range<usize>]) -> BooleanArray {
     let mut bits = BooleanBufferBuilder::new(count(spans));
     let mut runs = runs.iter().peekable();
     for span in spans {
@@ -89,23 +92,23 @@ mod tests {
 
     #[test]
     fn runs_are_cut_filled_and_counted() {
-        assert_eq!(intersect(&[0..10, 20..30], &[5..25]), [5..10, 20..25]);
-        assert_eq!(intersect(&[0..10], &[]), Vec::<Range<usize>>::new());
-        assert_eq!(intersect(&[0..5, 6..8], &[0..1, 2..3, 4..7]), [0..1, 2..3, 4..5, 6..7]);
-        assert_eq!(bridged(&[0..1, 3..4, 9..10], 2), [0..4, 9..10]);
-        assert_eq!(bridged(&[0..1, 3..4], 0), [0..1, 3..4]);
+        assert_eq!(intersect_runs(&[0..10, 20..30], &[5..25]), [5..10, 20..25]);
+        assert_eq!(intersect_runs(&[0..10], &[]), Vec::<Range<usize>>::new());
+        assert_eq!(intersect_runs(&[0..5, 6..8], &[0..1, 2..3, 4..7]), [0..1, 2..3, 4..5, 6..7]);
+        assert_eq!(fill_gaps(&[0..1, 3..4, 9..10], 2), [0..4, 9..10]);
+        assert_eq!(fill_gaps(&[0..1, 3..4], 0), [0..1, 3..4]);
         assert_eq!(count(&[0..1, 3..5]), 3);
-        assert_eq!(first(vec![0..1, 3..5, 8..9], 2), [0..1, 3..4]);
-        assert_eq!(first(vec![0..1], 0), Vec::<Range<usize>>::new());
+        assert_eq!(first_rows(vec![0..1, 3..5, 8..9], 2), [0..1, 3..4]);
+        assert_eq!(first_rows(vec![0..1], 0), Vec::<Range<usize>>::new());
     }
 
     #[test]
     fn bits_become_runs_and_runs_bits() {
         let spans = [3..6, 10..12];
         let bits = BooleanArray::from(vec![Some(true), Some(true), None, Some(true), Some(false)]);
-        let runs = chosen(&spans, &bits);
+        let runs = selected_runs(&spans, &bits);
         assert_eq!(runs, [3..5, 10..11]);
-        let back = mask(&spans, &runs);
+        let back = mask_runs(&spans, &runs);
         assert_eq!(back, BooleanArray::from(vec![true, true, false, true, false]));
     }
 }

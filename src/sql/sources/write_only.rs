@@ -31,7 +31,7 @@ pub(crate) trait WrittenFormat:
 {
     /// The name of the format in lower case.
     const NAME: &'static str;
-    /// Error message for a query that reads such a file as a table.
+    /// Error message for a query that reads a file of this format as a table.
     const READING: &'static str;
     /// Error message for a COPY with compression.
     const COMPRESSING: &'static str;

@@ -1,0 +1,227 @@
+//! Folders such as `k=1/`, one per value of a partition column, that COPY and INSERT write.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use async_trait::async_trait;
+use datafusion::common::{exec_datafusion_err, exec_err, internal_err, plan_err};
+use datafusion::datasource::physical_plan::FileSinkConfig;
+use datafusion::datasource::sink::{DataSink, DataSinkExec};
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::LexRequirement;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::metrics::MetricsSet;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
+use futures::StreamExt;
+
+/// Value in the name of a folder that stands for NULL, as Hive, Spark, pyarrow and DuckDB write it.
+const NULL_NAME: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// The partition columns, whose values become names of folders. DataFusion's writer writes NULL as 0 or ''
+/// (`stock_null_is_still_written_to_the_folder_of_zero`), so it receives the names instead of the values.
+#[derive(Clone, Debug)]
+pub(in crate::sql) struct Folders {
+    columns: Vec<String>,
+    /// Whether the files contain the partition columns, too, with their values and not the names of folders.
+    kept: bool,
+    conf: FileSinkConfig,
+}
+
+impl Folders {
+    /// Returns the partition columns of a writer, or `None` if it has none.
+    ///
+    /// # Errors
+    /// If values of a column cannot be names, or if no column is left for the files.
+    pub(in crate::sql) fn try_new(conf: &FileSinkConfig) -> Result<Option<Self>> {
+        if conf.table_partition_cols.is_empty() {
+            return Ok(None);
+        }
+        let columns: Vec<String> =
+            conf.table_partition_cols.iter().map(|(name, _)| name.clone()).collect();
+        let kept = conf.keep_partition_by_columns;
+        let schema = conf.output_schema();
+        for name in &columns {
+            let field = schema.field_with_name(name)?;
+            if !is_nameable(field.data_type()) {
+                return plan_err!(
+                    "PARTITIONED BY ({name}) is not supported for the type {}, which has no text for the name of a folder; partition by a number, a text, a date or a time",
+                    field.data_type()
+                );
+            }
+        }
+        if !kept && schema.fields().iter().all(|f| columns.contains(f.name())) {
+            return plan_err!(
+                "PARTITIONED BY ({}) leaves no column for the files; keep at least one column",
+                columns.join(", ")
+            );
+        }
+        let mut conf = conf.clone();
+        if !kept {
+            conf.output_schema = names_schema(schema, &columns);
+        }
+        Ok(Some(Self { columns, kept, conf }))
+    }
+
+    /// Returns the configuration of a writer that receives names instead of values.
+    pub(in crate::sql) fn sink_conf(&self) -> FileSinkConfig {
+        self.conf.clone()
+    }
+
+    /// Returns an empty input for a plan of which only the sink is used.
+    pub(in crate::sql) fn no_rows(&self) -> Arc<dyn ExecutionPlan> {
+        Arc::new(EmptyExec::new(Arc::clone(self.conf.output_schema())))
+    }
+
+    /// Returns a plan that replaces values by names and passes the rows to the sink of `writer`.
+    pub(in crate::sql) fn plan(
+        self,
+        input: Arc<dyn ExecutionPlan>,
+        schema: SchemaRef,
+        writer: Arc<dyn ExecutionPlan>,
+        order: Option<LexRequirement>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if !writer.is::<DataSinkExec>() {
+            return internal_err!(
+                "internal error: {} has no sink, so it cannot be written; please report it",
+                writer.name()
+            );
+        }
+        let sink = FolderSink { folders: self, schema, writer };
+        Ok(Arc::new(DataSinkExec::new(input, Arc::new(sink), order)))
+    }
+
+    fn to_named(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let mut columns: Vec<ArrayRef> = batch.columns().to_vec();
+        for (field, column) in batch.schema().fields().iter().zip(&mut columns) {
+            if self.columns.contains(field.name()) {
+                let names = self.to_names(field.name(), column)?;
+                if !self.kept {
+                    *column = names;
+                }
+            }
+        }
+        let schema = match self.kept {
+            true => batch.schema(),
+            false => names_schema(&batch.schema(), &self.columns),
+        };
+        let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(schema, columns, &rows)?)
+    }
+
+    fn to_names(&self, name: &str, column: &ArrayRef) -> Result<ArrayRef> {
+        if self.kept && column.logical_null_count() > 0 {
+            return exec_err!(
+                "the column '{name}' of PARTITIONED BY is NULL in some rows, which have no folder with the option execution.keep_partition_by_columns; remove the option or these rows"
+            );
+        }
+        let strict = CastOptions { safe: false, ..Default::default() };
+        let texts = cast_with_options(column, &DataType::Utf8, &strict).map_err(|e| {
+            exec_datafusion_err!(
+                "the column '{name}' of PARTITIONED BY has a value that cannot be the name of a folder; cast the column to a string: {e}"
+            )
+        })?;
+        let texts = texts.as_string::<i32>();
+        if texts.iter().any(|text| text == Some(NULL_NAME)) {
+            return exec_err!(
+                "the column '{name}' of PARTITIONED BY has the text '{NULL_NAME}', which names the folder of the rows with NULL; replace this text"
+            );
+        }
+        if texts.null_count() == 0 {
+            return Ok(Arc::new(texts.clone()));
+        }
+        let named = texts.iter().map(|text| Some(text.unwrap_or(NULL_NAME)));
+        Ok(Arc::new(named.collect::<StringArray>()))
+    }
+}
+
+/// Whether every value of a type can be written as the name of a folder and read back from that name.
+fn is_nameable(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, values) => is_nameable(values),
+        DataType::Null
+        | DataType::Boolean
+        | DataType::Utf8
+        | DataType::LargeUtf8
+        | DataType::Utf8View
+        | DataType::Date32
+        | DataType::Date64
+        | DataType::Time32(_)
+        | DataType::Time64(_)
+        | DataType::Timestamp(_, _) => true,
+        other => other.is_numeric(),
+    }
+}
+
+fn names_schema(schema: &SchemaRef, columns: &[String]) -> SchemaRef {
+    let fields = schema.fields().iter().map(|field| match columns.contains(field.name()) {
+        true => Arc::new(Field::new(field.name(), DataType::Utf8, false)),
+        false => Arc::clone(field),
+    });
+    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
+}
+
+/// Replaces values by names of folders and passes the rows to the sink of another plan.
+#[derive(Debug)]
+struct FolderSink {
+    folders: Folders,
+    schema: SchemaRef,
+    /// The plan with the other sink, and an empty input.
+    writer: Arc<dyn ExecutionPlan>,
+}
+
+impl FolderSink {
+    fn inner_sink(&self) -> Result<&dyn DataSink> {
+        match self.writer.downcast_ref::<DataSinkExec>() {
+            Some(plan) => Ok(plan.sink()),
+            None => internal_err!(
+                "internal error: {} has no sink, so it cannot be written; please report it",
+                self.writer.name()
+            ),
+        }
+    }
+}
+
+impl DisplayAs for FolderSink {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.inner_sink() {
+            Ok(sink) => sink.fmt_as(t, f),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl DataSink for FolderSink {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        self.inner_sink().ok()?.metrics()
+    }
+
+    async fn write_all(
+        &self,
+        data: SendableRecordBatchStream,
+        context: &Arc<TaskContext>,
+    ) -> Result<u64> {
+        let folders = self.folders.clone();
+        let schema = Arc::clone(folders.conf.output_schema());
+        let named = data.map(move |batch| folders.to_named(&batch?));
+        let named = Box::pin(RecordBatchStreamAdapter::new(schema, named));
+        let rows = self.inner_sink()?.write_all(named, context).await?;
+        if rows == 0
+            && let [url] = self.folders.conf.table_paths.as_slice()
+            && url.scheme() == "file"
+            && let Ok(folder) = url.get_url().to_file_path()
+        {
+            std::fs::create_dir_all(&folder).map_err(|e| crate::Error::io(&folder, e))?;
+        }
+        Ok(rows)
+    }
+}

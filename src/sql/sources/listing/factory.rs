@@ -1,0 +1,171 @@
+//! `CREATE EXTERNAL TABLE .. LOCATION 'path'`.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, SchemaRef};
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
+use datafusion::common::{DFSchema, internal_datafusion_err, plan_datafusion_err, plan_err};
+use datafusion::datasource::listing::{
+    ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
+};
+use datafusion::error::Result;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::CreateExternalTable;
+
+use crate::sql::sources::empty::refuse_empty;
+use crate::sql::sources::listing::hive::find_values;
+use crate::sql::sources::listing::{
+    FileSet, FilesTable, ListedFile, folder_type, infer_names, infer_schema, named_kind,
+};
+use crate::sql::sources::whole::with_declared_columns;
+
+/// Creates tables of files. Another factory creates unbounded tables.
+#[derive(Debug)]
+pub(in crate::sql) struct FilesTableFactory {
+    unbounded: Arc<dyn TableProviderFactory>,
+}
+
+impl FilesTableFactory {
+    pub(in crate::sql) fn new(unbounded: Arc<dyn TableProviderFactory>) -> Self {
+        Self { unbounded }
+    }
+}
+
+#[async_trait]
+impl TableProviderFactory for FilesTableFactory {
+    async fn create(
+        &self,
+        state: &dyn Session,
+        command: &CreateExternalTable,
+    ) -> Result<Arc<dyn TableProvider>> {
+        if command.unbounded {
+            return self.unbounded.create(state, command).await;
+        }
+        let Some(state) = state.as_any().downcast_ref::<SessionState>() else {
+            return Err(internal_datafusion_err!(
+                "internal error: CREATE EXTERNAL TABLE needs a SessionState; please report it"
+            ));
+        };
+        let paths = parse_locations(command)?;
+        let kind = named_kind(state, &paths, &command.file_type, &command.options).await?;
+        let Some(factory) = state.get_file_format_factory(&command.file_type) else {
+            return plan_err!(
+                "the session has no format named {}; write another format after STORED AS",
+                command.file_type
+            );
+        };
+        let mut format = factory.create(state, &command.options)?;
+        let files = FileSet::new(paths.clone(), Some(kind.clone()));
+        let listed = files.list_files(state).await?;
+        refuse_empty(&listed, &kind.extension)?;
+        let folders = folder_columns(state, command, &listed)?;
+        for file in &listed {
+            find_values(file, &folders)?;
+        }
+        let schema = match declared_columns(command)? {
+            Some(schema) => {
+                format = with_declared_columns(format);
+                schema
+            }
+            None if listed.is_empty() => {
+                return plan_err!(
+                    "table '{}': no file at '{}', so its columns are unknown; declare them, as in CREATE EXTERNAL TABLE t (a INT) ..",
+                    command.name,
+                    command.locations.join("', '")
+                );
+            }
+            None => {
+                let Some(path) = paths.first() else { return no_location() };
+                let store = state.runtime_env().object_store(path)?;
+                infer_schema(state, &store, &format, &listed).await?
+            }
+        };
+        check_order(command, &schema)?;
+        let listing = ListingOptions::new(format)
+            .with_file_extension(format!(".{kind}"))
+            .with_file_sort_order(command.order_exprs.clone())
+            .with_table_partition_cols(folders);
+        let config = ListingTableConfig::new_with_multi_paths(paths)
+            .with_listing_options(listing)
+            .with_schema(schema);
+        let table = ListingTable::try_new(config)?
+            .with_definition(command.definition.clone())
+            .with_constraints(command.constraints.clone())
+            .with_column_defaults(command.column_defaults.clone());
+        Ok(Arc::new(FilesTable::new(table, files)))
+    }
+}
+
+fn no_location<T>() -> Result<T> {
+    plan_err!("CREATE EXTERNAL TABLE needs a location, as in LOCATION 'folder/'")
+}
+
+fn parse_locations(command: &CreateExternalTable) -> Result<Vec<ListingTableUrl>> {
+    let parse = |location: &String| {
+        Ok(ListingTableUrl::parse(location)?.with_table_ref(command.name.clone()))
+    };
+    let paths: Vec<ListingTableUrl> = command.locations.iter().map(parse).collect::<Result<_>>()?;
+    let Some(first) = paths.first() else { return no_location() };
+    match paths.iter().find(|path| path.object_store() != first.object_store()) {
+        None => Ok(paths),
+        Some(other) => plan_err!(
+            "table '{}': '{first}' and '{other}' are in different object stores; create one table per store",
+            command.name
+        ),
+    }
+}
+
+fn declared_columns(command: &CreateExternalTable) -> Result<Option<SchemaRef>> {
+    let schema = command.schema.inner();
+    if schema.fields().is_empty() {
+        return Ok(None);
+    }
+    let in_files = schema.fields().iter().enumerate();
+    let in_files = in_files.filter(|(_, f)| !command.table_partition_cols.contains(f.name()));
+    let in_files: Vec<usize> = in_files.map(|(i, _)| i).collect();
+    Ok(Some(Arc::new(schema.project(&in_files)?)))
+}
+
+fn folder_columns(
+    state: &SessionState,
+    command: &CreateExternalTable,
+    listed: &[ListedFile],
+) -> Result<Vec<(String, DataType)>> {
+    let declared = &command.table_partition_cols;
+    if !command.schema.fields().is_empty() {
+        let column = |name: &String| {
+            let field = command.schema.inner().field_with_name(name).map_err(|_| {
+                plan_datafusion_err!(
+                    "table '{}': PARTITIONED BY names '{name}', which is not among the declared columns; declare it",
+                    command.name
+                )
+            })?;
+            Ok((name.clone(), field.data_type().clone()))
+        };
+        return declared.iter().map(column).collect();
+    }
+    let infers = state.config_options().execution.listing_table_factory_infer_partitions;
+    let names = match declared.is_empty() && infers {
+        true => infer_names(listed)?,
+        false => declared.clone(),
+    };
+    Ok(names.into_iter().map(|name| (name, folder_type())).collect())
+}
+
+fn check_order(command: &CreateExternalTable, schema: &SchemaRef) -> Result<()> {
+    let known = DFSchema::try_from(Arc::clone(schema))?;
+    let keys = command.order_exprs.iter().flatten();
+    let unknown = keys
+        .flat_map(|by| by.expr.column_refs())
+        .find(|c| !known.has_column(c) && !command.table_partition_cols.contains(&c.name));
+    match unknown {
+        None => Ok(()),
+        Some(column) => {
+            plan_err!(
+                "table '{}': WITH ORDER names '{column}', which is not a column of the table; name one of its columns",
+                command.name
+            )
+        }
+    }
+}

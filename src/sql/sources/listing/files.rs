@@ -1,0 +1,154 @@
+use std::collections::HashSet;
+use std::future::ready;
+
+use datafusion::catalog::Session;
+use datafusion::common::plan_err;
+use datafusion::datasource::listing::ListingTableUrl;
+use datafusion::error::{DataFusionError, Result};
+use futures::TryStreamExt;
+use glob::MatchOptions;
+use object_store::{ObjectMeta, ObjectStoreExt};
+use serrate_core::internal::natural;
+
+use crate::sql::sources::listing::kind::FileKind;
+use crate::sql::sources::urls::{missing_file, shown_location};
+
+/// In a pattern, `*` and `?` match within one name of a path. `**` matches any number of folders.
+const PATTERNS: MatchOptions = MatchOptions {
+    case_sensitive: true,
+    require_literal_separator: true,
+    require_literal_leading_dot: false,
+};
+
+/// The paths of a table, each a file, a folder or a pattern.
+///
+/// DataFusion 55 lists files differently: its patterns ignore folders named `key=value`, `*` also matches
+/// `/`, and extensions are case-sensitive. It skips files without an error, so their rows are missing.
+#[derive(Clone, Debug)]
+pub(in crate::sql) struct FileSet {
+    paths: Vec<ListingTableUrl>,
+    /// The kind of the files that are read in folders; `None` reads all files.
+    kind: Option<FileKind>,
+}
+
+/// A file of a [`FileSet`].
+#[derive(Clone, Debug)]
+pub(in crate::sql) struct ListedFile {
+    pub(in crate::sql) meta: ObjectMeta,
+    /// Names of the folders between the listed folder and the file.
+    pub(super) folders: Vec<String>,
+}
+
+impl FileSet {
+    pub(in crate::sql) fn new(paths: Vec<ListingTableUrl>, kind: Option<FileKind>) -> Self {
+        Self { paths, kind }
+    }
+
+    /// Returns the files of each path in turn, in the order of their names. Numbers in names are compared by
+    /// value, so `9.csv` comes before `10.csv`. A file that two paths name appears once.
+    ///
+    /// # Errors
+    /// If a folder has files of the table's format that the table skips for their compression or extension.
+    pub(in crate::sql) async fn list_files(&self, state: &dyn Session) -> Result<Vec<ListedFile>> {
+        let mut files = Vec::new();
+        let mut seen = HashSet::new();
+        for path in &self.paths {
+            for file in self.list_path(state, path).await? {
+                if seen.insert(file.meta.location.clone()) {
+                    files.push(file);
+                }
+            }
+        }
+        Ok(files)
+    }
+
+    /// Returns an error if a named file or folder does not exist. A local folder may be empty, and a pattern
+    /// may match nothing.
+    pub(super) fn check_named(&self, listed: &[ListedFile]) -> Result<()> {
+        let missing = self.paths.iter().filter(|path| path.get_glob().is_none()).find(|path| {
+            let holds = |file: &ListedFile| path.strip_prefix(&file.meta.location).is_some();
+            !listed.iter().any(holds) && !is_local_folder(path)
+        });
+        missing.map_or(Ok(()), |path| Err(missing_file(&shown_location(path.prefix()))))
+    }
+
+    async fn list_path(
+        &self,
+        state: &dyn Session,
+        path: &ListingTableUrl,
+    ) -> Result<Vec<ListedFile>> {
+        let store = state.runtime_env().object_store(path)?;
+        if !path.is_collection() && path.get_glob().is_none() {
+            match store.head(path.prefix()).await {
+                Ok(meta) => return Ok(vec![ListedFile { meta, folders: Vec::new() }]),
+                // In an object store, a path without a slash at its end may be a folder.
+                Err(object_store::Error::NotFound { .. }) => {}
+                Err(e) => return Err(DataFusionError::ObjectStore(Box::new(e))),
+            }
+        }
+        let without_subfolders = state.config_options().execution.listing_table_ignore_subdirectory;
+        let mut files: Vec<ListedFile> = store
+            .list(Some(path.prefix()))
+            .map_err(|e| DataFusionError::ObjectStore(Box::new(e)))
+            .try_filter_map(|meta| ready(Ok(find_below(path, meta, without_subfolders))))
+            .try_collect()
+            .await?;
+        files.sort_by_cached_key(|file| natural(file.meta.location.as_ref()));
+        match &self.kind {
+            Some(kind) if path.get_glob().is_none() => keep_kind(files, kind, path),
+            _ => Ok(files),
+        }
+    }
+}
+
+/// Returns the listed object `meta` if the table reads it: if it matches the pattern of `path` or, without a
+/// pattern, is in no subfolder that the session's settings exclude.
+fn find_below(
+    path: &ListingTableUrl,
+    meta: ObjectMeta,
+    without_subfolders: bool,
+) -> Option<ListedFile> {
+    let mut folders: Vec<String> = path.strip_prefix(&meta.location)?.map(str::to_owned).collect();
+    let is_named = match path.get_glob() {
+        Some(pattern) => pattern.matches_with(&folders.join("/"), PATTERNS),
+        None => {
+            let subfolders = folders.iter().rev().skip(1);
+            !without_subfolders || subfolders.into_iter().all(|name| name.contains('='))
+        }
+    };
+    folders.pop();
+    is_named.then_some(ListedFile { meta, folders })
+}
+
+fn keep_kind(
+    files: Vec<ListedFile>,
+    kind: &FileKind,
+    path: &ListingTableUrl,
+) -> Result<Vec<ListedFile>> {
+    let mut kept = Vec::with_capacity(files.len());
+    let (mut unnamed, mut other) = (Vec::new(), None);
+    for file in files {
+        let found = FileKind::of_name(&file.meta.location);
+        if found == *kind {
+            kept.push(file);
+        } else if found.is_same_format(kind) {
+            other.get_or_insert(file);
+        } else if found.extension.is_empty() {
+            unnamed.push(file);
+        }
+    }
+    match other {
+        // If no file has the extension of the format, the table has the files without an extension, such as
+        // part-00000 of Spark and Hive.
+        None if kept.is_empty() => Ok(unnamed),
+        None => Ok(kept),
+        Some(other) => plan_err!(
+            "cannot read '{path}' as {kind}, because it also has {}; files of one table must have the same extension and compression, so name the files, or a pattern such as '*.{kind}'",
+            shown_location(&other.meta.location)
+        ),
+    }
+}
+
+fn is_local_folder(path: &ListingTableUrl) -> bool {
+    path.is_folder() && path.get_url().to_file_path().is_ok_and(|folder| folder.is_dir())
+}

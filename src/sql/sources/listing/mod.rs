@@ -1,0 +1,177 @@
+//! Tables over files: which files they have, their columns, their scan.
+
+mod factory;
+mod files;
+mod hive;
+mod kind;
+mod scan;
+mod schema;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::catalog::{ScanArgs, ScanResult, Session, TableProvider};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::{Constraints, SchemaExt, Statistics, plan_err};
+use datafusion::datasource::file_format::FileFormat;
+use datafusion::datasource::listing::{ListingTable, ListingTableConfig};
+use datafusion::datasource::physical_plan::{FileGroup, FileOutputMode, FileSinkConfig};
+use datafusion::error::Result;
+use datafusion::logical_expr::dml::InsertOp;
+use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::config::SerrateOptions;
+use crate::sql::sources::nrt::NrtFormat;
+use crate::sql::sources::nrt::positions::with_positions;
+use crate::sql::sources::parquet::ParquetFileFormat;
+
+pub(in crate::sql) use factory::FilesTableFactory;
+pub(in crate::sql) use files::{FileSet, ListedFile};
+pub(in crate::sql) use hive::{folder_type, infer_names};
+pub(in crate::sql) use kind::{find_kind, named_kind};
+pub(in crate::sql) use schema::{infer_schema, merge_fields, merge_schemas};
+
+/// A table over the files of a [`FileSet`].
+///
+/// Its schema, its writes and its options are those of DataFusion's table. It lists the files itself for each
+/// scan, and all of them even under a limit: DataFusion's table stops when the files hold enough rows, so
+/// `LIMIT 3` would return rows of any file.
+#[derive(Debug)]
+pub(in crate::sql) struct FilesTable {
+    table: ListingTable,
+    files: FileSet,
+    schema: SchemaRef,
+}
+
+impl FilesTable {
+    pub(in crate::sql) fn new(table: ListingTable, files: FileSet) -> Self {
+        let schema = Arc::clone(scan::schema_of(&table).table_schema());
+        Self { table, files, schema }
+    }
+
+    fn is_of<F: FileFormat>(&self) -> bool {
+        self.table.options().format.is::<F>()
+    }
+
+    pub(in crate::sql) fn is_parquet(&self) -> bool {
+        self.is_of::<ParquetFileFormat>()
+    }
+
+    /// Whether list lengths in the table's files can be read without the values.
+    pub(in crate::sql) fn has_lengths(&self, options: &ConfigOptions) -> bool {
+        let parquet = || SerrateOptions::of(options).parquet_lists;
+        self.is_of::<NrtFormat>() || self.is_of::<ParquetFileFormat>() && parquet()
+    }
+
+    /// Adds the columns in `names` (`_file`, `_row`) that the table lacks. Returns `None` if it lacks none,
+    /// or if its files are not `.nrt`.
+    pub(in crate::sql) fn with_positions(&self, names: &[&str]) -> Option<Self> {
+        if !self.is_of::<NrtFormat>() {
+            return None;
+        }
+        let names: Vec<&str> =
+            names.iter().copied().filter(|n| self.schema.index_of(n).is_err()).collect();
+        if names.is_empty() {
+            return None;
+        }
+        let in_files = scan::schema_of(&self.table);
+        let config = ListingTableConfig::new_with_multi_paths(self.table.table_paths().clone())
+            .with_listing_options(self.table.options().clone())
+            .with_schema(with_positions(in_files.file_schema(), &names));
+        Some(Self::new(ListingTable::try_new(config).ok()?, self.files.clone()))
+    }
+}
+
+#[async_trait]
+impl TableProvider for FilesTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn constraints(&self) -> Option<&Constraints> {
+        self.table.constraints()
+    }
+
+    fn table_type(&self) -> TableType {
+        self.table.table_type()
+    }
+
+    fn get_table_definition(&self) -> Option<&str> {
+        self.table.get_table_definition()
+    }
+
+    fn get_logical_plan(&self) -> Option<Cow<'_, LogicalPlan>> {
+        self.table.get_logical_plan()
+    }
+
+    fn get_column_default(&self, column: &str) -> Option<&Expr> {
+        self.table.get_column_default(column)
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let args = ScanArgs::default()
+            .with_projection(projection.map(Vec::as_slice))
+            .with_filters(Some(filters));
+        Ok(self.scan_with_args(state, args).await?.into_inner())
+    }
+
+    async fn scan_with_args<'a>(
+        &self,
+        state: &dyn Session,
+        args: ScanArgs<'a>,
+    ) -> Result<ScanResult> {
+        // The limit is removed here, because the physical plan passes it to the scan later.
+        scan::plan_scan(&self.table, &self.files, state, args.with_limit(None)).await
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        self.table.supports_filters_pushdown(filters)
+    }
+
+    fn statistics(&self) -> Option<Statistics> {
+        self.table.statistics()
+    }
+
+    async fn insert_into(
+        &self,
+        state: &dyn Session,
+        input: Arc<dyn ExecutionPlan>,
+        insert_op: InsertOp,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.schema.logically_equivalent_names_and_types(&input.schema())?;
+        let options = self.table.options();
+        let Some(path) = self.table.table_paths().first().filter(|path| path.is_collection())
+        else {
+            return plan_err!(
+                "cannot insert into a table of files that is not a folder; create the table with LOCATION 'folder/'"
+            );
+        };
+        let config = FileSinkConfig {
+            original_url: String::default(),
+            object_store_url: path.object_store(),
+            table_paths: self.table.table_paths().clone(),
+            file_group: FileGroup::new(Vec::new()),
+            output_schema: self.schema(),
+            table_partition_cols: options.table_partition_cols.clone(),
+            insert_op,
+            keep_partition_by_columns: state.config_options().execution.keep_partition_by_columns,
+            file_extension: options.format.get_ext(),
+            file_output_mode: FileOutputMode::Automatic,
+        };
+        let orders = self.table.try_create_output_ordering(state.execution_props(), &[])?;
+        let order = orders.into_iter().next().map(Into::into);
+        options.format.create_writer_physical_plan(input, state, config, order).await
+    }
+}

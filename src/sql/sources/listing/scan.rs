@@ -1,0 +1,275 @@
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use datafusion::catalog::{ScanArgs, ScanResult, Session};
+use datafusion::common::stats::Precision;
+use datafusion::common::{DFSchema, ScalarValue, Statistics, project_schema};
+use datafusion::datasource::listing::helpers::expr_applicable_for_cols;
+use datafusion::datasource::listing::{ListingTable, PartitionedFile};
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig, FileScanConfigBuilder};
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::error::Result;
+use datafusion::execution::cache::TableScopedPath;
+use datafusion::execution::cache::cache_manager::{CachedFileMetadata, SchemaFingerprint};
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::physical_expr::LexOrdering;
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion_datasource::compute_all_files_statistics;
+use datafusion_datasource::file_scan_config::output_partitioning_from_partition_fields;
+use datafusion_datasource::table_schema::TableSchemaBuilder;
+use futures::{StreamExt, TryStreamExt, stream};
+use serrate_core::internal::natural;
+
+use crate::sql::sources::listing::files::{FileSet, ListedFile};
+use crate::sql::sources::listing::hive::find_values;
+use crate::sql::sources::parquet::{ExactTimesFactory, ParquetFileFormat};
+
+/// Returns the columns of a table. Columns in folder names may be NULL, unlike in DataFusion's table.
+pub(super) fn schema_of(table: &ListingTable) -> TableSchema {
+    let (file, folders) = split_schema(table);
+    TableSchemaBuilder::new(file).with_table_partition_cols(folders).build()
+}
+
+fn split_schema(table: &ListingTable) -> (SchemaRef, Vec<FieldRef>) {
+    use datafusion::catalog::TableProvider;
+    let columns = &table.options().table_partition_cols;
+    let schema = table.schema();
+    let in_files = schema.fields().len().saturating_sub(columns.len());
+    let fields: Vec<FieldRef> = schema.fields().iter().take(in_files).cloned().collect();
+    let file = Schema::new_with_metadata(fields, schema.metadata().clone());
+    let folders =
+        columns.iter().map(|(name, data_type)| Arc::new(Field::new(name, data_type.clone(), true)));
+    (Arc::new(file), folders.collect())
+}
+
+/// Returns the scan of a table's files as DataFusion's table plans it, except for the list of files.
+pub(super) async fn plan_scan(
+    table: &ListingTable,
+    files: &FileSet,
+    state: &dyn Session,
+    args: ScanArgs<'_>,
+) -> Result<ScanResult> {
+    use datafusion::catalog::TableProvider;
+    let projection = args.projection().map(<[usize]>::to_vec);
+    let options = table.options();
+    let columns = &options.table_partition_cols;
+    let schema = schema_of(table);
+    let listed = files.list_files(state).await?;
+    files.check_named(&listed)?;
+    let filters = args.filters().unwrap_or_default();
+    let mut files = prune_files(to_partitioned(&listed, columns)?, columns, filters, state)?;
+    files.sort_by_cached_key(|file| natural(file.object_meta.location.as_ref()));
+    let collect = state.config_options().execution.collect_statistics;
+    let Some(path) = table.table_paths().first().filter(|_| !files.is_empty()) else {
+        let schema = project_schema(schema.table_schema(), projection.as_ref())?;
+        return Ok(ScanResult::new(Arc::new(EmptyExec::new(schema))));
+    };
+    let files = match collect {
+        true => add_statistics(table, files, schema.file_schema(), state).await?,
+        false => {
+            let unknown = Arc::new(Statistics::new_unknown(schema.file_schema()));
+            let add = |file: PartitionedFile| file.with_statistics(Arc::clone(&unknown));
+            files.into_iter().map(add).collect()
+        }
+    };
+    let files: Vec<PartitionedFile> = files.into_iter().map(with_null_counts).collect();
+    let partitions = state.config_options().execution.target_partitions.max(1);
+    let (groups, by_values) = group_files(files, !columns.is_empty(), partitions, state);
+    let (mut groups, statistics) =
+        compute_all_files_statistics(groups, Arc::clone(schema.table_schema()), collect, false)?;
+    let orders = table.try_create_output_ordering(state.execution_props(), &groups)?;
+    if !orders.is_empty() {
+        let keys = keys_with_null(&orders, schema.table_schema());
+        groups = groups.into_iter().map(|group| without_bounds_of_null(group, &keys)).collect();
+    }
+    if let Some(order) = orders.first()
+        && state.config_options().execution.split_file_groups_by_statistics
+        && let Ok(split) = FileScanConfig::split_groups_by_statistics_with_target_partitions(
+            schema.table_schema(),
+            &groups,
+            order,
+            partitions,
+        )
+        && split.len() <= partitions
+    {
+        groups = split;
+    }
+    let partitioning = by_values.then(|| {
+        let fields = schema.table_partition_cols();
+        output_partitioning_from_partition_fields(schema.table_schema(), fields, groups.len())
+    });
+    let source = options.format.file_source(schema.clone());
+    let mut config = FileScanConfigBuilder::new(path.object_store(), source)
+        .with_file_groups(groups)
+        .with_statistics(statistics)
+        .with_projection_indices(projection)?
+        .with_limit(args.limit())
+        .with_output_ordering(orders)
+        .with_output_partitioning(partitioning.flatten());
+    if options.format.is::<ParquetFileFormat>() {
+        config = config.with_expr_adapter(ExactTimesFactory::of_table(schema.file_schema()));
+    }
+    if let Some(constraints) = table.constraints() {
+        config = config.with_constraints(constraints.clone());
+    }
+    Ok(ScanResult::new(options.format.create_physical_plan(state, config.build()).await?))
+}
+
+fn to_partitioned(
+    listed: &[ListedFile],
+    columns: &[(String, DataType)],
+) -> Result<Vec<PartitionedFile>> {
+    let with_bytes = listed.iter().filter(|file| file.meta.size > 0);
+    let file = |file: &ListedFile| {
+        let mut partitioned = PartitionedFile::from(file.meta.clone());
+        partitioned.partition_values = find_values(file, columns)?;
+        Ok(partitioned)
+    };
+    with_bytes.map(file).collect()
+}
+
+/// Drops the files for which filters on `columns`, whose values are in the names of folders, are not true.
+fn prune_files(
+    files: Vec<PartitionedFile>,
+    columns: &[(String, DataType)],
+    filters: &[Expr],
+    state: &dyn Session,
+) -> Result<Vec<PartitionedFile>> {
+    let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
+    let on_folders = filters.iter().filter(|filter| expr_applicable_for_cols(&names, filter));
+    let filter = conjunction(on_folders.cloned());
+    let (Some(filter), false) = (filter, files.is_empty() || columns.is_empty()) else {
+        return Ok(files);
+    };
+    let fields: Vec<Field> =
+        columns.iter().map(|(name, t)| Field::new(name, t.clone(), true)).collect();
+    let schema = Arc::new(Schema::new(fields));
+    let values = (0..columns.len()).map(|column| {
+        ScalarValue::iter_to_array(files.iter().map(|file| file.partition_values[column].clone()))
+    });
+    let batch = RecordBatch::try_new(Arc::clone(&schema), values.collect::<Result<_>>()?)?;
+    let filter = state.create_physical_expr(filter, &DFSchema::try_from(schema)?)?;
+    let kept = filter.evaluate(&batch)?.into_array(files.len())?;
+    let kept = kept.as_boolean();
+    let is_kept = |row: usize| kept.is_valid(row) && kept.value(row);
+    Ok(files.into_iter().enumerate().filter_map(|(i, file)| is_kept(i).then_some(file)).collect())
+}
+
+/// Reads the statistics and the order of each file.
+async fn add_statistics(
+    table: &ListingTable,
+    files: Vec<PartitionedFile>,
+    schema: &SchemaRef,
+    state: &dyn Session,
+) -> Result<Vec<PartitionedFile>> {
+    let Some(path) = table.table_paths().first() else { return Ok(files) };
+    let store = state.runtime_env().object_store(path)?;
+    // Tables of one statement, `FROM 'file'`, have no name, and their statistics are not cached.
+    let name = path.get_table_ref().as_ref();
+    let cache = state.runtime_env().cache_manager.get_file_statistic_cache();
+    let cache = cache.filter(|_| name.is_some());
+    let fingerprint = Arc::new(SchemaFingerprint::from_schema(schema));
+    let parallel = state.config_options().execution.meta_fetch_concurrency.get();
+    let read = |file: PartitionedFile| {
+        let (cache, fingerprint, store) = (cache.clone(), Arc::clone(&fingerprint), &store);
+        async move {
+            let at =
+                TableScopedPath { table: name.cloned(), path: file.object_meta.location.clone() };
+            if let Some(known) = cache.as_ref().and_then(|cache| cache.get(&at))
+                && known.is_valid_for(&file.object_meta, &fingerprint)
+            {
+                let statistics = Arc::clone(&known.statistics);
+                return Ok(file.with_statistics(statistics).with_ordering(known.ordering.clone()));
+            }
+            let format = &table.options().format;
+            let meta = &file.object_meta;
+            let found =
+                format.infer_stats_and_ordering(state, store, Arc::clone(schema), meta).await?;
+            let (statistics, order) = (Arc::new(found.statistics), found.ordering);
+            if let Some(cache) = &cache {
+                let (meta, statistics) = (meta.clone(), Arc::clone(&statistics));
+                let entry = CachedFileMetadata::new(meta, fingerprint, statistics, order.clone());
+                cache.put(&at, entry);
+            }
+            Ok(file.with_statistics(statistics).with_ordering(order))
+        }
+    };
+    stream::iter(files).map(read).buffered(parallel).try_collect().await
+}
+
+/// Corrects the statistics of the columns in folder names for NULL, which DataFusion does not expect there.
+fn with_null_counts(mut file: PartitionedFile) -> PartitionedFile {
+    let nulls = file.partition_values.iter().rev().enumerate().filter(|(_, v)| v.is_null());
+    let nulls: Vec<usize> = nulls.map(|(from_last, _)| from_last).collect();
+    if let Some(statistics) = file.statistics.as_mut().filter(|_| !nulls.is_empty()) {
+        let statistics = Arc::make_mut(statistics);
+        let rows = statistics.num_rows;
+        for from_last in nulls {
+            if let Some(column) = statistics.column_statistics.iter_mut().rev().nth(from_last) {
+                column.null_count = rows;
+                column.min_value = Precision::Absent;
+                column.max_value = Precision::Absent;
+                column.distinct_count = Precision::Absent;
+            }
+        }
+    }
+    file
+}
+
+/// Returns the indices of the nullable columns that the sort keys of `orders` read.
+fn keys_with_null(orders: &[LexOrdering], schema: &SchemaRef) -> BTreeSet<usize> {
+    let columns = orders.iter().flat_map(|order| order.iter());
+    let columns = columns.flat_map(|key| collect_columns(&key.expr));
+    let is_nullable = |at: &usize| schema.fields().get(*at).is_none_or(|field| field.is_nullable());
+    columns.map(|column| column.index()).filter(is_nullable).collect()
+}
+
+/// Removes the minimum and maximum of each key that is NULL in a file, so that the file and the next do not
+/// count as one sorted stream. DataFusion compares these statistics, which omit NULL.
+fn without_bounds_of_null(group: FileGroup, keys: &BTreeSet<usize>) -> FileGroup {
+    let of_group = group.file_statistics(None).cloned();
+    let mut files = group.into_inner();
+    for statistics in files.iter_mut().filter_map(|file| file.statistics.as_mut()) {
+        let columns = &statistics.column_statistics;
+        let has_null =
+            |at: &usize| columns.get(*at).is_some_and(|c| c.null_count != Precision::Exact(0));
+        let with_null: Vec<usize> = keys.iter().copied().filter(has_null).collect();
+        for at in with_null {
+            if let Some(column) = Arc::make_mut(statistics).column_statistics.get_mut(at) {
+                column.min_value = Precision::Absent;
+                column.max_value = Precision::Absent;
+            }
+        }
+    }
+    let group = FileGroup::new(files);
+    match of_group {
+        Some(statistics) => group.with_statistics(Arc::new(statistics)),
+        None => group,
+    }
+}
+
+/// Distributes files over partitions. Also returns whether all files with the same values in folder names are
+/// in one partition, as the setting `datafusion.optimizer.preserve_file_partitions` asks.
+fn group_files(
+    files: Vec<PartitionedFile>,
+    has_folders: bool,
+    partitions: usize,
+    state: &dyn Session,
+) -> (Vec<FileGroup>, bool) {
+    let threshold = state.config_options().optimizer.preserve_file_partitions;
+    let files = FileGroup::new(files);
+    if threshold > 0 && has_folders {
+        let grouped = files.clone().group_by_partition_values(partitions);
+        if grouped.len() >= threshold {
+            return (grouped, true);
+        }
+    }
+    // `FileGroup::split_files` would sort by the names as text, so `10.csv` would come before `9.csv`.
+    let size = files.len().div_ceil(partitions).max(1);
+    let groups = files.into_inner();
+    (groups.chunks(size).map(|chunk| FileGroup::new(chunk.to_vec())).collect(), false)
+}

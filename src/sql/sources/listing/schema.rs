@@ -1,0 +1,180 @@
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
+use datafusion::catalog::Session;
+use datafusion::common::plan_err;
+use datafusion::datasource::file_format::FileFormat;
+use datafusion::error::Result;
+use futures::{StreamExt, TryStreamExt, stream};
+use object_store::{ObjectMeta, ObjectStore};
+
+use crate::sql::sources::listing::files::ListedFile;
+use crate::sql::sources::urls::shown_location;
+
+/// Formats whose files contain their schema.
+const TYPED: [&str; 2] = ["arrow", "parquet"];
+
+/// Returns the schema with the columns of all files, in the order in which they appear. A column that some
+/// files lack is nullable.
+///
+/// # Errors
+/// If no type holds the values of a column of two files exactly.
+pub(in crate::sql) async fn infer_schema(
+    state: &dyn Session,
+    store: &Arc<dyn ObjectStore>,
+    format: &Arc<dyn FileFormat>,
+    files: &[ListedFile],
+) -> Result<SchemaRef> {
+    // Files without a byte have no rows, and no schema.
+    let objects: Vec<ObjectMeta> =
+        files.iter().filter(|file| file.meta.size > 0).map(|file| file.meta.clone()).collect();
+    // The types of CSV and JSON columns follow from the values of all files, so the format infers them from
+    // all files together.
+    if objects.len() < 2 || !TYPED.contains(&format.get_ext().as_str()) {
+        return format.infer_schema(state, store, &objects).await;
+    }
+    let parallel = state.config_options().execution.meta_fetch_concurrency.get();
+    let schemas: Vec<SchemaRef> = stream::iter(objects.clone())
+        .map(|object| async move { format.infer_schema(state, store, &[object]).await })
+        .buffered(parallel)
+        .try_collect()
+        .await?;
+    match merge_schemas(&objects, &schemas, merge_fields) {
+        Ok(schema) => Ok(schema),
+        // The format itself may unite types that differ only in their spelling, such as Utf8 and LargeUtf8.
+        Err(e) => format.infer_schema(state, store, &objects).await.map_err(|_| e),
+    }
+}
+
+/// A column of the merged schema, and the position of the first file that has it.
+struct Merged {
+    field: FieldRef,
+    file: usize,
+}
+
+/// Merges the schemas of files, and columns of one name by `merge`, which returns `None` if no type fits both.
+///
+/// # Errors
+/// If no type fits a column of two files.
+pub(in crate::sql) fn merge_schemas(
+    objects: &[ObjectMeta],
+    schemas: &[SchemaRef],
+    merge: impl Fn(&FieldRef, &FieldRef) -> Option<FieldRef>,
+) -> Result<SchemaRef> {
+    let Some(first) = schemas.first() else { return Ok(Arc::new(Schema::empty())) };
+    let mut metadata = first.metadata().clone();
+    let mut columns: Vec<Merged> = Vec::new();
+    for (file, schema) in schemas.iter().enumerate() {
+        for (name, value) in schema.metadata() {
+            metadata.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        for field in schema.fields() {
+            match columns.iter_mut().find(|column| column.field.name() == field.name()) {
+                Some(known) => match merge(&known.field, field) {
+                    Some(merged) => known.field = merged,
+                    None => {
+                        return plan_err!(
+                            "column '{}' has the type {} in {} and {} in {}; write it with one type, or read the files one by one and cast it",
+                            field.name(),
+                            known.field.data_type(),
+                            shown_location(&objects[known.file].location),
+                            field.data_type(),
+                            shown_location(&objects[file].location)
+                        );
+                    }
+                },
+                None => columns.push(Merged { field: Arc::clone(field), file }),
+            }
+        }
+    }
+    let fields: Vec<FieldRef> = columns
+        .into_iter()
+        .map(|Merged { field, .. }| {
+            let is_everywhere = schemas.iter().all(|s| s.index_of(field.name()).is_ok());
+            match is_everywhere || field.is_nullable() {
+                true => field,
+                false => Arc::new(field.as_ref().clone().with_nullable(true)),
+            }
+        })
+        .collect();
+    Ok(Arc::new(Schema::new_with_metadata(fields, metadata)))
+}
+
+/// Returns the field that holds the values of two, `None` if no type holds the values of both exactly. Fields of
+/// structs are merged as columns are.
+pub(in crate::sql) fn merge_fields(a: &FieldRef, b: &FieldRef) -> Option<FieldRef> {
+    if a == b {
+        return Some(Arc::clone(a));
+    }
+    let mut merged = Field::clone(a);
+    if merged.try_merge(b).is_ok() {
+        return Some(Arc::new(merged));
+    }
+    let data_type = widen_types(a.data_type(), b.data_type())?;
+    let is_nullable = a.is_nullable() || b.is_nullable();
+    Some(Arc::new(Field::clone(a).with_data_type(data_type).with_nullable(is_nullable)))
+}
+
+/// Returns the type that holds the numbers, times or lists of two types exactly.
+fn widen_types(a: &DataType, b: &DataType) -> Option<DataType> {
+    use DataType::{Date32, Float16, Float32, Float64, LargeList, List, Timestamp};
+    if let (Some(a), Some(b)) = (integer_bits(a), integer_bits(b)) {
+        return widen_integers(a, b);
+    }
+    // A float represents all integers of these widths.
+    let fits =
+        |integer: &DataType, most: u32| integer_bits(integer).is_some_and(|(_, bits)| bits <= most);
+    Some(match (a, b) {
+        (Float64, Float16 | Float32) | (Float16 | Float32, Float64) => Float64,
+        (Float32, Float16) | (Float16, Float32) => Float32,
+        (Float32, t) | (t, Float32) if fits(t, 16) => Float32,
+        (Float64 | Float32, t) | (t, Float64 | Float32) if fits(t, 32) => Float64,
+        (Timestamp(from, zone), Timestamp(to, other))
+            if zone == other && *from.max(to) != TimeUnit::Nanosecond =>
+        {
+            Timestamp(*from.max(to), zone.clone())
+        }
+        (Date32, Timestamp(unit, None)) | (Timestamp(unit, None), Date32)
+            if *unit != TimeUnit::Nanosecond =>
+        {
+            Timestamp(*unit, None)
+        }
+        (List(a), List(b)) => List(merge_fields(a, b)?),
+        (LargeList(a), LargeList(b)) => LargeList(merge_fields(a, b)?),
+        _ => return None,
+    })
+}
+
+/// Returns whether an integer type is signed, and its width in bits; `None` for any other type.
+fn integer_bits(t: &DataType) -> Option<(bool, u32)> {
+    Some(match t {
+        DataType::Int8 => (true, 8),
+        DataType::Int16 => (true, 16),
+        DataType::Int32 => (true, 32),
+        DataType::Int64 => (true, 64),
+        DataType::UInt8 => (false, 8),
+        DataType::UInt16 => (false, 16),
+        DataType::UInt32 => (false, 32),
+        DataType::UInt64 => (false, 64),
+        _ => return None,
+    })
+}
+
+fn widen_integers(a: (bool, u32), b: (bool, u32)) -> Option<DataType> {
+    let is_signed = a.0 || b.0;
+    // A signed type holds unsigned values of half its width.
+    let needed = |(signed, bits): (bool, u32)| {
+        if is_signed && !signed { bits.saturating_mul(2) } else { bits }
+    };
+    Some(match (is_signed, needed(a).max(needed(b))) {
+        (true, 8) => DataType::Int8,
+        (true, 16) => DataType::Int16,
+        (true, 32) => DataType::Int32,
+        (true, 64) => DataType::Int64,
+        (false, 8) => DataType::UInt8,
+        (false, 16) => DataType::UInt16,
+        (false, 32) => DataType::UInt32,
+        (false, 64) => DataType::UInt64,
+        _ => return None,
+    })
+}
