@@ -19,9 +19,9 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::config::SerrateOptions;
 use crate::functions::{
-    exact_aggregates, float_extremes, is_for_signed, list_contains, null_subsets,
-    register_functions, register_operators, scalar_functions, signed_counts, signed_windows,
-    takes_unsigned, typed_lists,
+    exact_aggregates, float_extremes, is_for_signed, list_contains, mended_aggregates,
+    null_subsets, register_functions, register_operators, scalar_functions, shifted_windows,
+    signed_counts, signed_windows, takes_unsigned, typed_lists, without_hidden_values,
 };
 use crate::sql::exec::stack::DeepPlanner;
 use crate::sql::mends::dependencies::UnnestDependenciesPlanner;
@@ -43,6 +43,7 @@ use crate::sql::sources::training::BatchesFormatFactory;
 use crate::sql::sources::urls::PathTables;
 use crate::sql::sources::visible::with_visible_files;
 use crate::sql::sources::whole::WholeFileFormatFactory;
+use crate::sql::statement::anew::KeptStatements;
 use crate::sql::statement::errors::OfStatement;
 use crate::sql::statement::positions::PositionsPlanner;
 
@@ -62,20 +63,39 @@ pub fn session() -> SessionContext {
 
 /// Creates a session like [`session`] from a configuration (target partitions, batch size, and so on).
 ///
-/// It overrides these settings of `config`: the dialect, `information_schema`, reading of subfolders, cached
-/// Parquet metadata, conditions within the Parquet reader, and the check of nullability below aggregations.
+/// It overrides these settings of `config`: the dialect, `information_schema`, reading of subfolders, sorts
+/// of subqueries, cached Parquet metadata, conditions in the Parquet reader, a check of aggregate schemas.
+/// `execution.time_zone` is UTC unless `config` has a zone.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use serrate::datafusion::prelude::SessionConfig;
+/// use serrate::sql::session_with;
+/// let ctx = session_with(SessionConfig::new().with_target_partitions(1).with_batch_size(1024));
+/// assert_eq!(ctx.sql("SELECT ragged_sum([[1, 2], [3]])").await?.count().await?, 1);
+/// # Ok(())
+/// # }
+/// ```
 pub fn session_with(config: SessionConfig) -> SessionContext {
     let mut config = config
         .with_information_schema(true)
         .set_bool("datafusion.execution.listing_table_ignore_subdirectory", false)
         .set_bool("datafusion.execution.parquet.skip_metadata", false)
-        // A union keeps the nullability that its inputs had before their subqueries became joins, so this
-        // check refuses an aggregation over it. The setting can be removed once the test
-        // `unions_of_correlated_counts_are_grouped` in `tests/sql/set_operations.rs` passes without it.
+        // Without this setting, `SELECT * FROM (SELECT .. ORDER BY x) LIMIT 1` returns any row: the planner
+        // drops the sort of a subquery that has no limit itself.
+        .set_bool("datafusion.sql_parser.enable_subquery_sort_elimination", false)
+        // A union keeps the nullability that its inputs had before their subqueries became joins, so
+        // DataFusion's check of schemas fails for an aggregation over such a union. The setting can be
+        // removed once the test `unions_of_correlated_counts_are_grouped` in `tests/sql/set_operations.rs`
+        // passes without it.
         .set_bool("datafusion.execution.skip_physical_aggregate_schema_check", true)
         // Lists make up most of a file, and the lists of rows that a condition drops need not be decoded.
         .set_bool("datafusion.execution.parquet.pushdown_filters", true);
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
+    // Without a zone, `now()` and TIMESTAMPTZ are timestamps without a zone, and AT TIME ZONE would take them
+    // for local times.
+    config.options_mut().execution.time_zone.get_or_insert_with(|| "UTC".to_owned());
     let builder = SessionStateBuilder::new().with_config(config).with_default_features();
     let ctx: SessionContext = SessionContext::new_with_state(configure(builder).build());
     let mut ctx = with_paths(ctx);
@@ -84,11 +104,12 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
             *factory = Arc::new(FilesTableFactory::new(Arc::clone(factory)));
         }
     }
-    // Registration cannot fail, because only Serrate uses these names. A session works without them, too.
+    // Registration cannot fail, because only Serrate uses these names, so the results are ignored.
     let _ = register_functions(&mut ctx);
     let _ = register_operators(&ctx);
     let _ = register_dok_names(&ctx);
-    for aggregate in float_extremes().into_iter().chain(exact_aggregates()) {
+    let aggregates = float_extremes().into_iter().chain(exact_aggregates());
+    for aggregate in aggregates.chain(mended_aggregates()) {
         ctx.register_udaf(aggregate);
     }
     register_wide(&ctx);
@@ -97,7 +118,7 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
     for function in functions {
         ctx.register_udf(function);
     }
-    for window in signed_windows() {
+    for window in signed_windows().into_iter().chain(shifted_windows()) {
         ctx.register_udwf(window);
     }
     let functions = ctx.state_ref().read().scalar_functions().clone();
@@ -106,11 +127,16 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
             ctx.register_udf(takes_unsigned(function));
         }
     }
+    let functions = ctx.state_ref().read().scalar_functions().clone();
+    for (_, function) in functions.iter().filter(|(name, function)| *name == function.name()) {
+        if let Some(mended) = without_hidden_values(function) {
+            ctx.register_udf(mended.as_ref().clone());
+        }
+    }
     ctx
 }
 
-/// Returns the session with support for file paths in FROM: [`PathTables`] creates a table for each path and
-/// returns Serrate's error messages.
+/// Returns the session with [`PathTables`], which opens file paths in FROM with Serrate's error messages.
 fn with_paths(ctx: SessionContext) -> SessionContext {
     let inner = Arc::clone(ctx.state_ref().read().catalog_list());
     let factory = Arc::new(PathTables { session: DynamicListTableFactory::default() });
@@ -132,10 +158,27 @@ fn with_paths(ctx: SessionContext) -> SessionContext {
 /// session. Unlike [`session`], it does not replace functions of DataFusion: aggregates of floats (`sum`,
 /// `avg`, `stddev`, `min`, ..) depend on batches and partitions, and `date_trunc`, `date_bin`,
 /// `to_timestamp` and `now()` work in nanoseconds. Run statements with [`sql`](crate::sql::sql).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use serrate::datafusion::execution::SessionStateBuilder;
+/// use serrate::datafusion::prelude::SessionContext;
+/// use serrate::sql::{configure, register_functions};
+/// let builder = SessionStateBuilder::new().with_default_features();
+/// let mut ctx = SessionContext::new_with_state(configure(builder).build());
+/// register_functions(&mut ctx)?;
+/// assert_eq!(ctx.sql("SELECT ragged_count(make_array(1, 2))").await?.count().await?, 1);
+/// # Ok(())
+/// # }
+/// ```
 pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let config = builder.config().get_or_insert_with(SessionConfig::new);
     if config.options().extensions.get::<SerrateOptions>().is_none() {
         config.options_mut().extensions.insert(SerrateOptions::default());
+    }
+    if config.get_extension::<KeptStatements>().is_none() {
+        config.set_extension(Arc::new(KeptStatements::default()));
     }
     let runtime = builder.runtime_env().get_or_insert_default();
     // If the runtime cannot be rebuilt with wrapped object stores, the session uses the original runtime.
@@ -164,8 +207,8 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     }
     let formats = builder.file_formats().get_or_insert_default();
     formats.extend(file_formats());
-    // If two factories have the same name, the first takes precedence, so DataFusion's default factories may
-    // be added before or after this.
+    // DataFusion keeps the first format factory of each extension. So its defaults are removed here and
+    // wrapped if they are already in the list, and have no effect if they are added later.
     let mut stock = |extension: &str| {
         let at = formats.iter().position(|f| f.get_ext().eq_ignore_ascii_case(extension));
         at.map(|at| formats.remove(at))
@@ -234,10 +277,22 @@ fn wrap_formats(stock: [Option<Arc<dyn FileFormatFactory>>; 4]) -> Vec<Arc<dyn F
 /// Adds the file formats `.nrt` and `.safetensors` to an existing session, for paths in FROM (if these
 /// are enabled), CREATE EXTERNAL TABLE and COPY, and the table functions `meds` and `meds_asof`.
 ///
-/// For Parquet, CSV, JSON and Arrow, only two things change: COPY to one local file becomes atomic, and a JSON
-/// file may be one list of records. The extensions `.ndjson` and `.jsonl` are read as JSON, too. To get rows
-/// in source order under LIMIT, and batches limited by their number of leaves (innermost list elements), call
-/// [`configure`] as well, which adds the optimizer rules.
+/// For Parquet, CSV, JSON and Arrow, only two things change: COPY to one local file becomes atomic, and a
+/// JSON file may be one list of records. The extensions `.ndjson` and `.jsonl` are read as JSON, too. To get
+/// rows in source order under LIMIT, and batches limited by their number of leaves (innermost list elements),
+/// call [`configure`] as well, which adds the optimizer rules.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use serrate::datafusion::prelude::SessionContext;
+/// use serrate::sql::register_formats;
+/// let ctx = SessionContext::new();
+/// register_formats(&ctx)?;
+/// assert!(ctx.state().get_file_format_factory("nrt").is_some());
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 /// If a format of that name is already registered.

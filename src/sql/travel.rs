@@ -21,24 +21,30 @@ use datafusion::physical_expr::utils::split_conjunction;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, ExecutionPlanProperties};
 
 use crate::config::SerrateOptions;
+use crate::functions::masked_fields;
 use crate::sql::exec::guard::GuardedSource;
 use crate::sql::exec::pacing::PacedExec;
 use crate::sql::exec::plain_order::PlainOrderExec;
 use crate::sql::exec::stack::DeepStackExec;
 use crate::sql::exec::yielding::YieldingExec;
+use crate::sql::mends::coarser_times::count_functions;
 use crate::sql::mends::conditions::held_functions;
 use crate::sql::mends::float_keys::float_key_function;
+use crate::sql::mends::list_texts::list_text_function;
 use crate::sql::mends::sorts::UnorderedExec;
 use crate::sql::order::SourceOrderExec;
 use crate::sql::pushdown::batches::BatchSizeExec;
+use crate::sql::sources::arrow_scan::ArrowScan;
+use crate::sql::sources::csv_scan::CsvScan;
+use crate::sql::sources::json_scan::JsonScan;
 use crate::sql::sources::meds::MedsSource;
 use crate::sql::sources::nrt::NrtSource;
-use crate::sql::sources::parquet::ListsSource;
+use crate::sql::sources::parquet::{ExactTimesFactory, ListsSource};
+use crate::sql::statement::nullable::or_null_function;
 
 pub(crate) use crate::sql::sources::meds::MedsScan;
 
-/// Names of the nodes and sources that can run in another process. A test compares this list and [`STAYS`]
-/// with the `impl` blocks in `src/sql`.
+/// Names of nodes and sources that can run in another process. A test checks this list and [`STAYS`].
 #[cfg(test)]
 const TRAVELS: [&str; 11] = [
     "BatchSizeExec",
@@ -54,19 +60,24 @@ const TRAVELS: [&str; 11] = [
     "YieldingExec",
 ];
 
-/// Nodes and sources that must run in the session, with the reason that users read.
-pub(crate) const STAYS: [(&str, &str); 12] = [
+/// Nodes and sources that must run in the session, each with the reason that messages to the user give.
+pub(crate) const STAYS: [(&str, &str); 18] = [
+    ("ArrowScan", "the session itself reads Arrow files"),
     ("AsOfSource", "meds_asof() keeps its labels in the memory of the session"),
     (
         "BarrierExec",
         "internal error: the plan still contains a node that only the optimizer uses; please report it",
     ),
+    ("CohortSource", "meds_cohort() does not run on workers"),
+    ("CsvScan", "the session itself reads CSV files"),
     ("DokSource", "a table STORED AS DOK is kept in the memory of the session"),
     ("ExplodeExec", "ragged_explode() and ragged_axes() do not run on workers"),
+    ("FeaturesSource", "meds_features() does not run on workers"),
     (
         "FixedSource",
         "a table in memory does not run on workers under LIMIT or COPY; write it to a file",
     ),
+    ("JsonScan", "the session itself reads JSON files"),
     ("NestExec", "ragged_nest() needs all rows in one process"),
     (
         "OpaqueJoinExec",
@@ -81,6 +92,7 @@ pub(crate) const STAYS: [(&str, &str); 12] = [
         "RowFilterSource",
         "internal error: the plan still contains a source that only the optimizer uses; please report it",
     ),
+    ("SharedExec", "a subquery whose rows are used twice runs in the session"),
     ("SortedExec", "the session itself sorts the rows"),
     ("TableSource", "a ragged table in memory does not run on workers; write it to a file"),
 ];
@@ -167,12 +179,18 @@ fn source_to_portable(source: &Arc<dyn DataSource>) -> std::result::Result<Porta
 fn source_name(source: &Arc<dyn DataSource>) -> &'static str {
     use crate::sql::order::FixedSource;
     use crate::sql::sources::asof::AsOfSource;
+    use crate::sql::sources::cohort::CohortSource;
     use crate::sql::sources::dok::DokSource;
+    use crate::sql::sources::features::FeaturesSource;
     use crate::sql::sources::table::TableSource;
     if source.is::<FixedSource>() {
         "FixedSource"
     } else if source.is::<AsOfSource>() {
         "AsOfSource"
+    } else if source.is::<CohortSource>() {
+        "CohortSource"
+    } else if source.is::<FeaturesSource>() {
+        "FeaturesSource"
     } else if source.is::<DokSource>() {
         "DokSource"
     } else if source.is::<TableSource>() {
@@ -218,21 +236,30 @@ fn files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, St
         } else if source.is::<ParquetSource>() {
             (Arc::clone(source), Reader::Parquet)
         } else {
-            return Err(format!(
-                "workers cannot read files of type {}, so the session reads them",
-                source.file_type()
-            ));
+            return Err(if source.is::<ArrowScan>() {
+                reason_of("ArrowScan")
+            } else if source.is::<CsvScan>() {
+                reason_of("CsvScan")
+            } else if source.is::<JsonScan>() {
+                reason_of("JsonScan")
+            } else {
+                format!(
+                    "workers cannot read files of type {}, so the session reads these files",
+                    source.file_type()
+                )
+            });
         };
     if let Some(parquet) = stock.downcast_ref::<ParquetSource>()
         && is_reordered(parquet)
     {
         return Err(
-            "the scan reorders row groups for ORDER BY with LIMIT, which workers do not support, so the session runs it"
+            "the scan reorders row groups for ORDER BY with LIMIT, which workers do not support, so the session runs the scan"
                 .into(),
         );
     }
     let mut carrier = files.clone();
     carrier.file_source = stock;
+    carrier.expr_adapter_factory = None;
     Ok(Portable::Files {
         carrier: DataSourceExec::from_data_source(carrier),
         reader,
@@ -240,28 +267,29 @@ fn files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, St
     })
 }
 
-/// Returns the reason why a scan must run in the session: DataFusion's encoding would lose something.
+/// Checks that workers can run a scan: they read only local files, and DataFusion's encoding of plans drops
+/// some properties of scans. The error is the reason why the session must run the scan instead.
 fn check_files(files: &FileScanConfig) -> std::result::Result<(), String> {
     if files.object_store_url != ObjectStoreUrl::local_filesystem() {
         return Err(format!(
-            "{} is not a local file system, and workers read only local files, so the session reads them",
+            "{} is not a local file system, and workers read only local files, so the session reads these files",
             files.object_store_url
         ));
     }
     if !files.file_source().table_schema().virtual_columns().is_empty() {
         return Err(
-            "the scan returns row numbers, which workers do not support, so the session runs it"
+            "the scan returns row numbers, which workers do not support, so the session runs the scan"
                 .into(),
         );
     }
-    if files.expr_adapter_factory.is_some() {
+    if !ExactTimesFactory::is_known(files) {
         return Err(
-            "workers cannot adapt the expressions of a scan to each file, so the session runs it"
+            "workers cannot adapt the expressions of a scan to each file, so the session runs the scan"
                 .into(),
         );
     }
     if files.limit.is_some_and(|limit| u32::try_from(limit).is_err()) {
-        return Err("the LIMIT of the scan exceeds 2^32 - 1, the maximum for workers, so the session runs it".into());
+        return Err("the LIMIT of the scan exceeds 2^32 - 1, the maximum for workers, so the session runs the scan".into());
     }
     if files.file_groups.iter().flat_map(FileGroup::iter).any(|file| !file.extensions.is_empty()) {
         return Err(
@@ -374,12 +402,15 @@ fn files_from_portable(
         },
     };
     let mut files = files.clone();
+    if reader != Reader::Nrt {
+        let table = Arc::clone(source.table_schema().file_schema());
+        files.expr_adapter_factory = ExactTimesFactory::of_table(&table);
+    }
     files.file_source = source;
     files.preserve_order = preserve_order;
     Ok(DataSourceExec::from_data_source(files))
 }
 
-/// Creates a scan of `.nrt` files with the columns and conditions of a Parquet scan.
 fn nrt_source(carrier: &ParquetSource, options: &SerrateOptions) -> Result<Arc<dyn FileSource>> {
     let source = NrtSource::new(carrier.table_schema().clone(), options.clone());
     let mut source: Arc<dyn FileSource> = Arc::new(source);
@@ -414,11 +445,14 @@ fn nrt_source(carrier: &ParquetSource, options: &SerrateOptions) -> Result<Arc<d
     }
 }
 
-/// Returns the functions that rules insert into plans. Sessions do not register them, so statements cannot
-/// name them.
+/// Returns the functions that only rules insert into plans: not registered, so no statement names them.
 pub(crate) fn hidden_functions() -> Vec<Arc<ScalarUDF>> {
     let mut functions = held_functions().to_vec();
     functions.push(Arc::new(float_key_function()));
+    functions.push(or_null_function());
+    functions.extend(count_functions());
+    functions.push(masked_fields());
+    functions.push(Arc::new(list_text_function()));
     functions
 }
 
@@ -444,7 +478,7 @@ pub(crate) fn division_of(
         return Ok(None);
     }
     if !matches!(leaf.output_partitioning(), Partitioning::UnknownPartitioning(_)) {
-        return Err("the files are in folders named after the values of a column, which workers do not support, so the session reads them".into());
+        return Err("the files are in folders named after the values of a column, which workers do not support, so the session reads these files".into());
     }
     let bytes = match to_portable(leaf)? {
         Portable::Meds(scan) if !scan.shared_subjects && scan.has_checks => {

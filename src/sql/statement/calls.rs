@@ -59,7 +59,7 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["list_select", "array_select", "list_gather"], "ragged_take(x, positions)"),
     (&["list_grade_up", "array_grade_up", "grade_up", "arg_sort"], "ragged_argsort(x)"),
     (&["list_reverse_sort", "array_reverse_sort"], "list_sort(x, 'DESC')"),
-    (&["list_value", "array_value"], "[1, 2]"),
+    (&["array_value"], "[1, 2]"),
     (&["list_dot_product", "array_dot_product", "list_inner_product"], "ragged_sum(a * b)"),
     (
         &["list_cosine_similarity", "array_cosine_similarity"],
@@ -121,10 +121,8 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["explode"], "unnest(x), or FROM ragged_explode('t')"),
     (&["implode"], "array_agg(x), or ragged_nest_agg(x)"),
     (&["strptime", "try_strptime", "str_to_date", "to_datetime"], "to_timestamp(s, '%Y-%m-%d')"),
-    (&["last_day"], "date_trunc('month', d) + INTERVAL '1 month' - INTERVAL '1 day'"),
     (&["epoch_ms"], "epoch(t) * 1000"),
     (&["age"], "a - b"),
-    (&["to_days"], "INTERVAL '3 days'"),
     (&["date_add", "dateadd", "date_sub"], "t + INTERVAL '1 day'"),
     (&["typeof"], "arrow_typeof(x)"),
     (&["glob"], "s LIKE 'a%'"),
@@ -138,13 +136,13 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["xor"], "x ^ y, or ragged_xor(a, b) for masks"),
 ];
 
-/// Returns what to write for a function of another program, if Serrate has it under another name.
+/// Returns Serrate's counterpart of a function of another program, if [`ELSEWHERE`] has one.
 pub(crate) fn find_counterpart(name: &str) -> Option<&'static str> {
     let name = name.to_lowercase();
     ELSEWHERE.iter().find(|(names, _)| names.contains(&name.as_str())).map(|(_, ours)| *ours)
 }
 
-/// Returns the names that `name` may be a misspelling of, or that are `name` with a prefix. The best come first.
+/// Returns names that `name` misspells, or that are `name` with a prefix. The most similar names come first.
 pub(crate) fn similar_names<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let name = name.to_lowercase();
     let sorted = |text: &str| {
@@ -186,7 +184,8 @@ pub(crate) fn similar_names<'a>(name: &str, known: impl Iterator<Item = &'a str>
         .collect()
 }
 
-/// Calls of a statement that have the name of a shorthand but other arguments.
+/// Returns descriptions, for error messages, of calls with the name of a shorthand but other arguments, by
+/// that name.
 pub(in crate::sql) fn unexpanded_calls(statement: &Statement) -> BTreeMap<String, String> {
     let mut found = Calls::default();
     let mut statement = statement;
@@ -303,7 +302,8 @@ const GENERAL: [&str; 4] = [
     "Failed to coerce arguments",
 ];
 
-/// Rewords DataFusion's messages about arguments, which repeat each other and its signatures.
+/// Shortens DataFusion's messages about arguments, which repeat each other and list all signatures. Returns
+/// `None` for other messages.
 fn about_arguments(message: &str, state: &SessionState) -> Option<String> {
     let (before, rest) =
         message.split_once("No function matches the given name and argument types '")?;
@@ -323,8 +323,8 @@ fn about_arguments(message: &str, state: &SessionState) -> Option<String> {
     })
 }
 
-/// Returns the signatures of a function: with types if the number of arguments is right, or else those of its
-/// documentation.
+/// Returns a function's signatures for an error message: up to four signatures with types if they take the
+/// given number of arguments, else the syntax in the function's documentation.
 fn list_signatures(name: &str, given: &str, candidates: &str, state: &SessionState) -> String {
     let documented = documentation_of(name, state).map(|doc| doc.syntax_example.clone());
     let listed: Vec<&str> =

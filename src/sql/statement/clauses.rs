@@ -12,15 +12,16 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
     CreateTable, CreateView, Cte, CteAsMaterialized, DuplicateTreatment, Expr, Function,
-    FunctionArg, FunctionArgumentClause, FunctionArguments, GroupByExpr, JoinConstraint,
-    JoinOperator, LimitClause, ObjectType, OrderByKind, PipeOperator, Query, Select, SelectItem,
-    SetExpr, Statement as SqlStatement, TableAlias, TableFactor, TableSampleKind, TableWithJoins,
-    UnaryOperator, Visit, Visitor, WindowType,
+    FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident,
+    JoinConstraint, JoinOperator, LimitClause, ObjectType, OrderByKind, PipeOperator, Query,
+    Select, SelectItem, SetExpr, Statement as SqlStatement, TableAlias, TableFactor,
+    TableSampleKind, TableWithJoins, UnaryOperator, Visit, Visitor, WindowType, visit_relations,
 };
 use datafusion::sql::parser::{CopyToSource, Statement};
 
 use crate::functions::{is_reduction, plans_predicates};
 use crate::sql::statement::columns::check_columns;
+use crate::sql::statement::merged::fold_name;
 use crate::sql::statement::positions::is_marked;
 
 pub(in crate::sql) fn check(state: &SessionState, statement: &Statement) -> Result<()> {
@@ -35,7 +36,7 @@ pub(in crate::sql) fn check(state: &SessionState, statement: &Statement) -> Resu
         Statement::CreateExternalTable(table) => {
             if table.unbounded {
                 return plan_err!(
-                    "CREATE UNBOUNDED EXTERNAL TABLE is not supported, because a table over files has a last row; remove UNBOUNDED"
+                    "CREATE UNBOUNDED EXTERNAL TABLE is not supported, because a table of files is read to its end; remove UNBOUNDED"
                 );
             }
             return check_columns(&table.columns, &table.constraints);
@@ -79,7 +80,7 @@ impl Visitor for Clauses<'_> {
             ))),
             Expr::Trim { trim_characters: Some(characters), .. } if characters.len() > 1 => {
                 plan_err!(
-                    "TRIM takes its characters as one string, but {} strings are given; use trim(x, 'ab') to remove both characters",
+                    "TRIM takes its characters as one string, but {} strings are given; use trim(x, 'ab') to remove the characters a and b",
                     characters.len()
                 )
             }
@@ -232,7 +233,19 @@ fn check_query(query: &Query) -> Result<()> {
             "{clause} is not supported: write COPY (..) TO 'file' STORED AS .. for a file format, or run `serrate -f` to choose a display format"
         )));
     }
-    for Cte { alias, from, materialized, .. } in with.iter().flat_map(|with| &with.cte_tables) {
+    for Cte { alias, from, materialized, query, .. } in
+        with.iter().flat_map(|with| &with.cte_tables)
+    {
+        if with.as_ref().is_some_and(|with| with.recursive)
+            && let SetExpr::SetOperation { left, .. } = query.body.as_ref()
+            && matches!(left.as_ref(), SetExpr::SetOperation { .. })
+            && reads_table(left, &alias.name)
+        {
+            return Err(refuse(format!(
+                "the recursive query {name} reads itself in more than one branch, which is not supported: write one branch after the last UNION, as in SELECT n + step FROM {name}, (VALUES (1), (2)) AS steps (step)",
+                name = alias.name
+            )));
+        }
         if *materialized == Some(CteAsMaterialized::Materialized) {
             return Err(refuse(format!(
                 "the clause AS MATERIALIZED of the CTE {} is not supported: a CTE is planned where it is used; use CREATE TABLE .. AS SELECT to store its rows",
@@ -296,7 +309,9 @@ fn check_select(select: &Select) -> Result<()> {
     if let Some(modifiers) = &select.select_modifiers
         && modifiers.is_any_set()
     {
-        return Err(refuse(format!("{modifiers} is not supported: remove it")));
+        return Err(refuse(format!(
+            "the modifier {modifiers} of SELECT is not supported: remove it"
+        )));
     }
     if select.exclude.is_some() {
         return Err(refuse(
@@ -361,9 +376,8 @@ fn check_nested_joins(table: &TableFactor) -> Result<()> {
     }
 }
 
-/// Returns an error for a join without ON, USING or NATURAL, which the planner makes a cross join.
-///
-/// The parser takes an unknown kind of join for the alias of the table before it, as in `a POSITIONAL JOIN b`.
+/// Returns an error for a join without ON, USING or NATURAL, which the planner makes a cross join. The parser
+/// takes an unknown kind of join for an alias of the table before it, as in `a POSITIONAL JOIN b`.
 fn check_join_condition(join: &JoinOperator, left: &TableFactor) -> Result<()> {
     let (JoinOperator::Join(condition)
     | JoinOperator::Inner(condition)
@@ -449,7 +463,7 @@ pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
         TableFactor::Function { name, args, alias, with_ordinality, .. } => {
             if let Some(named) = args.iter().find(|arg| !matches!(arg, FunctionArg::Unnamed(_))) {
                 return Err(refuse(format!(
-                    "the named argument {named} of {name} is not supported: pass the arguments of this function by position, without names"
+                    "the named argument {named} of {name} is not supported: pass the arguments of {name} by position, without names"
                 )));
             }
             (alias, None, *with_ordinality)
@@ -504,14 +518,15 @@ fn check_alias(alias: Option<&TableAlias>) -> Result<()> {
     }
     match &alias.at {
         Some(at) => Err(refuse(format!(
-            "the clause AT {at} after AS {} is not supported: remove it",
+            "the clause AT {at} after AS {} is not supported: use positions => true in ragged_explode to number elements",
             alias.name
         ))),
         None => Ok(()),
     }
 }
 
-/// Returns an error for DuckDB's USING SAMPLE after the FROM clause, which the parser does not accept.
+/// If a text contains DuckDB's USING SAMPLE, which the parser does not accept, returns an error that suggests
+/// an alternative.
 pub(in crate::sql) fn using_sample(text: &str) -> Option<DataFusionError> {
     let words: Vec<&str> = text.split_whitespace().collect();
     words
@@ -558,6 +573,14 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
              WINDOW {window} AS (..)"
         );
     }
+    if let FunctionArguments::List(list) = &call.args
+        && list.duplicate_treatment == Some(DuplicateTreatment::Distinct)
+        && let [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] = list.args.as_slice()
+    {
+        return Err(refuse(format!(
+            "the call {name}(DISTINCT *) is not supported: name the columns, as in {name}(DISTINCT a), or count the rows of (SELECT DISTINCT * FROM ..)"
+        )));
+    }
     let of_one_row = state.scalar_functions().contains_key(&name)
         || state.higher_order_functions().contains_key(&name)
         || ["unnest", "unnest_outer"].contains(&name.as_str());
@@ -566,23 +589,23 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     }
     let reduction = is_reduction(&name);
     let kind = match name.as_str() {
-        n if n.starts_with("ragged_") => Kind::Ragged,
-        n if n.starts_with("array_") || n.starts_with("list_") => Kind::List,
-        _ => Kind::Single,
+        n if n.starts_with("ragged_") => FunctionKind::Ragged,
+        n if n.starts_with("array_") || n.starts_with("list_") => FunctionKind::List,
+        _ => FunctionKind::Single,
     };
     if call.filter.is_some() && !(reduction && plans_predicates(state.expr_planners())) {
         return Err(refuse(match kind {
-            Kind::Ragged | Kind::List => format!(
+            FunctionKind::Ragged | FunctionKind::List => format!(
                 "the call {name}(..) FILTER (WHERE ..) is not supported: FILTER applies to aggregates and to reductions of lists such as ragged_mean; use ragged_filter(x, mask) to keep the values for which a mask is true"
             ),
-            Kind::Single => format!(
+            FunctionKind::Single => format!(
                 "the call {name}(..) FILTER (WHERE ..) is not supported: FILTER applies to aggregates and to reductions of lists such as ragged_mean; use CASE WHEN condition THEN .. END to return the value if a condition is true"
             ),
         }));
     }
     if call.over.is_some() {
         return Err(refuse(match kind {
-            Kind::Ragged => format!(
+            FunctionKind::Ragged => format!(
                 "the call {name}(..) OVER (..) is not supported: {name} works on the list of one row; use OVER with an aggregate or a window function, as in sum({name}(x)) OVER (..)"
             ),
             _ => format!(
@@ -606,13 +629,13 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     let FunctionArguments::List(list) = &call.args else { return Ok(()) };
     if list.duplicate_treatment == Some(DuplicateTreatment::Distinct) {
         return Err(refuse(match kind {
-            Kind::Ragged => format!(
+            FunctionKind::Ragged => format!(
                 "the call {name}(DISTINCT ..) is not supported: use {name}(ragged_unique(x)) for distinct values"
             ),
-            Kind::List => format!(
+            FunctionKind::List => format!(
                 "the call {name}(DISTINCT ..) is not supported: use {name}(array_distinct(x)) for distinct values"
             ),
-            Kind::Single => format!(
+            FunctionKind::Single => format!(
                 "the call {name}(DISTINCT ..) is not supported: {name} works on one row; use SELECT DISTINCT to remove equal rows"
             ),
         }));
@@ -621,13 +644,13 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
         match clause {
             FunctionArgumentClause::OrderBy(_) => {
                 return Err(refuse(match kind {
-                    Kind::Ragged => format!(
+                    FunctionKind::Ragged => format!(
                         "the call {name}(.. ORDER BY ..) is not supported: use {name}(ragged_sort(x)) for the sorted values of a list"
                     ),
-                    Kind::List => format!(
+                    FunctionKind::List => format!(
                         "the call {name}(.. ORDER BY ..) is not supported: use {name}(array_sort(x)) for the sorted values of a list"
                     ),
-                    Kind::Single => format!(
+                    FunctionKind::Single => format!(
                         "the call {name}(.. ORDER BY ..) is not supported: {name} works on one row; write ORDER BY at the end of the query"
                     ),
                 }));
@@ -642,11 +665,22 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
 
 /// Kind of value on which a scalar function works, from the prefix of the function's name.
 #[derive(Clone, Copy)]
-enum Kind {
+enum FunctionKind {
     /// Lists of any depth (`ragged_..`).
     Ragged,
     /// Lists of one level (`array_..`, `list_..`).
     List,
     /// Scalars (all other names).
     Single,
+}
+
+/// Whether a part of a query has a table of this name in FROM.
+fn reads_table(body: &SetExpr, name: &Ident) -> bool {
+    visit_relations(body, |relation| match relation.0.as_slice() {
+        [part] if part.as_ident().is_some_and(|own| fold_name(own) == fold_name(name)) => {
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    })
+    .is_break()
 }

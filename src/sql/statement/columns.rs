@@ -6,8 +6,9 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 /// Returns an error for column options and constraints that DataFusion parses but does not store.
 ///
-/// DataFusion plans GROUP BY by keys without checking them, so rows that violate a key lead to wrong
-/// groups. A key is therefore accepted only if the statement declares it NOT ENFORCED.
+/// DataFusion does not check that the values of a PRIMARY KEY or UNIQUE column are unique, but relies on it
+/// in GROUP BY, so repeated values lead to wrong groups. A key is therefore accepted only if the statement
+/// declares it NOT ENFORCED.
 pub(in crate::sql) fn check_columns(
     columns: &[ColumnDef],
     constraints: &[TableConstraint],

@@ -1,5 +1,3 @@
-//! Rewrites the options of COPY from DuckDB's syntax to DataFusion's.
-
 use std::borrow::Cow;
 
 use datafusion::common::plan_err;
@@ -8,8 +6,8 @@ use datafusion::logical_expr::sqlparser::dialect::Dialect;
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
-/// Rewrites `COPY .. TO 'x' (FORMAT csv, HEADER false)` to `COPY .. TO 'x' STORED AS csv OPTIONS (format.has_header
-/// 'false')`.
+/// Rewrites `COPY .. TO 'x' (FORMAT csv, HEADER false)` to `COPY .. TO 'x' STORED AS csv OPTIONS
+/// (format.has_header 'false')`.
 ///
 /// # Errors
 /// If an option of DuckDB has no counterpart.
@@ -41,7 +39,7 @@ pub(in crate::sql) fn known_options<'a>(
         let inner: Vec<&TokenWithSpan> = inner.skip(1).collect();
         let inner = inner.split_last().map(|(_, inner)| inner).unwrap_or_default();
         out.push_str(&rewrite_options(&plain_text(&target.token), inner)?);
-        // The lines of the following statements keep their numbers.
+        // Keep the line breaks of the replaced text, so that errors in later statements name the right lines.
         out.push_str(&"\n".repeat(replaced.matches('\n').count()));
         copied = end;
     }
@@ -52,7 +50,8 @@ pub(in crate::sql) fn known_options<'a>(
     Ok(Cow::Owned(out))
 }
 
-/// Returns the target of a COPY statement, and the tokens `(..)` or `WITH (..)` after it that end the statement.
+/// Returns the target of a COPY statement, and the tokens `(..)` or `WITH (..)` that end the statement.
+/// Returns `None` if the statement is no COPY or ends with other tokens.
 fn find_options<'a, 'b>(
     statement: &'a [&'b TokenWithSpan],
 ) -> Option<(&'b TokenWithSpan, &'a [&'b TokenWithSpan])> {
@@ -95,7 +94,7 @@ fn byte_offset(text: &str, at: Location) -> usize {
     before.saturating_add(within)
 }
 
-/// The clauses of DataFusion for options of DuckDB.
+/// The parts of DataFusion's clauses into which DuckDB's options are rewritten.
 #[derive(Default)]
 struct Clauses {
     format: Option<String>,
@@ -120,7 +119,7 @@ fn rewrite_options(target: &str, tokens: &[&TokenWithSpan]) -> Result<String> {
             clauses.add(&name.token, value)?;
         }
     }
-    Ok(clauses.write(target))
+    clauses.write(target)
 }
 
 impl Clauses {
@@ -173,7 +172,7 @@ impl Clauses {
                 let columns: Vec<String> = value
                     .iter()
                     .filter(|t| matches!(t.token, Token::Word(_) | Token::SingleQuotedString(_)))
-                    // The parser keeps quotes as a part of the name.
+                    // Removes quotes, which DataFusion's parser would keep as a part of the name.
                     .map(|t| plain_text(&t.token))
                     .collect();
                 self.partitions = Some(columns.join(", "));
@@ -214,12 +213,17 @@ impl Clauses {
         self.options.push(format!("format.{key} {}", quote_text(value)));
     }
 
-    fn write(mut self, target: &str) -> String {
+    fn write(mut self, target: &str) -> Result<String> {
+        let format = self.format.as_deref().or_else(|| target.rsplit('.').next());
+        let is_parquet = format.is_some_and(|f| f.eq_ignore_ascii_case("parquet"));
+        if self.level.is_some() && (self.compression.is_none() || !is_parquet) {
+            return plan_err!(
+                "the option COMPRESSION_LEVEL of COPY applies only to Parquet files, together with the option COMPRESSION; write (COMPRESSION zstd, COMPRESSION_LEVEL 3)"
+            );
+        }
         if let Some(codec) = self.compression.take() {
             let codec = codec.to_ascii_lowercase();
-            let format = self.format.as_deref().or_else(|| target.rsplit('.').next());
-            let is_parquet = format.is_some_and(|f| f.eq_ignore_ascii_case("parquet"));
-            // Parquet writers of DataFusion require a level.
+            // DataFusion's Parquet writer requires a compression level for these codecs.
             let level = match (codec.as_str(), self.level.take()) {
                 (_, Some(level)) if is_parquet => format!("({level})"),
                 ("zstd", None) if is_parquet => "(3)".to_owned(),
@@ -238,11 +242,11 @@ impl Clauses {
         if !self.options.is_empty() {
             text.push_str(&format!("OPTIONS ({})", self.options.join(", ")));
         }
-        text
+        Ok(text)
     }
 }
 
-/// Returns the rest of the name of an option of DataFusion, such as `.has_header`.
+/// Returns the part of an option's name after its first word: `.has_header` for `format.has_header 'true'`.
 fn option_suffix(value: &[&TokenWithSpan]) -> String {
     let name = value.split_last().map_or(value, |(_, name)| name);
     name.iter().map(|t| t.token.to_string()).collect()
@@ -312,7 +316,13 @@ mod tests {
         ] {
             assert_eq!(rewrite(same), same);
         }
-        let refused = known_options("COPY t TO 'x' (FILE_SIZE_BYTES 3)", &DuckDbDialect {});
-        assert!(refused.unwrap_err().to_string().contains("FILE_SIZE_BYTES"));
+        for (written, named) in [
+            ("COPY t TO 'x' (FILE_SIZE_BYTES 3)", "FILE_SIZE_BYTES"),
+            ("COPY t TO 'x.parquet' (COMPRESSION_LEVEL 3)", "COMPRESSION_LEVEL"),
+            ("COPY t TO 'x.csv' (COMPRESSION gzip, COMPRESSION_LEVEL 3)", "COMPRESSION_LEVEL"),
+        ] {
+            let refused = known_options(written, &DuckDbDialect {});
+            assert!(refused.unwrap_err().to_string().contains(named), "{written}");
+        }
     }
 }

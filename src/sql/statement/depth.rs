@@ -8,9 +8,8 @@ use datafusion::logical_expr::sqlparser::dialect::Dialect;
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, Tokenizer};
 
-/// Maximum number of consecutive operators. The parser reads `a + b + c + ..` without recursion, but the
-/// planner and the destructor of an expression recurse once per operator. Serrate plans such a sequence of
-/// arithmetic operators as one function call.
+/// Maximum number of consecutive operators, as in `a + b + c + ..`. The planner and the destructor of an
+/// expression recurse once per operator, except that Serrate plans arithmetic as one function call.
 const OPERATORS: usize = 2_500;
 
 /// Maximum number of consecutive casts, subscripts and predicates, each of which is an operand of the next.
@@ -25,11 +24,10 @@ const BALANCED: usize = 50_000;
 /// Maximum number of consecutive UNION, JOIN and `|>`.
 const RELATIONS: usize = 1_000;
 
-/// Maximum number of consecutive comparisons without AND or OR between them, as in `a = b = c`. Planning
-/// time is quadratic in their number.
+/// Maximum number of consecutive comparisons, as in `a = b = c`, whose planning time is quadratic.
 const COMPARISONS: usize = 200;
 
-/// Counts of consecutive operators on one level of parentheses.
+/// The numbers of consecutive operators of each kind on one level of parentheses.
 #[derive(Clone, Copy, Default)]
 struct Level {
     operators: usize,
@@ -50,8 +48,7 @@ pub(in crate::sql) fn check_depth(
     dialect: &dyn Dialect,
     most_nested: usize,
 ) -> Result<()> {
-    // Every level of nesting takes at least two characters, so a text of less than `DEEP` bytes is not too
-    // deep.
+    // Every level of nesting takes at least two characters, so shorter texts are not too deep.
     if text.len() < DEEP {
         return Ok(());
     }
@@ -123,8 +120,7 @@ pub(in crate::sql) fn check_depth(
                 Keyword::END => cases = cases.saturating_sub(1),
                 Keyword::AND | Keyword::OR => {
                     level.balanced += 1;
-                    // The operators in one operand of AND or OR do not add to the depth of the next operand,
-                    // so all these counts start again.
+                    // The operators in one operand of AND or OR do not add to the depth of the next operand.
                     level.operators = 0;
                     level.comparisons = 0;
                     level.tight = 0;
@@ -215,19 +211,20 @@ pub(in crate::sql) fn check_depth(
 /// Length in bytes below which [`check_depth`] accepts a text without tokenizing it.
 const DEEP: usize = 256;
 
-/// Size of the new stack for planning, used if less than half of it remains. Unused stack takes no memory.
+/// Size of the new stack for planning. It is used if less than half this size remains of the current stack.
+/// Unused stack takes no memory.
 const STACK: usize = 64 << 20;
 
 /// Runs `work` on a stack that is large enough for [`OPERATORS`] levels of an expression, or for the
 /// [`BALANCED`] levels of a syntax tree before it is balanced.
-pub(in crate::sql) fn deep<T>(work: impl FnOnce() -> T) -> T {
+pub(in crate::sql) fn with_deep_stack<T>(work: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(STACK / 2, STACK, work)
 }
 
-/// Polls a future within [`deep`].
+/// Polls a future on the stack of [`with_deep_stack`].
 pub(in crate::sql) async fn run_deep<F: Future>(work: F) -> F::Output {
     let mut work = std::pin::pin!(work);
-    std::future::poll_fn(|waker| deep(|| work.as_mut().poll(waker))).await
+    std::future::poll_fn(|waker| with_deep_stack(|| work.as_mut().poll(waker))).await
 }
 
 const SHORT: usize = 64;
@@ -236,7 +233,7 @@ const SHORT: usize = 64;
 ///
 /// The parser returns `((a OR b) OR c) OR d`, in which planners visit the whole left side at every
 /// operator. The operators are associative, so balancing keeps the order of the operands.
-pub(in crate::sql) fn balance(expr: &mut Expr) {
+pub(in crate::sql) fn balance_chains(expr: &mut Expr) {
     let Expr::BinaryOp { op, .. } = expr else { return };
     let op = match op {
         op @ (BinaryOperator::And | BinaryOperator::Or | BinaryOperator::StringConcat) => {

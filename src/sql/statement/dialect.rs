@@ -1,8 +1,10 @@
-//! [`SqlDialect`]: the DuckDB dialect of the parser, with DuckDB's precedence of `||`.
+//! [`SqlDialect`]: the DuckDB dialect of the parser, with DuckDB's precedence of `||` and syntax that the parser
+//! knows of other dialects only.
 
 use std::any::TypeId;
 
 use datafusion::common::config::Dialect as Named;
+use datafusion::logical_expr::sqlparser::ast::{Expr, Value};
 use datafusion::logical_expr::sqlparser::dialect::{Dialect, DuckDbDialect, dialect_from_str};
 use datafusion::logical_expr::sqlparser::parser::{Parser, ParserError};
 use datafusion::logical_expr::sqlparser::tokenizer::Token;
@@ -53,6 +55,23 @@ impl Dialect for SqlDialect {
         self.0.is_identifier_part(ch)
     }
 
+    /// `E'a\nb'` is a string with escapes.
+    fn supports_string_escape_constant(&self) -> bool {
+        true
+    }
+
+    fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        let Token::EscapedStringLiteral(text) = &parser.peek_token_ref().token else { return None };
+        let value = Value::SingleQuotedString(text.clone());
+        parser.advance_token();
+        Some(Ok(Expr::value(value)))
+    }
+
+    /// IGNORE NULLS may stand within the parentheses of a call.
+    fn supports_window_function_null_treatment_arg(&self) -> bool {
+        true
+    }
+
     // These are the methods without arguments that `DuckDbDialect` of sqlparser 0.62 overrides.
     as_duckdb!(
         supports_trailing_commas,
@@ -81,8 +100,6 @@ impl Dialect for SqlDialect {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::logical_expr::sqlparser::ast::Expr;
-
     use super::*;
 
     fn last_operator(dialect: &dyn Dialect, text: &str) -> String {

@@ -1,5 +1,3 @@
-//! Rewrites internal errors of DataFusion to errors about the statement.
-
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;

@@ -2,47 +2,40 @@
 
 use std::borrow::Cow;
 
-use datafusion::common::plan_err;
-use datafusion::error::Result;
-use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::Volatility;
 use datafusion::logical_expr::sqlparser::ast::{JoinOperator, TableWithJoins};
 use datafusion::logical_expr::sqlparser::dialect::{Dialect, DuckDbDialect};
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
-/// Rewrites `FROM t WHERE x` to `FROM t SELECT * WHERE x`, and removes [NOT] MATERIALIZED from WITH.
+/// Rewrites `FROM t WHERE x` to `FROM t SELECT * WHERE x`, removes [NOT] MATERIALIZED from WITH, and makes the
+/// parser accept a list of queries after IN.
 ///
-/// MATERIALIZED does not change the rows of a query without volatile functions.
-///
-/// # Errors
-/// If AS MATERIALIZED is used with a volatile function, because DataFusion runs the query at each use.
-pub(in crate::sql) fn known_forms<'a>(
-    state: &SessionState,
-    text: &'a str,
-    dialect: &dyn Dialect,
-) -> Result<Cow<'a, str>> {
+/// MATERIALIZED does not change the rows: a query whose rows may differ from run to run is computed once
+/// ([`share_ctes`](crate::sql::mends::shared_rows::share_ctes)), and for others the number of runs does not
+/// matter.
+pub(in crate::sql) fn known_forms<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str> {
     let lower = text.to_ascii_lowercase();
     // The rewrites apply only to the DuckDB dialect. A text in another dialect stays unchanged.
     if !dialect.is::<DuckDbDialect>()
         || (!lower.contains("materialized") && !lower.contains("from"))
     {
-        return Ok(Cow::Borrowed(text));
+        return Cow::Borrowed(text);
     }
     // An invalid text stays unchanged. The parser reports the error later.
     let Ok(tokens) = Tokenizer::new(dialect, text).tokenize_with_location() else {
-        return Ok(Cow::Borrowed(text));
+        return Cow::Borrowed(text);
     };
     let tokens: Vec<&TokenWithSpan> =
         tokens.iter().filter(|t| !matches!(t.token, Token::Whitespace(_))).collect();
     let mut edits = Vec::new();
     add_selects(&tokens, &mut edits);
-    drop_materialized(state, &tokens, &mut edits)?;
+    drop_materialized(&tokens, &mut edits);
+    enclose_first_query(&tokens, &mut edits);
     if edits.is_empty() {
-        return Ok(Cow::Borrowed(text));
+        return Cow::Borrowed(text);
     }
     edits.sort_unstable_by_key(|edit| edit.at);
-    Ok(Cow::Owned(apply_edits(text, &edits)))
+    Cow::Owned(apply_edits(text, &edits))
 }
 
 /// An insertion into a text, or a replacement with blanks, at a line and column counted from 1.
@@ -71,18 +64,19 @@ fn apply_edits(text: &str, edits: &[Edit]) -> String {
     out
 }
 
-fn keyword(token: &TokenWithSpan) -> Option<Keyword> {
+fn keyword_of(token: &TokenWithSpan) -> Option<Keyword> {
     match &token.token {
         Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
         _ => None,
     }
 }
 
-fn place(token: &TokenWithSpan) -> (u64, u64) {
+fn place_of(token: &TokenWithSpan) -> (u64, u64) {
     (token.span.start.line, token.span.start.column)
 }
 
-/// Whether the scan of the tokens has read FROM or SELECT of the current query, on one level of parentheses.
+/// The state of the scan of tokens, one per level of parentheses: whether it has read FROM or SELECT of the
+/// current query.
 #[derive(Clone, Copy, PartialEq)]
 enum Read {
     Nothing,
@@ -112,7 +106,7 @@ fn add_selects(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
             }
             _ => {}
         }
-        match keyword(token) {
+        match keyword_of(token) {
             Some(Keyword::SELECT) => {
                 *level = Read::Select;
             }
@@ -123,7 +117,7 @@ fn add_selects(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
             Some(Keyword::WHERE | Keyword::GROUP | Keyword::HAVING | Keyword::QUALIFY)
                 if *level == Read::From && !has_select(&tokens[at..]) =>
             {
-                edits.push(Edit { at: place(token), blank: 0, insert: "SELECT * " });
+                edits.push(Edit { at: place_of(token), blank: 0, insert: "SELECT * " });
                 *level = Read::Select;
             }
             _ => {}
@@ -139,7 +133,7 @@ fn begins_query(tokens: &[&TokenWithSpan], at: usize) -> bool {
         // A query may begin after `)`, because the main query follows the CTEs of WITH.
         Token::LParen | Token::RParen | Token::SemiColon => true,
         _ => matches!(
-            keyword(before),
+            keyword_of(before),
             Some(
                 Keyword::UNION
                     | Keyword::EXCEPT
@@ -166,7 +160,7 @@ fn has_select(tokens: &[&TokenWithSpan]) -> bool {
             },
             Token::SemiColon => return false,
             _ if depth > 0 => {}
-            _ => match keyword(token) {
+            _ => match keyword_of(token) {
                 Some(Keyword::SELECT) => return true,
                 Some(Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT) => return false,
                 _ => {}
@@ -176,12 +170,8 @@ fn has_select(tokens: &[&TokenWithSpan]) -> bool {
     false
 }
 
-fn drop_materialized(
-    state: &SessionState,
-    tokens: &[&TokenWithSpan],
-    edits: &mut Vec<Edit>,
-) -> Result<()> {
-    let is = |token: &&TokenWithSpan, word: Keyword| keyword(token) == Some(word);
+fn drop_materialized(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
+    let is = |token: &&TokenWithSpan, word: Keyword| keyword_of(token) == Some(word);
     for (at, token) in tokens.iter().enumerate() {
         if !is(token, Keyword::AS) {
             continue;
@@ -192,38 +182,58 @@ fn drop_materialized(
                     && is(materialized, Keyword::MATERIALIZED)
                     && open.token == Token::LParen =>
             {
-                edits.push(Edit { at: place(not), blank: "NOT".len(), insert: "" });
+                edits.push(Edit { at: place_of(not), blank: "NOT".len(), insert: "" });
                 edits.push(blank_materialized(materialized));
             }
             [_, materialized, open, ..]
                 if is(materialized, Keyword::MATERIALIZED) && open.token == Token::LParen =>
             {
-                if let Some(name) = volatile_function(state, tokens) {
-                    return plan_err!(
-                        "AS MATERIALIZED is not supported with {name}(), because a CTE is evaluated at each use and {name}() returns another value each time; store the rows with CREATE TABLE .. AS SELECT instead"
-                    );
-                }
                 edits.push(blank_materialized(materialized));
             }
             _ => {}
         }
     }
-    Ok(())
+}
+
+/// Rewrites `x IN ((SELECT ..), y)` to `x IN (coalesce((SELECT ..)), y)`. The parser expects only one query
+/// after `IN ((SELECT`.
+fn enclose_first_query(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
+    for (at, four) in tokens.windows(4).enumerate() {
+        let [word, list, query, select] = four else { continue };
+        if keyword_of(word) != Some(Keyword::IN)
+            || list.token != Token::LParen
+            || query.token != Token::LParen
+            || !matches!(keyword_of(select), Some(Keyword::SELECT | Keyword::WITH | Keyword::FROM))
+        {
+            continue;
+        }
+        let mut depth = 0usize;
+        let mut after =
+            tokens[at.saturating_add(3)..].iter().skip_while(|token| match token.token {
+                Token::LParen => {
+                    depth = depth.saturating_add(1);
+                    true
+                }
+                Token::RParen => match depth.checked_sub(1) {
+                    Some(less) => {
+                        depth = less;
+                        true
+                    }
+                    None => false,
+                },
+                _ => true,
+            });
+        if let Some(comma) = after.nth(1)
+            && comma.token == Token::Comma
+        {
+            edits.push(Edit { at: place_of(query), blank: 0, insert: "coalesce(" });
+            edits.push(Edit { at: place_of(comma), blank: 0, insert: ")" });
+        }
+    }
 }
 
 fn blank_materialized(token: &TokenWithSpan) -> Edit {
-    Edit { at: place(token), blank: "MATERIALIZED".len(), insert: "" }
-}
-
-fn volatile_function(state: &SessionState, tokens: &[&TokenWithSpan]) -> Option<String> {
-    tokens.windows(2).find_map(|two| match (&two[0].token, &two[1].token) {
-        (Token::Word(word), Token::LParen) => {
-            let name = word.value.to_lowercase();
-            let function = state.scalar_functions().get(&name)?;
-            (function.signature().volatility == Volatility::Volatile).then_some(name)
-        }
-        _ => None,
-    })
+    Edit { at: place_of(token), blank: "MATERIALIZED".len(), insert: "" }
 }
 
 /// Rewrites `a SEMI JOIN b` and `a ANTI JOIN b` to joins that return the rows of the left side.

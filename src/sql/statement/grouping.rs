@@ -1,9 +1,13 @@
 //! Supports ROLLUP, CUBE and GROUPING SETS with elements that are tuples, column positions or nested sets.
 
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
 use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select, SelectItem, Value,
+    CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select,
+    SelectItem, Value, visit_expressions,
 };
 
 /// Maximum number of grouping sets in a GROUP BY that DataFusion plans.
@@ -66,6 +70,35 @@ pub(in crate::sql) fn write_out_sets(select: &mut Select) -> Result<()> {
     Ok(())
 }
 
+/// Casts integers with an alias in GROUP BY (`SELECT 5 AS a .. GROUP BY a`), whose values DataFusion 55 would
+/// use as column positions. Obsolete once the test `stock_integers_in_group_by_are_still_positions` fails.
+pub(in crate::sql) fn cast_grouped_integers(select: &mut Select) {
+    let GroupByExpr::Expressions(groups, _) = &select.group_by else { return };
+    let mut grouped = HashSet::new();
+    for group in groups {
+        let _ = visit_expressions(group, |e| {
+            if let Expr::Identifier(name) = e {
+                grouped.insert(name.value.to_lowercase());
+            }
+            ControlFlow::<()>::Continue(())
+        });
+    }
+    for item in &mut select.projection {
+        let SelectItem::ExprWithAlias { expr, alias } = item else { continue };
+        let Expr::Value(value) = &*expr else { continue };
+        let Value::Number(number, _) = &value.value else { continue };
+        if number.parse::<i64>().is_ok() && grouped.contains(&alias.value.to_lowercase()) {
+            *expr = Expr::Cast {
+                kind: CastKind::Cast,
+                expr: Box::new(expr.clone()),
+                data_type: DataType::BigInt(None),
+                array: false,
+                format: None,
+            };
+        }
+    }
+}
+
 /// Replaces column positions in grouping sets with the expressions of SELECT.
 fn name_positions(sets: &mut [Vec<Expr>], columns: &[SelectItem]) {
     for part in sets.iter_mut().flatten() {
@@ -113,8 +146,7 @@ fn sets_of(mut part: Vec<Expr>) -> Result<Vec<Vec<Expr>>> {
     }
 }
 
-/// Returns the grouping sets of `ROLLUP (parts)`: the expressions of all parts, of all parts but the last,
-/// and so on to the empty set.
+/// Returns the grouping sets of `ROLLUP (parts)`: all parts, all but the last, and so on to the empty set.
 fn rollup_sets(parts: &[Vec<Expr>]) -> Vec<Vec<Expr>> {
     (0..=parts.len()).rev().map(|count| merge(parts.iter().take(count))).collect()
 }

@@ -47,20 +47,20 @@ pub(in crate::sql) fn with_headings(plan: LogicalPlan) -> Result<LogicalPlan> {
     }
 }
 
-/// Whether columns within a heading have the names of their tables.
+/// Whether a heading shows the name of the table in front of each column name.
 #[derive(Clone, Copy, PartialEq)]
-enum Tables {
+enum Qualifiers {
     Omitted,
-    /// Two columns have the same heading without the names of tables.
+    /// Shown, because without the names of tables two columns would have the same heading.
     Named,
 }
 
 fn add_headings(plan: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
     let old: Vec<String> = plan.schema().fields().iter().map(|f| f.name().clone()).collect();
     let mut new: Vec<String> =
-        (0..old.len()).map(|at| column_heading(&plan, at, Tables::Omitted)).collect();
+        (0..old.len()).map(|at| column_heading(&plan, at, Qualifiers::Omitted)).collect();
     for at in find_shared(&new) {
-        new[at] = column_heading(&plan, at, Tables::Named);
+        new[at] = column_heading(&plan, at, Qualifiers::Named);
     }
     // If the names of tables do not tell two columns apart, both keep DataFusion's names.
     for at in find_shared(&new) {
@@ -82,8 +82,7 @@ fn find_shared(names: &[String]) -> Vec<usize> {
     shared.map(|(at, _)| at).collect()
 }
 
-/// Renames the columns of a plan from `old` to `new` in its own projection, or else in an additional
-/// projection.
+/// Renames the columns of a plan from `old` to `new` in its own or an additional projection.
 fn rename_columns(plan: LogicalPlan, old: &[String], new: &[String]) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Projection(projection) => {
@@ -127,8 +126,8 @@ fn rename_columns(plan: LogicalPlan, old: &[String], new: &[String]) -> Result<L
     }
 }
 
-/// Returns the name of a column of a plan, without table names.
-fn column_heading(plan: &LogicalPlan, at: usize, tables: Tables) -> String {
+/// Returns the heading of column `at` of a plan: the expression that defines the column, or else its name.
+fn column_heading(plan: &LogicalPlan, at: usize, tables: Qualifiers) -> String {
     let made = match plan {
         LogicalPlan::Projection(projection) => {
             projection.expr.get(at).map(|expr| of_expr(expr, &projection.input, tables))
@@ -153,8 +152,7 @@ fn column_heading(plan: &LogicalPlan, at: usize, tables: Tables) -> String {
         LogicalPlan::SubqueryAlias(alias) => Some(column_heading(&alias.input, at, tables)),
         LogicalPlan::Distinct(Distinct::All(input)) => Some(column_heading(input, at, tables)),
         LogicalPlan::Union(union) => union.inputs.first().and_then(|input| {
-            // The heading of the first input describes the union only if the column has the same name in
-            // both.
+            // A column of a union gets the heading of the first input only if its name is the same in both.
             let own = plan.schema().field(at).name();
             (input.schema().field(at).name() == own).then(|| column_heading(input, at, tables))
         }),
@@ -175,7 +173,7 @@ fn column_heading(plan: &LogicalPlan, at: usize, tables: Tables) -> String {
     made.unwrap_or_else(|| plan.schema().field(at).name().clone())
 }
 
-fn of_expr(expr: &Expr, input: &LogicalPlan, tables: Tables) -> String {
+fn of_expr(expr: &Expr, input: &LogicalPlan, tables: Qualifiers) -> String {
     match expr {
         // DataFusion plans `count(*) FILTER (..)` as `count(1) FILTER (..)` with an alias.
         Expr::Alias(alias) if alias.name.starts_with("count(*)") => {
@@ -199,19 +197,27 @@ fn of_expr(expr: &Expr, input: &LogicalPlan, tables: Tables) -> String {
     }
 }
 
-fn of_column(column: &Column, schema: &DFSchema, input: &LogicalPlan, tables: Tables) -> String {
+fn of_column(
+    column: &Column,
+    schema: &DFSchema,
+    input: &LogicalPlan,
+    tables: Qualifiers,
+) -> String {
     let name = match schema.maybe_index_of_column(column) {
         Some(at) => column_heading(input, at, tables),
         None => column.name.clone(),
     };
     match &column.relation {
-        Some(table) if tables == Tables::Named && name == column.name => format!("{table}.{name}"),
+        Some(table) if tables == Qualifiers::Named && name == column.name => {
+            format!("{table}.{name}")
+        }
         _ => name,
     }
 }
 
-/// Rewrites an expression so that its `Display` shows columns and literals as in SQL.
-fn displayed_expr(expr: Expr, input: &LogicalPlan, tables: Tables) -> Option<Expr> {
+/// Rewrites an expression so that its `Display` shows columns and literals as in SQL. Returns `None` if this
+/// fails.
+fn displayed_expr(expr: Expr, input: &LogicalPlan, tables: Qualifiers) -> Option<Expr> {
     let schema = input.schema();
     let plain = expr.transform_down(|e| {
         let e = match &e {
@@ -219,9 +225,8 @@ fn displayed_expr(expr: Expr, input: &LogicalPlan, tables: Tables) -> Option<Exp
             _ => e,
         };
         Ok(match e {
-            // These functions display their literal arguments themselves. A call that replaces a chain of
-            // arithmetic operators has these operators in a literal argument, which is not a literal of the
-            // statement.
+            // Serrate's functions, and calls that replace a chain of operators, display their literal
+            // arguments themselves. In a chain, a literal holds the operators.
             Expr::ScalarFunction(mut call) if is_chain(&call) || is_ours(&call) => {
                 for operand in call.args.iter_mut().filter(|e| !matches!(e, Expr::Literal(..))) {
                     if let Some(plain) = displayed_expr(operand.clone(), input, tables) {
@@ -256,7 +261,7 @@ fn with_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
     let mut enclose = |operand: &mut Expr, outer: u8| {
         if loose(expr_precedence(operand), outer) {
             let name = format!("({})", operand.schema_name());
-            *operand = Expr::Column(Column::new_unqualified(name));
+            *operand = text_column(name);
             changed = true;
         }
     };
@@ -265,8 +270,8 @@ fn with_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let own = operator_binding(*op);
             enclose(left, own);
-            // `a AND (b AND c)` needs no parentheses, because Serrate itself regroups a long `a AND b AND c
-            // ..` this way.
+            // Serrate itself rewrites a long `a AND b AND c` to `a AND (b AND c)`, so a right operand with
+            // the same operator gets no parentheses.
             let chains = matches!(op, Operator::And | Operator::Or | Operator::StringConcat);
             enclose(right, if chains { own } else { own.saturating_add(1) });
         }
@@ -279,7 +284,11 @@ fn with_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
             enclose(&mut like.expr, above_comparison);
             enclose(&mut like.pattern, above_comparison);
         }
-        Expr::InList(list) => enclose(&mut list.expr, above_comparison),
+        Expr::InList(list) => {
+            enclose(&mut list.expr, above_comparison);
+            list.list = vec![text_column(format!("({})", display_names(&list.list).join(", ")))];
+            changed = true;
+        }
         Expr::IsNull(of)
         | Expr::IsNotNull(of)
         | Expr::IsTrue(of)
@@ -289,10 +298,48 @@ fn with_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
         | Expr::IsUnknown(of)
         | Expr::IsNotUnknown(of) => enclose(of, above_comparison),
         Expr::Not(of) => enclose(of, NOT),
-        Expr::Negative(of) => enclose(of, u8::MAX),
+        Expr::Negative(of) => {
+            enclose(of, u8::MAX);
+            let of = of.schema_name().to_string();
+            let of = if of.starts_with('-') { format!("({of})") } else { of };
+            return Ok(Transformed::yes(text_column(format!("-{of}"))));
+        }
+        Expr::ScalarFunction(call) => {
+            let name = match call.name() {
+                "array_slice" => slice_name(&call.args),
+                // `sql::statement::cast_arguments` adds this call.
+                "coalesce" if call.args.len() == 1 => display_names(&call.args).pop(),
+                "make_array" => Some(format!("[{}]", display_names(&call.args).join(", "))),
+                _ => None,
+            };
+            if let Some(name) = name {
+                return Ok(Transformed::yes(text_column(name)));
+            }
+        }
         _ => {}
     }
     Ok(Transformed::new_transformed(expr, changed))
+}
+
+fn display_names(exprs: &[Expr]) -> Vec<String> {
+    exprs.iter().map(|e| e.schema_name().to_string()).collect()
+}
+
+fn text_column(name: String) -> Expr {
+    Expr::Column(Column::new_unqualified(name))
+}
+
+/// Returns `x[low:high]` for the arguments of `array_slice`, without the bounds and the step that
+/// `x[low:]`, `x[:high]` and `x[low:high]` get when they are planned.
+fn slice_name(args: &[Expr]) -> Option<String> {
+    let names = display_names(args);
+    let [list, low, high, step] = names.as_slice() else { return None };
+    if step != "1" || expr_precedence(&args[0]).is_some() {
+        return None;
+    }
+    let low = if low == "1" { "" } else { low };
+    let high = if high == "-1" { "" } else { high };
+    Some(format!("{list}[{low}:{high}]"))
 }
 
 const NOT: u8 = 3;
@@ -301,7 +348,8 @@ fn operator_binding(op: Operator) -> u8 {
     precedence(&op.to_string()).unwrap_or(COMPARISON)
 }
 
-/// Returns the precedence of the loosest operator outside parentheses in the displayed expression.
+/// Returns the precedence of the loosest operator outside parentheses in the displayed expression, or `None`
+/// if there is no such operator.
 fn expr_precedence(expr: &Expr) -> Option<u8> {
     match expr {
         Expr::BinaryExpr(binary) => Some(operator_binding(binary.op)),
@@ -341,11 +389,11 @@ fn called_otherwise(
     alias: &str,
     expr: &Expr,
     input: &LogicalPlan,
-    tables: Tables,
+    tables: Qualifiers,
 ) -> Option<String> {
     let (name, _) = alias.split_once('(')?;
     let (made, below) = match expr {
-        // The aggregate or window function is in a plan node below.
+        // A column stands for an aggregate or window function, which is in a plan node below.
         Expr::Column(column) => defining_expr(column, input)?,
         other => (other, input),
     };

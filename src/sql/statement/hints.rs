@@ -22,7 +22,7 @@ pub(in crate::sql) struct ListHints;
 
 impl AnalyzerRule for ListHints {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        check(&plan)?;
+        check_lists(&plan)?;
         Ok(plan)
     }
 
@@ -33,7 +33,7 @@ impl AnalyzerRule for ListHints {
 
 /// Returns an error for BETWEEN, LIKE and IN between a list and scalars, which DataFusion would plan with
 /// another meaning, and for lists of booleans where one boolean is needed.
-pub(in crate::sql) fn check(plan: &LogicalPlan) -> Result<()> {
+pub(in crate::sql) fn check_lists(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
         if let LogicalPlan::Join(join) = node
@@ -176,7 +176,6 @@ fn differs_in_depth<'a>(
         && others.into_iter().any(|e| e.get_type(schema).is_ok_and(is_value))
 }
 
-/// Returns an error for a list of booleans where one boolean is needed.
 fn one_truth(place: &str, expr: &Expr, schema: &DFSchema) -> Result<()> {
     match expr.get_type(schema) {
         Ok(t) if list_depth(&t) > 0 && *leaf_type(&t) == DataType::Boolean => plan_err!(
@@ -188,12 +187,12 @@ fn one_truth(place: &str, expr: &Expr, schema: &DFSchema) -> Result<()> {
     }
 }
 
-/// Rewords an error of DataFusion's planner about a list, with a suggestion as in [`check`]. Returns other
-/// errors unchanged. `conditions` are the conditions in the original statement.
-pub(in crate::sql) fn explained(e: DataFusionError, conditions: &[String]) -> DataFusionError {
+/// Rewords an error of DataFusion's planner about a list, with a suggestion as in [`check_lists`]. Returns
+/// other errors unchanged. `conditions` are the conditions in the original statement.
+pub(in crate::sql) fn explain_error(e: DataFusionError, conditions: &[String]) -> DataFusionError {
     match e {
         DataFusionError::Diagnostic(diagnostic, inner) => {
-            DataFusionError::Diagnostic(diagnostic, Box::new(explained(*inner, conditions)))
+            DataFusionError::Diagnostic(diagnostic, Box::new(explain_error(*inner, conditions)))
         }
         DataFusionError::Plan(message) => {
             DataFusionError::Plan(reword_error(&message, conditions).unwrap_or(message))
@@ -222,7 +221,7 @@ fn without_calls(error: SchemaError) -> SchemaError {
     }
 }
 
-pub(in crate::sql) fn conditions(statement: &Statement) -> Vec<String> {
+pub(in crate::sql) fn find_conditions(statement: &Statement) -> Vec<String> {
     struct Conditions(Vec<String>);
     impl Visitor for Conditions {
         type Break = ();

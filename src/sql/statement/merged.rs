@@ -3,10 +3,11 @@
 //! The merged column is the left column in an inner or left join, the right column in a right join, and the
 //! first that is not NULL in a full join. Whatever the join, DataFusion uses the column with the smaller
 //! qualified name for `*`, and the first column by position for an unqualified name. So the merged column
-//! is NULL in rows without a match, also in groups and later joins. Therefore a SELECT over such joins is
+//! may be NULL in rows without a match, also in groups and later joins. Therefore a SELECT over such joins is
 //! expanded before it is planned: `*` table by table, with the merged column in place of the left one, and
 //! unqualified names to expressions of both columns.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::error::Result;
@@ -24,6 +25,7 @@ use datafusion::sql::parser::Statement;
 
 use crate::sql::statement::positions::position;
 use crate::sql::statement::scopes::Scopes;
+use crate::sql::statement::set_names::unused_name;
 
 pub(in crate::sql) async fn write_out<S: VisitMut>(
     state: &SessionState,
@@ -40,8 +42,7 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
                 (Some(left), Some(right)) => {
                     Some(right.into_iter().filter(|name| left.contains(name)).collect())
                 }
-                // An input that cannot be planned has no known columns. The planning of the statement reports
-                // the error later.
+                // The columns of an invalid input are unknown. Planning reports the error later.
                 _ => None,
             });
         }
@@ -60,8 +61,7 @@ pub(in crate::sql) async fn names(state: &SessionState, query: Query) -> Option<
     Some(plan.schema().fields().iter().map(|field| field.name().clone()).collect())
 }
 
-/// Adds to a query the CTEs that are visible at its position, so that it can be planned without the
-/// surrounding statement.
+/// Adds to a query the CTEs that are visible at its position, so that it can be planned alone.
 pub(in crate::sql) fn with_queries(mut query: Query, scopes: &Scopes<Cte>) -> Query {
     let mut ctes: Vec<Cte> = Vec::new();
     for cte in scopes.in_sight() {
@@ -76,16 +76,14 @@ pub(in crate::sql) fn with_queries(mut query: Query, scopes: &Scopes<Cte>) -> Qu
     query
 }
 
-/// Whether a statement has a NATURAL join. A statement without one skips the visitor [`Natural`], which
-/// copies queries.
+/// Whether a statement has a NATURAL join. If not, the visitor [`Natural`], which copies queries, is skipped.
 struct AnyNatural(bool);
 
 impl AnyNatural {
-    fn look(&mut self, from: &TableWithJoins) {
-        self.0 |= from
-            .joins
-            .iter()
-            .any(|join| matches!(constraint(&join.join_operator), Some(JoinConstraint::Natural)));
+    fn find_merged(&mut self, from: &TableWithJoins) {
+        self.0 |= from.joins.iter().any(|join| {
+            matches!(join_constraint(&join.join_operator), Some(JoinConstraint::Natural))
+        });
     }
 }
 
@@ -93,20 +91,19 @@ impl VisitorMut for AnyNatural {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        select.from.iter().for_each(|from| self.look(from));
+        select.from.iter().for_each(|from| self.find_merged(from));
         ControlFlow::Continue(())
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
         if let TableFactor::NestedJoin { table_with_joins, .. } = factor {
-            self.look(table_with_joins);
+            self.find_merged(table_with_joins);
         }
         ControlFlow::Continue(())
     }
 }
 
-/// Visitor of NATURAL joins. A first pass collects the joins in `found`; a second pass rewrites them to USING
-/// with the columns in `known`.
+/// Visitor that first collects NATURAL joins in `found`, then rewrites them to USING (columns of `known`).
 struct Natural {
     scopes: Scopes<Cte>,
     /// The two inputs of each join as separate queries.
@@ -116,8 +113,7 @@ struct Natural {
 }
 
 impl Natural {
-    /// Returns the query `SELECT * FROM from`, with the visible CTEs in its WITH clause. `None` if the query
-    /// cannot be built.
+    /// Returns `SELECT * FROM from` with the visible CTEs in WITH, or `None` if it cannot be built.
     fn query(&self, from: TableWithJoins) -> Option<Query> {
         let mut query = crate::sql::sources::from::parse_query("SELECT * FROM t").ok()?;
         let SetExpr::Select(select) = query.body.as_mut() else { return None };
@@ -127,7 +123,7 @@ impl Natural {
 
     fn joins(&mut self, from: &mut TableWithJoins) {
         for i in 0..from.joins.len() {
-            let natural = constraint(&from.joins[i].join_operator);
+            let natural = join_constraint(&from.joins[i].join_operator);
             if !matches!(natural, Some(JoinConstraint::Natural)) {
                 continue;
             }
@@ -186,8 +182,7 @@ impl VisitorMut for Natural {
 
 struct Table {
     name: ObjectName,
-    /// The columns of this table that USING merges with columns of other tables, each with the expression
-    /// that replaces it.
+    /// The columns of this table that USING merges, each with the expression of the merged column.
     own: Vec<(Ident, Expr)>,
     /// Columns of this table that USING merges into a column of an earlier table.
     merged: Vec<ObjectName>,
@@ -201,8 +196,7 @@ impl VisitorMut for Merge {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        // ORDER BY is part of the query, but its names refer to the tables of the SELECT, so both are passed
-        // on.
+        // The names in ORDER BY refer to the tables of the SELECT, so `merge` changes both clauses together.
         let Query { body, order_by, .. } = query;
         if let SetExpr::Select(select) = body.as_mut() {
             merge(select, order_by.as_mut());
@@ -237,13 +231,15 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
         }
     }
     select.from = written;
+    name_beside_merged(select, &tables);
     let star = |item: &SelectItem| matches!(item, SelectItem::Wildcard(_));
     let has_star = select.projection.iter().any(star);
     let is_plain = |table: &Table, name: &Ident, expr: &Expr| {
-        *expr == qualify(&table.name, name) && !table.repeated.iter().any(|n| same_name(n, name))
+        *expr == qualify_column(&table.name, name)
+            && !table.repeated.iter().any(|n| same_name(n, name))
     };
-    // Selects the merged columns that differ from the table's own column, or whose name is ambiguous to the
-    // planner.
+    // Merged columns whose expression is not simply the column of the table that holds them, or whose
+    // unqualified name the planner rejects as ambiguous.
     let others: Vec<(Ident, Expr)> = tables
         .iter()
         .flat_map(|table| table.own.iter().map(move |(name, expr)| (table, name, expr)))
@@ -260,22 +256,14 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
     for item in std::mem::take(&mut select.projection) {
         match item {
             SelectItem::Wildcard(options) => {
-                if !is_bare(&options) {
+                let excluded = excluded_names(&options);
+                if !is_bare(&options) && !excludes_merged(&options, &excluded, &tables) {
                     let mut options = options;
-                    let excluded: Vec<Ident> = match &options.opt_exclude {
-                        Some(ExcludeSelectItem::Single(name)) => {
-                            last_ident(name).into_iter().collect()
-                        }
-                        Some(ExcludeSelectItem::Multiple(names)) => {
-                            names.iter().filter_map(last_ident).collect()
-                        }
-                        None => Vec::new(),
-                    };
                     let replaced = options
                         .opt_replace
                         .get_or_insert_with(|| ReplaceSelectItem { items: Vec::new() });
-                    // For a merged column of `*`, DataFusion returns the column of the table with the smaller
-                    // name, so `REPLACE` sets the right value.
+                    // DataFusion may return either of the two merged columns for `*`, so `REPLACE` sets the
+                    // merged value.
                     let is_merged = |name: &Ident| {
                         let mut merged = tables.iter().flat_map(|table| &table.merged);
                         merged.any(|m| last_ident(m).is_some_and(|m| same_name(&m, name)))
@@ -285,7 +273,7 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
                         let known =
                             replaced.items.iter().any(|item| same_name(&item.column_name, name));
                         if !known && !excluded.iter().any(|e| same_name(e, name)) {
-                            replaced.items.push(Box::new(replacement(name, expr)));
+                            replaced.items.push(Box::new(replace_column(name, expr)));
                         }
                     }
                     if replaced.items.is_empty() {
@@ -294,17 +282,22 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
                     select.projection.push(SelectItem::Wildcard(options));
                     continue;
                 }
+                let is_excluded = |name: &Ident| excluded.iter().any(|e| same_name(e, name));
                 for table in &tables {
-                    let mut options = options.clone();
-                    if !table.merged.is_empty() {
-                        options.opt_exclude =
-                            Some(ExcludeSelectItem::Multiple(table.merged.clone()));
+                    let mut options =
+                        WildcardAdditionalOptions { opt_exclude: None, ..options.clone() };
+                    let own = table.own.iter().map(|(name, _)| name).filter(|n| is_excluded(n));
+                    let own = own.map(|name| ObjectName::from(vec![name.clone()]));
+                    let omitted: Vec<_> = table.merged.iter().cloned().chain(own).collect();
+                    if !omitted.is_empty() {
+                        options.opt_exclude = Some(ExcludeSelectItem::Multiple(omitted));
                     }
                     let items: Vec<_> = table
                         .own
                         .iter()
-                        .filter(|(name, expr)| *expr != qualify(&table.name, name))
-                        .map(|(name, expr)| Box::new(replacement(name, expr)))
+                        .filter(|(name, _)| !is_excluded(name))
+                        .filter(|(name, expr)| *expr != qualify_column(&table.name, name))
+                        .map(|(name, expr)| Box::new(replace_column(name, expr)))
                         .collect();
                     if !items.is_empty() {
                         options.opt_replace = Some(ReplaceSelectItem { items });
@@ -332,9 +325,8 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
         }
     }
     if let Some(order) = order {
-        // In ORDER BY, the name of a result column already refers to the merged column. Any other name of a
-        // left column gets a qualifier, because after an ON condition the unqualified name is ambiguous to
-        // the planner.
+        // In ORDER BY, the name of a result column already refers to the merged column. Other names of left
+        // columns get qualifiers, because after ON the planner finds them ambiguous.
         let others =
             others.iter().filter(|(name, _)| !has_star && !output.contains(&fold_name(name)));
         let plain = plain.iter().filter(|(name, _)| !aliased.contains(&fold_name(name)));
@@ -354,13 +346,67 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
     let _ = select.group_by.visit(&mut bare);
 }
 
+/// Gives `t.k` the name `k_1` in a SELECT that also has the merged column `k`, because the planner gives both the
+/// same name.
+fn name_beside_merged(select: &mut Select, tables: &[Table]) {
+    let mut used = HashSet::new();
+    let mut merged: Vec<Ident> = Vec::new();
+    for item in &select.projection {
+        match item {
+            SelectItem::UnnamedExpr(Expr::Identifier(name)) => {
+                used.insert(name.value.to_lowercase());
+                let is_own = |table: &Table| table.own.iter().any(|(own, _)| same_name(own, name));
+                if tables.iter().any(is_own) {
+                    merged.push(name.clone());
+                }
+            }
+            SelectItem::ExprWithAlias { alias, .. } => {
+                used.insert(alias.value.to_lowercase());
+            }
+            _ => {}
+        }
+    }
+    for item in &mut select.projection {
+        if let SelectItem::UnnamedExpr(expr) = item
+            && let Expr::CompoundIdentifier(parts) = &*expr
+            && let Some(column) = parts.last()
+            && merged.iter().any(|name| same_name(name, column))
+        {
+            let alias = Ident::with_quote('"', unused_name(&column.value, &mut used));
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+        }
+    }
+}
+
+fn excluded_names(options: &WildcardAdditionalOptions) -> Vec<Ident> {
+    match &options.opt_exclude {
+        Some(ExcludeSelectItem::Single(name)) => last_ident(name).into_iter().collect(),
+        Some(ExcludeSelectItem::Multiple(names)) => names.iter().filter_map(last_ident).collect(),
+        None => Vec::new(),
+    }
+}
+
+/// Whether a star has only EXCLUDE, and of merged columns only.
+fn excludes_merged(
+    options: &WildcardAdditionalOptions,
+    excluded: &[Ident],
+    tables: &[Table],
+) -> bool {
+    let is_merged = |name: &Ident| {
+        tables.iter().any(|table| table.own.iter().any(|(own, _)| same_name(own, name)))
+    };
+    let bare = WildcardAdditionalOptions { opt_exclude: None, ..options.clone() };
+    is_bare(&bare) && excluded.iter().all(is_merged)
+}
+
 /// Whether a FROM contains USING, also in joins in parentheses.
 fn has_using(from: &TableWithJoins) -> bool {
     let within = |factor: &TableFactor| match factor {
         TableFactor::NestedJoin { table_with_joins, .. } => has_using(table_with_joins),
         _ => false,
     };
-    let of_join = |join: &Join| !using(&join.join_operator).is_empty() || within(&join.relation);
+    let of_join =
+        |join: &Join| !using_columns(&join.join_operator).is_empty() || within(&join.relation);
     within(&from.relation) || from.joins.iter().any(of_join)
 }
 
@@ -372,7 +418,7 @@ fn is_bare(options: &WildcardAdditionalOptions) -> bool {
         && options.opt_exclude.is_none()
 }
 
-fn replacement(name: &Ident, expr: &Expr) -> ReplaceSelectElement {
+fn replace_column(name: &Ident, expr: &Expr) -> ReplaceSelectElement {
     ReplaceSelectElement { expr: expr.clone(), column_name: name.clone(), as_keyword: true }
 }
 
@@ -385,7 +431,7 @@ fn merge_tables(
 ) -> Option<()> {
     let outer = from.joins.iter().any(|join| {
         use JoinOperator as J;
-        !using(&join.join_operator).is_empty()
+        !using_columns(&join.join_operator).is_empty()
             && matches!(join.join_operator, J::Right(_) | J::RightOuter(_) | J::FullOuter(_))
     });
     let first = out.len();
@@ -393,12 +439,12 @@ fn merge_tables(
     for join in &mut from.joins {
         use JoinOperator as J;
         let before = out.len();
-        let columns = using(&join.join_operator).to_vec();
+        let columns = using_columns(&join.join_operator).to_vec();
         match &join.join_operator {
             // These joins return only the columns of the left side, so USING merges no columns.
             J::LeftSemi(_) | J::LeftAnti(_) | J::Semi(_) | J::Anti(_) => continue,
             J::RightSemi(_) | J::RightAnti(_) => return None,
-            operator if matches!(constraint(operator), Some(JoinConstraint::Natural)) => {
+            operator if matches!(join_constraint(operator), Some(JoinConstraint::Natural)) => {
                 return None;
             }
             _ => add(&mut join.relation, by_conditions, outer, unnamed, out)?,
@@ -411,8 +457,8 @@ fn merge_tables(
                 by_position = true;
                 continue;
             }
-            // On the right side, the column is in the table that already merges it, or else in the only
-            // table. If several tables are possible, the SELECT stays unchanged.
+            // On the right side, the column belongs to the table that already merges it, or else to the only
+            // table. If there are several tables, the SELECT stays unchanged.
             let merges = |table: &Table| table.own.iter().any(|(own, _)| same_name(own, &name));
             let right_at = match out[before..].iter().position(merges) {
                 Some(at) => before + at,
@@ -420,21 +466,21 @@ fn merge_tables(
                 None => return None,
             };
             let right_table = &mut out[right_at];
-            let plain = qualify(&right_table.name, &name);
-            // If joins in parentheses have already merged the column, the merged expression is the right
-            // operand.
+            let plain = qualify_column(&right_table.name, &name);
+            // If joins in parentheses have merged the column, the merged expression is the right operand.
             let own = right_table.own.iter().position(|(own, _)| same_name(own, &name));
             let right = own.map_or_else(|| plain.clone(), |at| right_table.own.remove(at).1);
             changed |= right != plain;
             let holder = match out[first..before].iter().position(merges) {
                 Some(at) => first + at,
                 None if before - first == 1 => first,
-                // Only a plan would show which of several tables has the column.
+                // Only a plan would show which of several tables has the column, so the SELECT stays
+                // unchanged.
                 None => return None,
             };
             let left_table = &out[holder];
             let known = left_table.own.iter().position(|(own, _)| same_name(own, &name));
-            let plain = qualify(&left_table.name, &name);
+            let plain = qualify_column(&left_table.name, &name);
             let left = known.map_or_else(|| plain.clone(), |at| left_table.own[at].1.clone());
             changed |= left != plain;
             let equal = Expr::BinaryOp {
@@ -452,15 +498,15 @@ fn merge_tables(
             });
             let merged = match &join.join_operator {
                 J::Right(_) | J::RightOuter(_) => right,
-                J::FullOuter(_) => coalesce_of(left, right),
+                J::FullOuter(_) => coalesce_of([left, right]),
                 _ => left,
             };
             let holder = &mut out[holder];
             match known {
                 Some(at) => {
                     holder.own[at].1 = merged;
-                    // The planner resolves a USING column of two tables, but not of three, so the join gets
-                    // an ON condition.
+                    // The planner cannot resolve USING with a column of three tables, so the join gets an ON
+                    // condition.
                     changed |= by_conditions && holder.repeated.iter().any(|n| same_name(n, &name));
                     holder.repeated.push(name.clone());
                 }
@@ -561,8 +607,8 @@ impl VisitorMut for BareNames<'_> {
     }
 }
 
-fn coalesce_of(left: Expr, right: Expr) -> Expr {
-    let args = [left, right].map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e)));
+pub(in crate::sql) fn coalesce_of<const N: usize>(args: [Expr; N]) -> Expr {
+    let args = args.map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e)));
     Expr::Function(Function {
         name: ObjectName::from(vec![Ident::new("coalesce")]),
         uses_odbc_syntax: false,
@@ -579,15 +625,15 @@ fn coalesce_of(left: Expr, right: Expr) -> Expr {
     })
 }
 
-fn qualify(table: &ObjectName, column: &Ident) -> Expr {
+fn qualify_column(table: &ObjectName, column: &Ident) -> Expr {
     let parts = table.0.iter().filter_map(|part| part.as_ident().cloned());
     let mut column = column.clone();
     column.span = Span::empty();
     Expr::CompoundIdentifier(parts.chain([column]).collect())
 }
 
-/// Folds a name to lower case unless it is quoted, as for the lookup of tables.
-fn fold_name(name: &Ident) -> String {
+/// Folds a name to lower case unless it is quoted. DataFusion folds the names of tables in the same way.
+pub(in crate::sql) fn fold_name(name: &Ident) -> String {
     match name.quote_style {
         Some(_) => name.value.clone(),
         None => name.value.to_lowercase(),
@@ -602,7 +648,7 @@ fn same_name(a: &Ident, b: &Ident) -> bool {
     fold_name(a) == fold_name(b)
 }
 
-pub(in crate::sql) fn constraint(join: &JoinOperator) -> Option<&JoinConstraint> {
+pub(in crate::sql) fn join_constraint(join: &JoinOperator) -> Option<&JoinConstraint> {
     use JoinOperator as J;
     match join {
         J::Join(c)
@@ -637,8 +683,8 @@ fn constraint_mut(join: &mut JoinOperator) -> Option<&mut JoinConstraint> {
     }
 }
 
-pub(in crate::sql) fn using(join: &JoinOperator) -> &[ObjectName] {
-    match constraint(join) {
+pub(in crate::sql) fn using_columns(join: &JoinOperator) -> &[ObjectName] {
+    match join_constraint(join) {
         Some(JoinConstraint::Using(columns)) => columns,
         _ => &[],
     }

@@ -1,36 +1,68 @@
 //! Parses SQL text and applies rewrites that no hook of DataFusion's planner supports.
+//!
+//! ```text
+//! SQL text
+//!  | `parse`              edits of the text: options of COPY and BATCHES, SUMMARIZE, other forms
+//!  |                      checks: depth of nesting, numbers joined to names
+//!  v                      DataFusion's parser
+//! syntax tree
+//!  | `prepare_statement`  formats, EXPLAIN; `Rewrite`: one walk over all expressions and queries
+//!  | `plan_here`          1 clauses      rejects what the planner would ignore
+//!  |                      2 merged       USING, NATURAL: plans parts to learn their columns
+//!  |                      3 star_names   `*` with repeated names: plans parts, too
+//!  |                      4 positions    `_file`, `_row`: looks up tables in the catalog
+//!  |                      5 lambdas, order_all, times, predicates
+//!  v                      DataFusion's planner; its errors get suggestions (hints, calls)
+//! logical plan
+//!  | `check_lists`, `with_headings`
+//!  | analyzer and optimizer rules, DataFusion's and those of `sql::rules`
+//!  v
+//! physical plan           the nodes of `sql::sources` and `sql::exec`
+//! ```
 
+pub(in crate::sql) mod anew;
 pub(in crate::sql) mod calls;
+mod cast_arguments;
 pub(in crate::sql) mod clauses;
 pub(in crate::sql) mod columns;
+mod constants;
 mod copy_options;
 pub(in crate::sql) mod depth;
 pub(in crate::sql) mod dialect;
 pub(in crate::sql) mod errors;
+mod escapes;
+pub(in crate::sql) mod expr_rewrites;
 pub(in crate::sql) mod forms;
 pub(in crate::sql) mod grouping;
 pub(in crate::sql) mod headings;
 pub(in crate::sql) mod hints;
+mod intervals;
+pub(in crate::sql) mod lateral;
+pub(in crate::sql) mod long_numbers;
 pub(in crate::sql) mod merged;
 pub(in crate::sql) mod modifiers;
+pub(in crate::sql) mod nullable;
 mod numbers;
 pub(in crate::sql) mod order_all;
+mod own_settings;
 pub(in crate::sql) mod positions;
 pub(in crate::sql) mod precedence;
 pub(in crate::sql) mod predicates;
 pub(in crate::sql) mod quantified;
 pub(in crate::sql) mod repeated_keys;
+mod repeated_targets;
 pub(in crate::sql) mod scopes;
 pub(in crate::sql) mod set_names;
+pub(in crate::sql) mod shadowed;
 pub(in crate::sql) mod shorthands;
 pub(in crate::sql) mod star_names;
 pub(in crate::sql) mod tuples;
 pub(in crate::sql) mod unnest_names;
 pub(in crate::sql) mod windows;
-pub(in crate::sql) mod written;
 
 use std::any::Any;
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -44,12 +76,15 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 use datafusion::logical_expr::sqlparser::dialect::Dialect as SqlDialect;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, Tokenizer};
-use datafusion::logical_expr::{DdlStatement, Expr, LogicalPlan, LogicalPlanBuilder, col};
+use datafusion::logical_expr::{
+    DdlStatement, Expr, LogicalPlan, LogicalPlanBuilder, Statement as PlanStatement, col,
+};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParserBuilder, Statement};
 
 use crate::sql::mends::lambdas;
+use crate::sql::mends::shared_rows::share_ctes;
 use crate::sql::mends::times;
 use crate::sql::sources::dok::DokFormatFactory;
 use crate::sql::sources::from::{check_distinct_names, rewrite_factor, summarize_text};
@@ -59,17 +94,28 @@ use crate::sql::sources::relation::as_unnest;
 use crate::sql::sources::safetensors::SafetensorsFormatFactory;
 use crate::sql::sources::training::BATCHES;
 use crate::sql::sources::whole::WholeFileFormatFactory;
+use crate::sql::statement::anew::{
+    keep_view, prepares_without_types, refresh_views, with_arguments,
+};
 use crate::sql::statement::calls::{explain_calls, unexpanded_calls};
+use crate::sql::statement::cast_arguments::tell_casts_apart;
 use crate::sql::statement::clauses::using_sample;
+use crate::sql::statement::constants::{double_casts, rewrite_constants};
 use crate::sql::statement::copy_options::known_options;
-use crate::sql::statement::depth::{balance, check_depth, deep, run_deep};
+use crate::sql::statement::depth::{balance_chains, check_depth, run_deep, with_deep_stack};
 use crate::sql::statement::dialect::parser_dialect;
 use crate::sql::statement::errors::of_statement;
+use crate::sql::statement::escapes::use_backslash;
+use crate::sql::statement::expr_rewrites::rewrite_expr;
 use crate::sql::statement::forms::{known_forms, semi_joins};
-use crate::sql::statement::grouping::write_out_sets;
+use crate::sql::statement::grouping::{cast_grouped_integers, write_out_sets};
 use crate::sql::statement::headings::with_headings;
-use crate::sql::statement::hints::{check, conditions, explained};
+use crate::sql::statement::hints::{check_lists, explain_error, find_conditions};
+use crate::sql::statement::intervals::write_interval;
+use crate::sql::statement::lateral::{join_after_comma, mark_query, select_values};
+use crate::sql::statement::nullable::{creates_from_query, with_nullable_columns};
 use crate::sql::statement::numbers::check_numbers;
+use crate::sql::statement::own_settings::reset_to_default;
 use crate::sql::statement::precedence::regroup_distinct;
 use crate::sql::statement::quantified::{find_in_lists, name_any, negate_all};
 use crate::sql::statement::set_names::{name_apart, name_repeated};
@@ -77,7 +123,6 @@ use crate::sql::statement::shorthands::{expand_shorthand, name_shorthands};
 use crate::sql::statement::tuples::{rewrite_condition, rewrite_tuples};
 use crate::sql::statement::unnest_names::separate_names;
 use crate::sql::statement::windows::write_out_windows;
-use crate::sql::statement::written::rewrite_expr;
 
 /// Runs one SQL statement.
 ///
@@ -124,11 +169,9 @@ pub async fn sql(ctx: &SessionContext, text: &str) -> Result<DataFrame> {
     let mut statements = parse(ctx, text)?;
     match (statements.pop(), statements.is_empty()) {
         (Some(statement), true) => execute(ctx, statement).await,
-        (None, _) => plan_err!(
-            "the SQL text has no statement, but this function runs one; write a statement"
-        ),
+        (None, _) => plan_err!("the SQL text has no statement; write one"),
         (Some(_), false) => plan_err!(
-            "the SQL text has {} statements, but this function runs exactly one; split the text with parse",
+            "the SQL text has {} statements, but serrate::sql::sql runs exactly one; split the text with serrate::sql::parse",
             statements.len().saturating_add(1)
         ),
     }
@@ -151,15 +194,14 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
     };
     let text = batches_options(text, dialect.as_ref());
     let text = known_options(&text, dialect.as_ref())?;
-    let text = known_forms(&state, &text, dialect.as_ref())?;
+    let text = known_forms(&text, dialect.as_ref());
     let text = summarize_text(&text, dialect.as_ref());
     check_depth(&text, dialect.as_ref(), options.recursion_limit.get())?;
     check_numbers(&text, dialect.as_ref())?;
     let parse = || {
         let parsed = DFParserBuilder::new(text.as_ref())
             .with_dialect(dialect.as_ref())
-            // The parser counts several levels where `check_depth` counts one, so its limit is four times the
-            // setting.
+            // The parser counts several levels where `check_depth` counts one, so its limit is higher.
             .with_recursion_limit(options.recursion_limit.get().saturating_mul(4))
             .build()?
             .parse_statements();
@@ -167,11 +209,11 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
             .map_err(|e| using_sample(&text).unwrap_or_else(|| copy_options(&text, e)))?
             .into();
         for statement in &mut statements {
-            prepare(&state, statement)?;
+            prepare_statement(&state, statement)?;
         }
         Ok(statements)
     };
-    deep(parse)
+    with_deep_stack(parse)
 }
 
 /// Adds a suggestion to a parser error about options of COPY that use the syntax of another engine.
@@ -192,6 +234,19 @@ fn copy_options(text: &str, e: DataFusionError) -> DataFusionError {
 }
 
 /// Plans a statement of [`parse`], and executes it if it is DDL or changes the session.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use serrate::sql::{execute, parse, session};
+/// let ctx = session();
+/// for statement in parse(&ctx, "CREATE TABLE t AS SELECT [1, 2] AS x; SELECT ragged_sum(x) FROM t")? {
+///     execute(&ctx, statement).await?.collect().await?;
+/// }
+/// assert!(ctx.table_exist("t")?);
+/// # Ok(())
+/// # }
+/// ```
 pub async fn execute(ctx: &SessionContext, statement: Statement) -> Result<DataFrame> {
     let (plan, state) = plan_with_state(ctx, statement).await?;
     match plan {
@@ -217,24 +272,32 @@ async fn plan_with_state(
     ctx: &SessionContext,
     statement: Statement,
 ) -> Result<(LogicalPlan, SessionState)> {
-    run_deep(plan_here(ctx, statement)).await
+    run_deep(async { plan_here(ctx, statement, &mut HashSet::new()).await }).await
 }
 
+/// Plans a statement. First plans its views anew, so that they read the current tables, except the views in
+/// `refreshed`, for which this was done already.
 async fn plan_here(
     ctx: &SessionContext,
-    mut statement: Statement,
+    statement: Statement,
+    refreshed: &mut HashSet<String>,
 ) -> Result<(LogicalPlan, SessionState)> {
-    // A view stores its definition as the user wrote it, so the text is kept before the statement is
-    // rewritten.
+    let state = ctx.state();
+    let mut statement = with_arguments(&state, statement)?;
+    refresh_views(ctx, &state, &statement, refreshed).await?;
+    // A view stores its definition as the user wrote it, before the rewrites.
     let written = match &statement {
         Statement::Statement(inner) if matches!(**inner, SqlStatement::CreateView(_)) => {
-            Some(inner.to_string())
+            Some((inner.to_string(), statement.clone()))
         }
         _ => None,
     };
-    let conditions = conditions(&statement);
-    let state = ctx.state();
+    let from_query = creates_from_query(&statement);
+    let untyped = prepares_without_types(&statement);
+    let conditions = find_conditions(&statement);
     clauses::check(&state, &statement)?;
+    repeated_targets::check_targets(&statement)?;
+    rename_inner_queries(&mut statement);
     write_out_merged(&state, &mut statement).await?;
     name_stars_apart(&state, &mut statement).await?;
     add_positions(ctx, &mut statement).await?;
@@ -242,17 +305,48 @@ async fn plan_here(
     as_operators(&state, &mut statement);
     let unexpanded = unexpanded_calls(&statement);
     let plan = state.statement_to_plan(statement).await;
-    let mut plan = plan
-        .map_err(|e| explain_calls(explained(of_statement(e), &conditions), &state, &unexpanded))?;
-    if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan {
-        view.definition = written.or(view.definition.take());
+    let plan = plan.map_err(|e| {
+        explain_calls(explain_error(of_statement(e), &conditions), &state, &unexpanded)
+    })?;
+    let mut plan = share_ctes(&state, plan)?;
+    if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan
+        && let Some((definition, created)) = written
+    {
+        keep_view(&state, &definition, created);
+        view.definition = Some(definition);
     }
-    check(&plan)?;
-    let plan = with_headings(plan)?;
+    // Drops the inferred types if one is missing, as in `LIMIT $1`. EXECUTE does not need them.
+    if let LogicalPlan::Statement(PlanStatement::Prepare(prepare)) = &mut plan
+        && untyped
+        && prepare.input.get_parameter_names()?.len() != prepare.fields.len()
+    {
+        prepare.fields.clear();
+    }
+    check_lists(&plan)?;
+    let mut plan = reset_to_default(with_headings(plan)?)?;
+    if from_query {
+        plan = with_nullable_columns(plan)?;
+    }
     if let LogicalPlan::Copy(copy) = &plan {
         check_distinct_names("COPY", copy.input.schema())?;
     }
     Ok((plan, state))
+}
+
+fn rename_inner_queries(mut statement: &mut Statement) {
+    loop {
+        match statement {
+            Statement::Statement(inner) => return shadowed::rename_inner(inner.as_mut()),
+            Statement::CopyTo(copy) => {
+                return match &mut copy.source {
+                    CopyToSource::Query(query) => shadowed::rename_inner(query.as_mut()),
+                    CopyToSource::Relation(_) => {}
+                };
+            }
+            Statement::Explain(explain) => statement = explain.statement.as_mut(),
+            Statement::CreateExternalTable(_) | Statement::Reset(_) => return,
+        }
+    }
 }
 
 fn rewrite_lambdas(state: &SessionState, mut statement: &mut Statement) -> Result<()> {
@@ -351,7 +445,7 @@ async fn add_positions(ctx: &SessionContext, mut statement: &mut Statement) -> R
     }
 }
 
-fn prepare(state: &SessionState, statement: &mut Statement) -> Result<()> {
+fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<()> {
     match statement {
         Statement::Statement(statement) => {
             rewrite_statement(statement)?;
@@ -378,7 +472,7 @@ fn prepare(state: &SessionState, statement: &mut Statement) -> Result<()> {
                     "EXPLAIN of DELETE, UPDATE and TRUNCATE is not supported; run the statement without EXPLAIN"
                 );
             }
-            prepare(state, &mut explain.statement)?;
+            prepare_statement(state, &mut explain.statement)?;
         }
         Statement::Reset(_) => {}
     }
@@ -403,16 +497,14 @@ fn keep_existing(state: &SessionState, copy: &mut CopyToStatement) -> Result<()>
     let path = std::path::Path::new(path);
     let extension = path.extension().map(|e| e.to_string_lossy().into_owned());
     if copy.stored_as.as_ref().is_some_and(|f| f.eq_ignore_ascii_case(BATCHES)) {
-        // This format writes a folder, even if the target has no trailing slash, and checks existing files
-        // itself.
+        // BATCHES writes a folder, even without a trailing slash, and checks for existing files itself.
         return Ok(());
     }
     let format = copy.stored_as.clone().or(extension).unwrap_or_default().to_ascii_lowercase();
     let is_ours = |key: &str| {
         key.eq_ignore_ascii_case("overwrite") || key.eq_ignore_ascii_case("format.overwrite")
     };
-    // Whether DataFusion's Parquet writer runs, because the statement has options for it. That writer
-    // replaces existing files.
+    // Whether the options are for DataFusion's Parquet writer, which replaces existing files.
     let stock = format == "parquet" && copy.options.iter().any(|(key, _)| !is_ours(key));
     if is_careful(state, &format) && !path.is_dir() && !stock {
         return Ok(());
@@ -425,6 +517,12 @@ fn keep_existing(state: &SessionState, copy: &mut CopyToStatement) -> Result<()>
     });
     if path.is_file() && !overwrite {
         return Err(crate::Error::Exists(path.into()).into());
+    }
+    if path.is_dir() && overwrite {
+        return plan_err!(
+            "the option overwrite of COPY replaces one file, but {} is a folder, to which COPY adds files; remove the folder first, or remove the option to keep its files",
+            path.display()
+        );
     }
     Ok(())
 }
@@ -497,8 +595,14 @@ impl VisitorMut for Rewrite {
             select.flavor = SelectFlavor::FromFirst;
         }
         select.from.iter_mut().for_each(semi_joins);
+        join_after_comma(&mut select.from);
         select.projection.iter_mut().for_each(name_any);
+        if let Err(e) = rewrite_constants(select) {
+            return ControlFlow::Break(e);
+        }
         name_repeated(select);
+        tell_casts_apart(select);
+        cast_grouped_integers(select);
         if let Err(e) = write_out_sets(select) {
             return ControlFlow::Break(e);
         }
@@ -523,20 +627,30 @@ impl VisitorMut for Rewrite {
         if let Some(unnest) = as_unnest(relation) {
             *relation = unnest;
         }
-        as_flow(rewrite_factor(relation))
+        as_flow(rewrite_factor(relation).and_then(|()| select_values(relation)))
+    }
+
+    fn post_visit_table_factor(
+        &mut self,
+        relation: &mut TableFactor,
+    ) -> ControlFlow<DataFusionError> {
+        as_flow(mark_query(relation))
     }
 
     fn pre_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<DataFusionError> {
         regroup_distinct(expr);
-        balance(expr);
+        balance_chains(expr);
         repeated_keys::drop_in_call(expr);
         negate_all(expr);
         expand_shorthand(expr);
+        write_interval(expr);
+        use_backslash(expr);
         as_flow(rewrite_tuples(expr).and_then(|()| rewrite_expr(expr)))
     }
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
         name_shorthands(query);
+        double_casts(query);
         let mut bodies = vec![query.body.as_mut()];
         while let Some(body) = bodies.pop() {
             name_apart(body);
@@ -572,10 +686,8 @@ pub(in crate::sql) fn rewrite_query(query: &mut Query) -> Result<()> {
     rewrite_statement(query)
 }
 
-/// Analyzer rule for statements of `ctx.sql`: makes `FROM t` select all columns.
-///
-/// The planner converts `FROM t` to a projection without expressions, which nothing else creates in this
-/// dialect.
+/// Analyzer rule for statements of `ctx.sql`: makes `FROM t` select all columns. The planner converts `FROM
+/// t` to a projection without expressions, which nothing else creates in this dialect.
 #[derive(Debug)]
 pub(in crate::sql) struct FromAlone;
 

@@ -1,5 +1,3 @@
-//! Returns an error for an SQL text in which a name begins right after a number, such as `12abc`.
-
 use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::dialect::Dialect;

@@ -23,10 +23,11 @@ use datafusion::prelude::SessionContext;
 
 use crate::sql::sources::listing::FilesTable;
 use crate::sql::sources::nrt::positions::{FILE, ROW};
-use crate::sql::statement::merged::{constraint, using};
+use crate::sql::statement::merged::{join_constraint, using_columns};
 use crate::sql::statement::scopes::Scopes;
 
-/// Marks a table that needs position columns: a partition name that no user would write.
+/// The name of a partition that marks a table as one that needs position columns. No user would write this
+/// name.
 const MARK: &str = "serrate positions";
 
 pub(in crate::sql) fn is_marked(partitions: &[Ident]) -> bool {
@@ -45,7 +46,7 @@ pub(in crate::sql) async fn add<S: Visit + VisitMut>(
     }
     let mut offered: HashMap<ObjectName, Vec<&'static str>> = HashMap::new();
     for (name, positions) in found.tables {
-        let Some(reference) = reference(&name) else { continue };
+        let Some(reference) = table_reference(&name) else { continue };
         // A table that does not exist is skipped here. The planning of the statement reports it.
         let Ok(provider) = ctx.table_provider(reference).await else { continue };
         let Some(files) = provider.downcast_ref::<FilesTable>() else { continue };
@@ -66,7 +67,7 @@ pub(in crate::sql) async fn add<S: Visit + VisitMut>(
     Ok(())
 }
 
-fn reference(name: &ObjectName) -> Option<TableReference> {
+fn table_reference(name: &ObjectName) -> Option<TableReference> {
     let parts: Option<Vec<String>> = name
         .0
         .iter()
@@ -130,7 +131,7 @@ fn named_positions(select: &Select, order: Option<&OrderBy>) -> Named {
     for from in &select.from {
         for join in &from.joins {
             let _ = join.join_operator.visit(&mut named);
-            let using = using(&join.join_operator).iter().filter_map(column);
+            let using = using_columns(&join.join_operator).iter().filter_map(column);
             named.0.extend(using.filter_map(position).map(|p| (None, p)));
         }
     }
@@ -144,8 +145,9 @@ fn column(name: &ObjectName) -> Option<&Ident> {
     name.0.last().and_then(|part| part.as_ident())
 }
 
-/// Expands `*` of a FROM table by table, without the USING columns that earlier tables already have.
-/// Returns `None` if a table has no name or a join returns only one of its sides.
+/// Appends the tables of a FROM to `out`, to replace `*` by one `*` per table. Each table comes with the
+/// USING columns that its `*` must omit, because earlier tables have them. Returns `None` if a table has no
+/// name or a join returns only one of its sides.
 fn expand_star(
     from: &[TableWithJoins],
     out: &mut Vec<(ObjectName, Vec<ObjectName>)>,
@@ -180,17 +182,17 @@ fn expand_star(
             match &join.join_operator {
                 J::LeftSemi(_) | J::LeftAnti(_) | J::Semi(_) | J::Anti(_) => {}
                 J::RightSemi(_) | J::RightAnti(_) => return None,
-                operator if matches!(constraint(operator), Some(JoinConstraint::Natural)) => {
+                operator if matches!(join_constraint(operator), Some(JoinConstraint::Natural)) => {
                     return None;
                 }
-                operator => add(&join.relation, using(operator), out)?,
+                operator => add(&join.relation, using_columns(operator), out)?,
             }
         }
     }
     Some(())
 }
 
-fn tables<'a>(from: &'a [TableWithJoins], out: &mut Vec<(String, &'a ObjectName)>) {
+fn collect_tables<'a>(from: &'a [TableWithJoins], out: &mut Vec<(String, &'a ObjectName)>) {
     for item in from {
         let factors = std::iter::once(&item.relation).chain(item.joins.iter().map(|j| &j.relation));
         for factor in factors {
@@ -201,7 +203,7 @@ fn tables<'a>(from: &'a [TableWithJoins], out: &mut Vec<(String, &'a ObjectName)
                     out.push((called.unwrap_or_default().to_lowercase(), name));
                 }
                 TableFactor::NestedJoin { table_with_joins, .. } => {
-                    tables(std::slice::from_ref(table_with_joins.as_ref()), out);
+                    collect_tables(std::slice::from_ref(table_with_joins.as_ref()), out);
                 }
                 _ => {}
             }
@@ -220,7 +222,7 @@ fn wanted_positions(
         return Vec::new();
     }
     let mut all = Vec::new();
-    tables(&select.from, &mut all);
+    collect_tables(&select.from, &mut all);
     all.into_iter()
         .filter(|(_, name)| !is_cte(name, scopes))
         .filter_map(|(called, name)| {
@@ -302,7 +304,7 @@ struct Marker<'a> {
 }
 
 impl Marker<'_> {
-    fn mark(&self, select: &mut Select, order: Option<&OrderBy>) {
+    fn add_columns(&self, select: &mut Select, order: Option<&OrderBy>) {
         let mut given: Vec<(String, Vec<&'static str>)> = Vec::new();
         for (name, called, positions) in wanted_positions(select, order, &self.scopes) {
             let Some(offered) = self.offered.get(&name) else { continue };
@@ -424,8 +426,7 @@ impl VisitorMut for Marker<'_> {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         enter_query(&mut self.scopes, query);
-        // ORDER BY is part of the query, but its names refer to the tables of the SELECT, so it is kept until
-        // the SELECT is visited.
+        // The names in ORDER BY refer to the tables of the SELECT, so it is kept until the SELECT is visited.
         let is_select = matches!(query.body.as_ref(), SetExpr::Select(_));
         self.orders.push(query.order_by.clone().filter(|_| is_select));
         ControlFlow::Continue(())
@@ -439,7 +440,7 @@ impl VisitorMut for Marker<'_> {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         let order = self.orders.last_mut().and_then(Option::take);
-        self.mark(select, order.as_ref());
+        self.add_columns(select, order.as_ref());
         ControlFlow::Continue(())
     }
 }

@@ -13,7 +13,7 @@ pub(in crate::sql) fn regroup_distinct(expr: &mut Expr) {
         return;
     }
     let mut chain = Chain::default();
-    chain.flatten(std::mem::replace(expr, Expr::value(Value::Null)));
+    chain.flatten_chain(std::mem::replace(expr, Expr::value(Value::Null)));
     if let Some(regrouped) = chain.build() {
         *expr = regrouped;
     }
@@ -50,9 +50,8 @@ struct Chain {
 }
 
 impl Chain {
-    fn flatten(&mut self, mut expr: Expr) {
-        // The parser nests a long sequence of AND and OR in the left operand, so a loop without recursion
-        // visits it.
+    fn flatten_chain(&mut self, mut expr: Expr) {
+        // The parser nests a long sequence of AND and OR in the left operands, so a loop visits these.
         let mut rest = Vec::new();
         loop {
             match expr {
@@ -72,7 +71,7 @@ impl Chain {
         }
         for (op, right) in rest.into_iter().rev() {
             self.operators.push(op);
-            self.flatten(*right);
+            self.flatten_chain(*right);
         }
     }
 
@@ -91,19 +90,17 @@ impl Chain {
         }
     }
 
-    /// Appends the operands of an expression, and replaces the first of them with the result of `within` for
-    /// it.
+    /// Appends the operands of an expression, the first of them changed by `within`.
     fn flatten_first(&mut self, expr: Expr, within: impl FnOnce(Box<Expr>) -> Expr) {
         let first = self.operands.len();
-        self.flatten(expr);
+        self.flatten_chain(expr);
         if let Some(operand) = self.operands.get_mut(first) {
             let taken = std::mem::replace(operand, Expr::value(Value::Null));
             *operand = within(Box::new(taken));
         }
     }
 
-    /// Combines the operands to one expression, from left to right, in which AND binds tighter than OR.
-    /// Returns `None` if there are no operands.
+    /// Combines the operands from left to right, AND before OR. Returns `None` without operands.
     fn build(self) -> Option<Expr> {
         let join = |left: Option<Expr>, op: BinaryOperator, right: Expr| match left {
             Some(left) => Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) },

@@ -20,9 +20,12 @@ use crate::functions::{
     FILTER, ON_LISTS, PREDICATES, SIGNED, is_ours, is_reduction, plans_predicates,
 };
 
+use crate::sql::statement::long_numbers::keep_digits;
+
 /// Rewrites the predicates of a statement to custom operators if the session supports operators on lists.
 pub(in crate::sql) fn as_operators<S: VisitMut>(state: &SessionState, statement: &mut S) {
     if plans_predicates(state.expr_planners()) {
+        keep_digits(statement);
         let _ = statement.visit(&mut Predicates { functions: state.scalar_functions() });
     }
 }
@@ -76,8 +79,7 @@ impl VisitorMut for Predicates<'_> {
             | Expr::Floor { .. } => (ON_LISTS, false),
             _ => return ControlFlow::Continue(()),
         };
-        // An empty identifier replaces the expression for now, so that its parts can be moved into the
-        // operator.
+        // An empty identifier takes the place of the expression while its parts move into the operator.
         let taken = std::mem::replace(expr, Expr::Identifier(Ident::new("")));
         let (left, right) = match taken {
             Expr::Like { expr, pattern, .. } | Expr::ILike { expr, pattern, .. } => (expr, pattern),
@@ -113,7 +115,8 @@ fn is_filtered(call: &Function) -> bool {
         && name.as_ident().is_some_and(|name| is_reduction(&name.value.to_lowercase()))
 }
 
-/// Returns an operator over the call and its mask, because the result depends on the type of the mask.
+/// Returns the custom operator `call FILTER mask` for `call FILTER (WHERE mask)`. The planner, which knows the
+/// types of columns, checks that the mask is a list of booleans and filters the list that the call reduces.
 fn filter_operator(call: Function, mask: Box<Expr>) -> Expr {
     let left = Box::new(Expr::Function(call));
     Expr::BinaryOp { left, op: BinaryOperator::Custom(FILTER.to_owned()), right: mask }

@@ -20,8 +20,7 @@ pub(in crate::sql) fn negate_all(expr: &mut Expr) {
     *expr = Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(all))) };
 }
 
-/// Gives a result column `x op ANY(list)` an alias with its text in the statement, before the expression is
-/// rewritten.
+/// Gives a result column `x op ANY(list)` its text as an alias, before the expression is rewritten.
 pub(in crate::sql) fn name_any(item: &mut SelectItem) {
     if let SelectItem::UnnamedExpr(expr @ Expr::AnyOp { .. }) = item {
         let alias = Ident::with_quote('"', expr.to_string());

@@ -28,8 +28,7 @@ impl<T> Scopes<T> {
         }
     }
 
-    /// Returns the CTEs that are visible at the current position of the visitor, those of the outermost query
-    /// first.
+    /// Returns the CTEs that are visible at the visitor's position, those of the outermost query first.
     pub(in crate::sql) fn in_sight(&self) -> impl Iterator<Item = &T> {
         self.0.iter().flat_map(|scope| {
             let own = usize::from(scope.recursive);

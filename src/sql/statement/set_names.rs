@@ -1,13 +1,22 @@
 //! Renames columns that have the same name in a SELECT or in the inputs of a set operation.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
+use std::sync::LazyLock;
 
+use datafusion::functions::all_default_functions;
+use datafusion::functions_aggregate::all_default_aggregate_functions;
+use datafusion::functions_nested::all_default_nested_functions;
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, Ident, Select, SelectItem, SetExpr, Value, visit_expressions, visit_expressions_mut,
+    Expr, Function, FunctionArguments, Ident, ObjectName, Select, SelectItem, SetExpr, Value,
+    visit_expressions, visit_expressions_mut,
 };
 
-/// Names of more bytes are compared with their casts: a copy of a very deep expression overflows the stack.
+use crate::sql::sources::from::one_name;
+use crate::sql::statement::expr_rewrites::complete_slices;
+
+/// Maximum number of bytes of a name whose expression [`without_casts`] copies. The copy of a very deep
+/// expression would overflow the stack.
 const LONGEST_NAME: usize = 1_000;
 
 /// Renames the second of two columns with the same name in the inputs of UNION, EXCEPT and INTERSECT.
@@ -49,8 +58,9 @@ pub(in crate::sql) fn unused_name(name: &str, used: &mut HashSet<String>) -> Str
     other
 }
 
-/// Gives aliases to columns of a SELECT that DataFusion would reject because it gives them the same name:
-/// expressions that are equal but for casts (the second becomes `x_1`), and subqueries (DataFusion names each `<subquery>`).
+/// Gives aliases to columns of a SELECT to which DataFusion would give the same name, which is an error:
+/// subqueries (`<subquery>`), and expressions that differ only in casts, omitted bounds of slices and aliases
+/// of functions (the second becomes `x_1`).
 pub(in crate::sql) fn name_repeated(select: &mut Select) {
     let is_query = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(e) if has_query(e));
     let several_queries = select.projection.iter().filter(|item| is_query(item)).count() > 1;
@@ -83,6 +93,9 @@ pub(in crate::sql) fn name_repeated(select: &mut Select) {
             _ => false,
         });
     }
+    for at in find_queries_of_used_names(select) {
+        repeated[at] = true;
+    }
     if !several_queries && !repeated.contains(&true) {
         return;
     }
@@ -105,20 +118,86 @@ pub(in crate::sql) fn name_repeated(select: &mut Select) {
     }
 }
 
-/// Removes all casts, and the types of literals such as `DATE '2020-01-01'`, which the names of columns omit:
-/// `x::INT` and `x::DOUBLE` have one name.
-fn without_casts(expr: &Expr) -> Expr {
+/// Returns the indices of the subqueries without an alias that would have the name of another column, because
+/// DataFusion gives a subquery the name of its column.
+fn find_queries_of_used_names(select: &Select) -> Vec<usize> {
+    let lower = |name: &Ident| name.value.to_lowercase();
+    let mut used: HashSet<String> = find_aliases(select);
+    used.extend(select.projection.iter().filter_map(|item| match item {
+        SelectItem::UnnamedExpr(Expr::Identifier(name)) => Some(lower(name)),
+        SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => parts.last().map(lower),
+        _ => None,
+    }));
+    let queries = select.projection.iter().enumerate().filter_map(|(at, item)| match item {
+        SelectItem::UnnamedExpr(Expr::Subquery(query)) => Some((at, column_of(&query.body)?)),
+        _ => None,
+    });
+    queries.filter(|(_, name)| used.contains(name)).map(|(at, _)| at).collect()
+}
+
+/// Returns the name of the only column of a query, in lower case, if the query names it.
+fn column_of(body: &SetExpr) -> Option<String> {
+    match body {
+        SetExpr::Select(select) => match select.projection.as_slice() {
+            [SelectItem::ExprWithAlias { alias, .. }] => Some(alias.value.to_lowercase()),
+            [SelectItem::UnnamedExpr(e)] if is_name(e) => Some(name_of(e).to_lowercase()),
+            _ => None,
+        },
+        SetExpr::Query(query) => column_of(&query.body),
+        _ => None,
+    }
+}
+
+/// Makes expressions equal that differ only in parts that DataFusion omits from column names: removes casts
+/// and the types of literals such as `DATE '2020-01-01'`, writes the omitted bounds of slices (`x[:2]` becomes
+/// `x[1:2]`), and replaces aliases of functions with their first names.
+pub(in crate::sql) fn without_casts(expr: &Expr) -> Expr {
     let mut bare = expr.clone();
     let _ = visit_expressions_mut(&mut bare, |e| {
         while let Some(inner) = inner_of_cast(e) {
             *e = inner;
+        }
+        complete_slices(e);
+        if let Expr::Function(call) = e {
+            take_first_name(call);
         }
         ControlFlow::<()>::Continue(())
     });
     bare
 }
 
-/// Takes the operand out of a cast, or a name out of its parentheses.
+/// Replaces the alias of a function with its first name, and removes DISTINCT, ORDER BY and FILTER, which
+/// DataFusion omits in the column name of such a call.
+fn take_first_name(call: &mut Function) {
+    let Some(name) = one_name(&call.name) else { return };
+    let first = FIRST_NAMES.get(&name);
+    call.name = ObjectName::from(vec![Ident::new(first.unwrap_or(&name))]);
+    if first.is_none() {
+        return;
+    }
+    if let FunctionArguments::List(list) = &mut call.args {
+        list.duplicate_treatment = None;
+        list.clauses.clear();
+    }
+    call.filter = None;
+    call.within_group.clear();
+}
+
+/// The names of DataFusion's functions by their aliases.
+static FIRST_NAMES: LazyLock<HashMap<String, String>> = LazyLock::new(|| {
+    let mut names = HashMap::new();
+    let mut add = |name: &str, aliases: &[String]| {
+        names.extend(aliases.iter().map(|alias| (alias.clone(), name.to_owned())));
+    };
+    let lists = all_default_nested_functions().into_iter();
+    lists.chain(all_default_functions()).for_each(|f| add(f.name(), f.aliases()));
+    all_default_aggregate_functions().iter().for_each(|f| add(f.name(), f.aliases()));
+    // Serrate plans `len` and `length` of a list as `array_length`.
+    names.extend(["len", "length"].map(|alias| (alias.to_owned(), "array_length".to_owned())));
+    names
+});
+
+/// Returns the operand of a cast, or a column name in parentheses; `None` for any other expression.
 fn inner_of_cast(e: &mut Expr) -> Option<Expr> {
     match e {
         Expr::Cast { expr, .. } => Some(std::mem::replace(expr.as_mut(), Expr::value(Value::Null))),
@@ -144,7 +223,6 @@ fn has_query(expr: &Expr) -> bool {
     found
 }
 
-/// Returns the column name of an expression without an alias.
 fn name_of(expr: &Expr) -> String {
     match expr {
         Expr::Identifier(name) => name.value.clone(),

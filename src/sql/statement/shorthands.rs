@@ -12,6 +12,7 @@ use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
 use datafusion::logical_expr::sqlparser::parser::Parser;
 
 use crate::sql::sources::from::one_name;
+use crate::sql::statement::intervals::computes_interval;
 
 /// Function names and their expansions. `$1` is the first argument, and the highest number is the arity.
 const SHORTHANDS: &[(&str, &str)] = &[
@@ -36,6 +37,14 @@ const SHORTHANDS: &[(&str, &str)] = &[
     ("time_bucket", "date_bin($1, $2, $3)"),
     (BUCKETS_OF_DAYS, "date_bin($1, $2, TIMESTAMP '2000-01-03')"),
     (BUCKETS_OF_MONTHS, "date_bin($1, $2, TIMESTAMP '2000-01-01')"),
+    ("last_day", "CAST(date_trunc('month', $1) + INTERVAL '1 month' - INTERVAL '1 day' AS DATE)"),
+    ("to_years", "CAST(($1 | 0) || ' years' AS INTERVAL)"),
+    ("to_months", "CAST(($1 | 0) || ' months' AS INTERVAL)"),
+    ("to_weeks", "CAST(($1 | 0) || ' weeks' AS INTERVAL)"),
+    ("to_days", "CAST(($1 | 0) || ' days' AS INTERVAL)"),
+    ("to_hours", "CAST(($1 | 0) || ' hours' AS INTERVAL)"),
+    ("to_minutes", "CAST(($1 | 0) || ' minutes' AS INTERVAL)"),
+    ("to_seconds", "CAST(($1 * 1) || ' seconds' AS INTERVAL)"),
     ("regexp_matches", "regexp_like($1, $2)"),
     ("regexp_full_match", r"regexp_like($1, '\A(?:' || $2 || ')\z')"),
     ("prefix", "starts_with($1, $2)"),
@@ -88,7 +97,8 @@ static EXPANSIONS: LazyLock<HashMap<(&str, usize), Expr>> = LazyLock::new(|| {
     expansions.collect()
 });
 
-/// Returns the numbers of arguments that a shorthand takes, or nothing for another name.
+/// Returns the numbers of arguments that a shorthand takes, in ascending order. The result is empty for
+/// another name.
 pub(in crate::sql) fn shorthand_arities(name: &str) -> Vec<usize> {
     let mut arities: Vec<usize> =
         EXPANSIONS.keys().filter(|(known, _)| *known == name).map(|(_, arity)| *arity).collect();
@@ -115,7 +125,7 @@ pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
     match &mut expansion {
         Expr::Function(inner) => {
             inner.over = call.over.take();
-            inner.filter = both(inner.filter.take(), call.filter.take());
+            inner.filter = and_conditions(inner.filter.take(), call.filter.take());
         }
         _ => expansion = Expr::Nested(Box::new(expansion)),
     }
@@ -173,8 +183,8 @@ fn is_aggregate(expansion: &str) -> bool {
     expansion.starts_with("sum(") || expansion.starts_with("first_value(")
 }
 
-/// Returns the arguments of a call, or `None` if an argument is not an unnamed expression or the call has
-/// DISTINCT or other clauses in its parentheses.
+/// Returns the arguments of a call. Returns `None` if an argument is named or is `*`, or if the parentheses
+/// contain DISTINCT or other clauses.
 fn plain_arguments(call: &Function) -> Option<Vec<Expr>> {
     let FunctionArguments::List(list) = &call.args else { return None };
     if list.duplicate_treatment.is_some() || !list.clauses.is_empty() {
@@ -192,7 +202,7 @@ fn is_of_months(interval: &Expr) -> bool {
     ["month", "year", "quarter", "decade", "centur"].iter().any(|unit| text.contains(unit))
 }
 
-fn both(a: Option<Box<Expr>>, b: Option<Box<Expr>>) -> Option<Box<Expr>> {
+fn and_conditions(a: Option<Box<Expr>>, b: Option<Box<Expr>>) -> Option<Box<Expr>> {
     match (a, b) {
         (Some(a), Some(b)) => Some(Box::new(Expr::BinaryOp {
             left: Box::new(Expr::Nested(a)),
@@ -234,6 +244,7 @@ impl Visitor for HasShorthand {
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         match expr {
             Expr::Function(call) if shorthand_name(call).is_some() => ControlFlow::Break(()),
+            other if computes_interval(other) => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         }
     }

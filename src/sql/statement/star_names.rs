@@ -20,8 +20,7 @@ use crate::sql::statement::merged::{names, with_queries};
 use crate::sql::statement::scopes::Scopes;
 use crate::sql::statement::set_names::unused_name;
 
-/// Renames columns of `*` that have the same name as another column, in SELECT and in the inputs of set
-/// operations.
+/// Renames columns of `*` with the name of another column, in SELECT and in inputs of set operations.
 pub(in crate::sql) async fn name_apart<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
@@ -34,12 +33,12 @@ pub(in crate::sql) async fn name_apart<S: VisitMut>(
     let mut known = Vec::with_capacity(stars.places.len());
     for place in stars.places {
         known.push(match place {
-            Place::Input(query) => Known::Input(repeated_names(state, *query).await),
+            Place::Input(query) => KnownNames::Input(repeated_names(state, *query).await),
             Place::Columns(both) => {
                 let (query, renamed) = *both;
                 // A SELECT that DataFusion can plan keeps its column names.
                 let fails = names(state, query).await.is_none();
-                Known::Columns(fails && names(state, renamed).await.is_some())
+                KnownNames::Columns(fails && names(state, renamed).await.is_some())
             }
         });
     }
@@ -49,7 +48,8 @@ pub(in crate::sql) async fn name_apart<S: VisitMut>(
     Ok(())
 }
 
-/// Returns unique names for the columns of a query, or `None` if they are unique already.
+/// Returns unique names for the columns of a query. Returns `None` if the names are unique already, or if the
+/// query cannot be planned.
 async fn repeated_names(state: &SessionState, query: Query) -> Option<Vec<String>> {
     let names = names(state, query).await?;
     let mut used = HashSet::new();
@@ -57,18 +57,16 @@ async fn repeated_names(state: &SessionState, query: Query) -> Option<Vec<String
     (apart != names).then_some(apart)
 }
 
-/// A query or SELECT of a statement in which columns may have the same name and need new ones. Only planning
-/// its queries shows the names.
+/// A query or SELECT in which columns may need new names. Their names are known only after planning.
 enum Place {
     Input(Box<Query>),
-    /// A SELECT with a star and other columns, as two queries: one unchanged, and one with new names for the
-    /// other columns.
+    /// A SELECT with a star and other columns, as two queries: unchanged, and with the other columns renamed.
     Columns(Box<(Query, Query)>),
 }
 
-enum Known {
+enum KnownNames {
     Input(Option<Vec<String>>),
-    /// Whether the columns beside a star get new names, because the SELECT can be planned only with them.
+    /// Whether the columns besides `*` get new names, because DataFusion can plan the SELECT only with them.
     Columns(bool),
 }
 
@@ -76,7 +74,7 @@ enum Known {
 struct Stars {
     scopes: Scopes<Cte>,
     places: Vec<Place>,
-    known: Option<std::vec::IntoIter<Known>>,
+    known: Option<std::vec::IntoIter<KnownNames>>,
 }
 
 impl Stars {
@@ -94,7 +92,7 @@ impl Stars {
                     );
                     return;
                 };
-                if let Some(Known::Input(Some(names))) = known.next() {
+                if let Some(KnownNames::Input(Some(names))) = known.next() {
                     name_input(body, names);
                 }
             }
@@ -122,13 +120,12 @@ impl Stars {
             self.places.extend(plain.zip(renamed).map(|both| Place::Columns(Box::new(both))));
             return;
         };
-        if let Some(Known::Columns(true)) = known.next() {
+        if let Some(KnownNames::Columns(true)) = known.next() {
             *select = renamed;
         }
     }
 
-    /// Returns a query of a SELECT or set operation, with the visible CTEs in its WITH clause. `None` if the
-    /// query cannot be built.
+    /// Returns a query of a SELECT or set operation with the visible CTEs, or `None` if it cannot be built.
     fn build_query(&self, body: SetExpr) -> Option<Query> {
         let mut query = parse_query("SELECT 1").ok()?;
         *query.body = body;
@@ -147,8 +144,7 @@ impl VisitorMut for Stars {
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        // This runs after the visit of the query: its inner queries are already rewritten, and all its CTEs
-        // are in `scopes`.
+        // After the visit of the query, its inner queries are rewritten and its CTEs are in `scopes`.
         if matches!(*query.body, SetExpr::SetOperation { .. }) {
             self.name_inputs(&mut query.body);
         }

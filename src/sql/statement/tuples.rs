@@ -13,9 +13,9 @@ use crate::sql::statement::predicates::call_function;
 
 /// Rewrites compared tuples to structs, and `tuple IN (query)` to a form that compares rows.
 ///
-/// DataFusion plans only tuples of names and literals, and no tuple in front of IN (query). Structs compare
-/// field by field, with NULL equal to NULL, as in DuckDB. A row of a query equals the tuple if all columns
-/// are equal, and NULL equals nothing.
+/// DataFusion plans only tuples of names and literals, and no tuple in front of IN (query). Two tuples
+/// compare as structs: field by field, with NULL equal to NULL, as in DuckDB. In `tuple IN (query)`, however,
+/// NULL equals nothing: a row equals the tuple if each column equals its value.
 pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::BinaryOp { left, right, .. } => {
@@ -38,8 +38,7 @@ pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// Rewrites compared tuples like [`rewrite_tuples`], but in conjuncts of WHERE, where FALSE acts like NULL
-/// and EXISTS suffices.
+/// Rewrites tuples like [`rewrite_tuples`], but in conjuncts of WHERE, where NULL acts like FALSE.
 pub(in crate::sql) fn rewrite_condition(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
@@ -122,7 +121,9 @@ fn as_struct(expr: &mut Expr) {
     }
 }
 
-/// Returns `CASE WHEN EXISTS (equal) THEN true WHEN EXISTS (not unequal) THEN NULL ELSE false END`.
+/// Returns `CASE WHEN EXISTS (equal) THEN true WHEN EXISTS (open) THEN NULL ELSE false END`: `equal` are the
+/// rows that equal the tuple, `open` the rows for which the equality is true or NULL. If `negated`, true and
+/// false are exchanged.
 fn test_rows(values: &[Expr], query: &Query, negated: bool) -> Result<Expr> {
     let truth = |of| Expr::value(Value::Boolean(of));
     let equal = rows_where(values, query, |equal| equal)?;
@@ -139,7 +140,8 @@ fn test_rows(values: &[Expr], query: &Query, negated: bool) -> Result<Expr> {
     })
 }
 
-/// Returns `EXISTS (SELECT 1 FROM (query) AS rows (c0, c1) WHERE c0 = value AND ..)`.
+/// Returns `EXISTS (SELECT 1 FROM (query) AS rows (c0, c1) WHERE condition)`, in which `test` makes the
+/// condition from the equality `c0 = value AND ..`.
 fn rows_where(values: &[Expr], query: &Query, test: impl FnOnce(Expr) -> Expr) -> Result<Expr> {
     let names: Vec<String> = (0..values.len()).map(|at| format!("__serrate_tuple_{at}")).collect();
     let text = format!("SELECT 1 FROM (SELECT 1) AS __serrate_tuples ({})", names.join(", "));

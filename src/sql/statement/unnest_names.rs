@@ -1,4 +1,4 @@
-//! Supports column aliases beside `unnest` that equal names of columns.
+//! Supports a SELECT with `unnest` in which the alias of another expression equals the name of a column.
 //!
 //! DataFusion 55 plans `SELECT r.d + 1 AS d, unnest(r.x) AS u FROM r` as a projection of `r.d`, `r.d + 1 AS
 //! d` and `r.x` below the `Unnest`, and rejects `r.d` and `d` there as ambiguous. So this file gives the
@@ -14,8 +14,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::sql::sources::from::parse_query;
 
-/// Wraps a SELECT with `unnest` in another SELECT if one of its aliases has the name of a column that it
-/// uses.
+/// Wraps a SELECT with `unnest` in another if one of its aliases has the name of a column that it uses.
 pub(in crate::sql) fn separate_names(select: &mut Select) -> Result<()> {
     if matches!(select.distinct, Some(Distinct::On(_))) || !has_clash(&select.projection) {
         return Ok(());
@@ -54,7 +53,7 @@ pub(in crate::sql) fn separate_names(select: &mut Select) -> Result<()> {
     Ok(())
 }
 
-/// Whether an alias in a projection with `unnest` has the name of a column in its expressions.
+/// Whether an alias in a SELECT with `unnest` is also the name of a column that one of its expressions uses.
 fn has_clash(projection: &[SelectItem]) -> bool {
     let mut used = UsedColumns::default();
     let mut named = Vec::new();

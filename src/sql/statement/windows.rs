@@ -36,7 +36,7 @@ pub(in crate::sql) fn write_out_windows(query: &mut Query) -> Result<()> {
 
 type Windows = Vec<(String, WindowSpec)>;
 
-/// Returns the definitions of a WINDOW clause. A window may extend an earlier one.
+/// Returns the definitions of a WINDOW clause, each with the earlier window that it extends filled in.
 fn define_windows(clause: &[NamedWindowDefinition]) -> Result<Windows> {
     let mut windows: Windows = Vec::with_capacity(clause.len());
     for NamedWindowDefinition(name, window) in clause {

@@ -6,12 +6,14 @@ use std::path::Path;
 use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
-    AccessExpr, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgOperator,
-    FunctionArguments, Ident, ObjectName, Subscript, UnaryOperator, Value,
+    AccessExpr, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgOperator, FunctionArgumentClause, FunctionArguments, Ident, ObjectName, Subscript,
+    UnaryOperator, Value, ValueWithSpan,
 };
 
 use crate::functions::{BIN_COLUMNS, PAIR, TABLES, parameter_names};
 use crate::sql::sources::from::{one_name, query_text, text};
+use crate::sql::statement::merged::fold_name;
 
 /// Rewrites an expression to a form that the planner supports. Most expressions stay unchanged.
 ///
@@ -19,26 +21,36 @@ use crate::sql::sources::from::{one_name, query_text, text};
 /// If a call reads a table that does not exist, or names an argument that its function does not have.
 pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
     match expr {
-        Expr::CompoundFieldAccess { access_chain, .. } => {
-            for access in access_chain {
-                if let AccessExpr::Subscript(Subscript::Slice {
-                    lower_bound,
-                    upper_bound,
-                    stride,
-                }) = access
-                {
-                    add_bounds(lower_bound, upper_bound, stride.as_ref());
-                }
+        Expr::CompoundFieldAccess { .. } => {
+            complete_slices(expr);
+            name_fields(expr);
+            Ok(())
+        }
+        Expr::Cast { expr: value, data_type, .. } => {
+            // DuckDB reads escapes in other strings.
+            if matches!(data_type, DataType::Blob(None)) && is_plain_text(value) {
+                *data_type = DataType::Bytea;
             }
             Ok(())
         }
         Expr::Function(call) => {
             read_comparisons(call);
+            move_null_treatment(call);
             as_called_here(call);
             order_arguments(call)?;
             with_table(call)
         }
         _ => Ok(()),
+    }
+}
+
+pub(in crate::sql) fn complete_slices(expr: &mut Expr) {
+    let Expr::CompoundFieldAccess { access_chain, .. } = expr else { return };
+    for access in access_chain {
+        if let AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, stride }) = access
+        {
+            add_bounds(lower_bound, upper_bound, stride.as_ref());
+        }
     }
 }
 
@@ -53,6 +65,43 @@ fn add_bounds(lower: &mut Option<Expr>, upper: &mut Option<Expr>, stride: Option
     upper.get_or_insert_with(|| if back { first() } else { last() });
 }
 
+/// Rewrites `.a` after a subscript or a computed struct to the form of a field that the planner supports.
+fn name_fields(expr: &mut Expr) {
+    let Expr::CompoundFieldAccess { root, access_chain } = expr else { return };
+    let mut within = !matches!(**root, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+    for access in access_chain {
+        match access {
+            AccessExpr::Dot(Expr::Identifier(name)) if within => {
+                let name = Value::SingleQuotedString(fold_name(name));
+                *access = AccessExpr::Dot(Expr::value(name));
+            }
+            AccessExpr::Dot(_) => {}
+            AccessExpr::Subscript(_) => within = true,
+        }
+    }
+}
+
+fn is_plain_text(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. })
+        if text.is_ascii() && !text.contains('\\'))
+}
+
+/// Moves IGNORE NULLS from the parentheses of a call to the place behind them.
+fn move_null_treatment(call: &mut Function) {
+    let FunctionArguments::List(list) = &mut call.args else { return };
+    if call.null_treatment.is_some() {
+        return;
+    }
+    let is_treatment = |clause: &FunctionArgumentClause| {
+        matches!(clause, FunctionArgumentClause::IgnoreOrRespectNulls(_))
+    };
+    if let Some(at) = list.clauses.iter().position(is_treatment)
+        && let FunctionArgumentClause::IgnoreOrRespectNulls(treatment) = list.clauses.remove(at)
+    {
+        call.null_treatment = Some(treatment);
+    }
+}
+
 /// Converts `f(a = 5)` to a comparison, as in DuckDB. The parser returns an argument named `a`.
 fn read_comparisons(call: &mut Function) {
     let FunctionArguments::List(list) = &mut call.args else { return };
@@ -63,12 +112,12 @@ fn read_comparisons(call: &mut Function) {
                 name,
                 arg: FunctionArgExpr::Expr(e),
                 operator: FunctionArgOperator::Equals,
-            } => FunctionArg::Unnamed(FunctionArgExpr::Expr(equate(read_name(name), e))),
+            } => FunctionArg::Unnamed(FunctionArgExpr::Expr(make_equality(read_name(name), e))),
             FunctionArg::ExprNamed {
                 name,
                 arg: FunctionArgExpr::Expr(e),
                 operator: FunctionArgOperator::Equals,
-            } => FunctionArg::Unnamed(FunctionArgExpr::Expr(equate(name, e))),
+            } => FunctionArg::Unnamed(FunctionArgExpr::Expr(make_equality(name, e))),
             other => other,
         };
     }
@@ -123,13 +172,17 @@ fn order_arguments(call: &mut Function) -> Result<()> {
     Ok(())
 }
 
-/// DuckDB's names of aggregates, and DataFusion's names for them.
-const AGGREGATES: [(&str, &str); 3] =
-    [("list", "array_agg"), ("first", "first_value"), ("last", "last_value")];
+/// DuckDB's names of functions, and DataFusion's names for them.
+const RENAMED: [(&str, &str); 4] = [
+    ("list", "array_agg"),
+    ("first", "first_value"),
+    ("last", "last_value"),
+    ("list_value", "make_array"),
+];
 
 fn as_called_here(call: &mut Function) {
     let Some(name) = one_name(&call.name) else { return };
-    if let Some((_, here)) = AGGREGATES.iter().find(|(theirs, _)| *theirs == name) {
+    if let Some((_, here)) = RENAMED.iter().find(|(theirs, _)| *theirs == name) {
         call.name = ObjectName::from(vec![Ident::new(*here)]);
     }
 }
@@ -145,7 +198,7 @@ fn read_name(name: Ident) -> Expr {
 
 /// Returns `left = right`, where the parser has parsed `right` alone. Operators in `right` that bind no
 /// tighter than `=` apply to the whole comparison.
-fn equate(left: Expr, mut right: Expr) -> Expr {
+fn make_equality(left: Expr, mut right: Expr) -> Expr {
     let mut first = &mut right;
     loop {
         // The operand is computed twice: the borrow checker rejects a borrow that only one branch returns.
@@ -163,8 +216,7 @@ fn equate(left: Expr, mut right: Expr) -> Expr {
     right
 }
 
-/// Returns the left operand if the expression is an operator that binds no tighter than `=` in the parser,
-/// else `None`.
+/// Returns the left operand of an operator that binds no tighter than `=` in the parser, else `None`.
 fn weak_operand(expr: &mut Expr) -> Option<&mut Expr> {
     match expr {
         Expr::BinaryOp { left, op, .. } => (!binds_stronger(op)).then_some(left.as_mut()),
@@ -262,7 +314,7 @@ fn with_table(call: &mut Function) -> Result<()> {
         Ok(query) => query,
         Err(e) => {
             return plan_err!(
-                "{function}: {from:?} is not a table, a file or a query; give one of these: {}",
+                "{function}: {from:?} is not a table, a file or a valid query ({}); give one of these",
                 e.strip_backtrace()
             );
         }

@@ -1,0 +1,89 @@
+//! Aggregates of one SELECT that differ only in casts, such as `sum(x)` and `sum(x::DOUBLE)`.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+use std::sync::LazyLock;
+
+use datafusion::functions_aggregate::all_default_aggregate_functions;
+use datafusion::logical_expr::sqlparser::ast::{
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Select, Value, WindowType,
+    visit_expressions_mut,
+};
+
+use crate::functions;
+use crate::sql::sources::from::one_name;
+use crate::sql::statement::merged::coalesce_of;
+use crate::sql::statement::set_names::without_casts;
+
+/// Maximum number of bytes of a call whose casts are compared. The copy of a very deep call would overflow
+/// the stack.
+const LONGEST_CALL: usize = 1_000;
+
+/// The names and aliases of DataFusion's aggregates.
+static AGGREGATES: LazyLock<HashSet<String>> = LazyLock::new(|| {
+    let all = all_default_aggregate_functions();
+    let names = all.iter().flat_map(|f| f.aliases().iter().map(String::as_str).chain([f.name()]));
+    names.map(str::to_owned).collect()
+});
+
+/// Wraps an argument of each aggregate and window function that differs from an earlier one only in casts:
+/// `sum(x), sum(x::DOUBLE)` becomes `sum(x), sum(coalesce(x::DOUBLE))`.
+///
+/// DataFusion omits casts in the name of a call, and fails if two calls have one name. Obsolete once the test
+/// `stock_aggregates_of_casts_still_clash` fails.
+pub(in crate::sql) fn tell_casts_apart(select: &mut Select) {
+    // For each call without casts, in lower case, the different calls with casts.
+    let mut known: HashMap<String, Vec<String>> = HashMap::new();
+    let items = select.projection.iter_mut();
+    for item in items {
+        let _ = visit_expressions_mut(item, |e| wrap_repeated(e, &mut known));
+    }
+    for condition in select.having.iter_mut().chain(&mut select.qualify) {
+        let _ = visit_expressions_mut(condition, |e| wrap_repeated(e, &mut known));
+    }
+}
+
+fn wrap_repeated(e: &mut Expr, known: &mut HashMap<String, Vec<String>>) -> ControlFlow<()> {
+    if !matches!(e, Expr::Function(call) if is_aggregate(call)) {
+        return ControlFlow::Continue(());
+    }
+    let written = e.to_string().to_lowercase();
+    if written.len() > LONGEST_CALL {
+        return ControlFlow::Continue(());
+    }
+    let calls = known.entry(without_casts(e).to_string().to_lowercase()).or_default();
+    let at = calls.iter().position(|call| *call == written).unwrap_or_else(|| {
+        calls.push(written);
+        calls.len().saturating_sub(1)
+    });
+    if let Expr::Function(call) = e
+        && let Some(part) = first_part(call)
+    {
+        for _ in 0..at {
+            let wrapped = std::mem::replace(part, Expr::value(Value::Null));
+            *part = coalesce_of([wrapped]);
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+fn is_aggregate(call: &Function) -> bool {
+    call.over.is_some()
+        || one_name(&call.name)
+            .is_some_and(|name| AGGREGATES.contains(&name) || functions::aggregate(&name).is_some())
+}
+
+/// Returns the first expression in a call: an argument, the condition of FILTER, or a key of OVER.
+fn first_part(call: &mut Function) -> Option<&mut Expr> {
+    if let FunctionArguments::List(list) = &mut call.args
+        && let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(first))) = list.args.first_mut()
+    {
+        return Some(first);
+    }
+    if let Some(condition) = call.filter.as_deref_mut() {
+        return Some(condition);
+    }
+    let Some(WindowType::WindowSpec(window)) = &mut call.over else { return None };
+    let keys = window.partition_by.iter_mut();
+    keys.chain(window.order_by.iter_mut().map(|by| &mut by.expr)).next()
+}

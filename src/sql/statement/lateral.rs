@@ -1,0 +1,130 @@
+//! LATERAL tables in FROM that DataFusion 55 cannot plan as they are written.
+
+use std::ops::ControlFlow;
+
+use datafusion::error::Result;
+use datafusion::logical_expr::sqlparser::ast::{
+    Expr, Ident, Join, JoinConstraint, JoinOperator, SelectItem, SetExpr, SetOperator,
+    SetQuantifier, TableFactor, TableWithJoins, Visit, visit_expressions,
+};
+
+use crate::sql::mends::correlated::LATERAL;
+use crate::sql::sources::from::parse_query;
+use crate::sql::sources::relation::as_unnest;
+
+/// Maximum number of rows of LATERAL (VALUES ..) that become a UNION ALL.
+const MOST_ROWS: usize = 100;
+
+/// Rewrites `a, LATERAL (..) b JOIN c ON ..` to `a CROSS JOIN LATERAL (..) b JOIN c ON ..`.
+///
+/// DataFusion would join `b` and `c` before `a`, so that `b` could not use columns of `a`. Only inner and
+/// left joins with ON are rewritten, which have the same rows in both orders.
+pub(in crate::sql) fn join_after_comma(from: &mut Vec<TableWithJoins>) {
+    let Some(last) = from.iter().rposition(|t| !t.joins.is_empty() && is_lateral(&t.relation))
+    else {
+        return;
+    };
+    let follows = from.iter().take(last.saturating_add(1)).skip(1);
+    if last == 0 || !follows.flat_map(|t| &t.joins).all(|join| is_plain(&join.join_operator)) {
+        return;
+    }
+    let mut tables = from.drain(..=last);
+    let Some(mut joined) = tables.next() else { return };
+    for TableWithJoins { relation, joins } in tables {
+        let join_operator = JoinOperator::CrossJoin(JoinConstraint::None);
+        joined.joins.push(Join { relation, global: false, join_operator });
+        joined.joins.extend(joins);
+    }
+    from.insert(0, joined);
+}
+
+fn is_lateral(table: &TableFactor) -> bool {
+    let names_columns = |exprs: &[Expr]| exprs.iter().any(has_columns);
+    match table {
+        TableFactor::Derived { lateral, .. } => *lateral,
+        TableFactor::UNNEST { array_exprs, .. } => names_columns(array_exprs),
+        other => match as_unnest(other) {
+            Some(TableFactor::UNNEST { array_exprs, .. }) => names_columns(&array_exprs),
+            _ => false,
+        },
+    }
+}
+
+fn has_columns<V: Visit>(node: &V) -> bool {
+    visit_expressions(node, |e| match e {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::CompoundFieldAccess { .. } => {
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    })
+    .is_break()
+}
+
+/// Whether a join is an inner, left or cross join without USING.
+fn is_plain(join: &JoinOperator) -> bool {
+    matches!(
+        join,
+        JoinOperator::Join(JoinConstraint::On(_))
+            | JoinOperator::Inner(JoinConstraint::On(_))
+            | JoinOperator::Left(JoinConstraint::On(_))
+            | JoinOperator::LeftOuter(JoinConstraint::On(_))
+            | JoinOperator::CrossJoin(JoinConstraint::None)
+    )
+}
+
+/// Rewrites `LATERAL (VALUES (a.x), ..)` to a UNION ALL, because DataFusion plans no outer columns in VALUES.
+pub(in crate::sql) fn select_values(table: &mut TableFactor) -> Result<()> {
+    let TableFactor::Derived { lateral: true, subquery, .. } = table else { return Ok(()) };
+    let SetExpr::Values(values) = subquery.body.as_ref() else { return Ok(()) };
+    if values.rows.len() > MOST_ROWS || !has_columns(values) {
+        return Ok(());
+    }
+    let template = *parse_query("SELECT 1")?.body;
+    let rows = values.rows.iter().filter_map(|row| {
+        let SetExpr::Select(mut select) = template.clone() else { return None };
+        let columns = row.iter().zip(1u32..).map(|(expr, number)| SelectItem::ExprWithAlias {
+            expr: expr.clone(),
+            alias: Ident::new(format!("column{number}")),
+        });
+        select.projection = columns.collect();
+        Some(SetExpr::Select(select))
+    });
+    let all = rows.reduce(|left, right| SetExpr::SetOperation {
+        left: Box::new(left),
+        op: SetOperator::Union,
+        set_quantifier: SetQuantifier::All,
+        right: Box::new(right),
+    });
+    if let Some(all) = all {
+        *subquery.body = all;
+    }
+    Ok(())
+}
+
+/// Rewrites `LATERAL (query) x`, if the query contains subqueries, to
+/// `LATERAL (SELECT * FROM (query) AS __serrate_lateral) x`, which the rule for LATERAL joins recognizes.
+pub(in crate::sql) fn mark_query(table: &mut TableFactor) -> Result<()> {
+    let TableFactor::Derived { lateral: true, subquery, alias: Some(_), .. } = table else {
+        return Ok(());
+    };
+    let has_queries = visit_expressions(subquery.as_ref(), |e| match e {
+        Expr::Subquery(_)
+        | Expr::InSubquery { .. }
+        | Expr::Exists { .. }
+        | Expr::AnyOp { .. }
+        | Expr::AllOp { .. } => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    })
+    .is_break();
+    if !has_queries {
+        return Ok(());
+    }
+    let mut around = parse_query(&format!("SELECT * FROM (SELECT 1) AS {LATERAL}"))?;
+    let SetExpr::Select(select) = around.body.as_mut() else { return Ok(()) };
+    let from = select.from.first_mut().map(|from| &mut from.relation);
+    if let Some(TableFactor::Derived { subquery: inner, .. }) = from {
+        std::mem::swap(inner, subquery);
+        **subquery = around;
+    }
+    Ok(())
+}

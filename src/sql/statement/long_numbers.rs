@@ -1,0 +1,86 @@
+//! Keeps the digits of number literals that a double cannot represent, if they are used as decimals.
+
+use std::ops::ControlFlow;
+
+use datafusion::logical_expr::sqlparser::ast::{
+    BinaryOperator, DataType, Expr, UnaryOperator, Value, VisitMut, VisitorMut,
+};
+
+use crate::functions::WITH_DIGITS;
+
+/// Rewrites literals with 16 to 38 digits in a statement:
+///
+/// * `CAST(12345678901234567.89 AS DECIMAL(20, 2))` casts the text of the number.
+/// * In a comparison, BETWEEN and IN, the number keeps its text, which is used if another side is a decimal.
+pub(in crate::sql) fn keep_digits<S: VisitMut>(statement: &mut S) {
+    let _ = statement.visit(&mut LongNumbers);
+}
+
+struct LongNumbers;
+
+impl VisitorMut for LongNumbers {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Cast {
+                expr,
+                data_type: DataType::Decimal(_) | DataType::Numeric(_) | DataType::Dec(_),
+                ..
+            } => {
+                if let Some(digits) = digits_of(expr) {
+                    **expr = Expr::value(Value::SingleQuotedString(digits));
+                }
+            }
+            Expr::BinaryOp { left, op, right } if is_comparison(op) => {
+                mark_number(left);
+                mark_number(right);
+            }
+            Expr::Between { expr, low, high, .. } => {
+                mark_number(expr);
+                mark_number(low);
+                mark_number(high);
+            }
+            Expr::InList { expr, list, .. } => {
+                mark_number(expr);
+                list.iter_mut().for_each(mark_number);
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn is_comparison(op: &BinaryOperator) -> bool {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
+}
+
+fn mark_number(e: &mut Expr) {
+    if let Some(digits) = digits_of(e) {
+        let number = std::mem::replace(e, Expr::value(Value::Null));
+        *e = Expr::BinaryOp {
+            left: Box::new(number),
+            op: BinaryOperator::Custom(WITH_DIGITS.to_owned()),
+            right: Box::new(Expr::value(Value::SingleQuotedString(digits))),
+        };
+    }
+}
+
+/// If an expression is a number with 16 to 38 digits that DataFusion would plan as a double, returns its
+/// text.
+fn digits_of(e: &Expr) -> Option<String> {
+    let (minus, value) = match e {
+        Expr::Value(value) => ("", &value.value),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match &**expr {
+            Expr::Value(value) => ("-", &value.value),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let Value::Number(number, _) = value else { return None };
+    let digits = number.trim_start_matches('0').bytes().filter(u8::is_ascii_digit).count();
+    let is_plain = number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let is_long = is_plain && (16..=38).contains(&digits) && number.parse::<u64>().is_err();
+    is_long.then(|| format!("{minus}{number}"))
+}
