@@ -18,7 +18,10 @@ use crate::config::SerrateOptions;
 use crate::sql::exec::guard::NamedFiles;
 use crate::sql::exec::stack::DeepStacks;
 use crate::sql::exec::yielding::YieldingJoins;
+use crate::sql::mends::cast_groups::CastGroups;
 use crate::sql::mends::changes::PlainChanges;
+use crate::sql::mends::coarser_times::CoarserTimes;
+use crate::sql::mends::computed_keys::ComputedKeys;
 use crate::sql::mends::computed_lists::ComputedLists;
 use crate::sql::mends::conditions::{LazyConditions, PushDownFree};
 use crate::sql::mends::decimals::StableDecimals;
@@ -27,23 +30,30 @@ use crate::sql::mends::duration_windows::DurationWindows;
 use crate::sql::mends::empty_queries::EmptyQueries;
 use crate::sql::mends::equations::PlainEquations;
 use crate::sql::mends::failing_rules::FailingRules;
+use crate::sql::mends::finer_times::FinerTimes;
 use crate::sql::mends::float_keys::{ConstantFloatKeys, FloatKeys};
 use crate::sql::mends::guarded_rules::GuardedRule;
+use crate::sql::mends::hidden_values::{HiddenValues, ParquetFields};
 use crate::sql::mends::in_lists::InLists;
 use crate::sql::mends::join_orders::JoinOrders;
 use crate::sql::mends::lambdas::LambdaParameters;
 use crate::sql::mends::limits::OpaqueLimits;
+use crate::sql::mends::list_texts::ListTexts;
 use crate::sql::mends::merge_joins::MergeJoinFilters;
 use crate::sql::mends::moved_keys::MovedKeys;
 use crate::sql::mends::multisets::CountedSets;
+use crate::sql::mends::negations::PlainNegations;
 use crate::sql::mends::nested_constants::NestedConstants;
 use crate::sql::mends::nested_order::NestedOrder;
+use crate::sql::mends::null_equal_joins::NullEqualJoins;
 use crate::sql::mends::partition_constants::PartitionConstants;
 use crate::sql::mends::query_values::QueryValues;
 use crate::sql::mends::range_frames::RangeFrames;
 use crate::sql::mends::rows_in::RowsIn;
 use crate::sql::mends::scan_order::OrderedScanLimits;
+use crate::sql::mends::shared_rows::SharedOnce;
 use crate::sql::mends::similar::SimilarPatterns;
+use crate::sql::mends::sort_keys::SortKeys;
 use crate::sql::mends::sort_lists::SortLists;
 use crate::sql::mends::sorts::{LostConstants, MissingSorts, UnorderedKeys};
 use crate::sql::mends::subqueries::ThreeValuedIn;
@@ -53,6 +63,7 @@ use crate::sql::mends::topk::WholeFloatGroups;
 use crate::sql::mends::truths::NumberTruths;
 use crate::sql::mends::unions::FlatUnions;
 use crate::sql::mends::unique_partitions::UniquePartitions;
+use crate::sql::mends::wide_frames::WideFrames;
 use crate::sql::mends::window_keys::WindowKeys;
 use crate::sql::mends::window_orders::WindowOrders;
 use crate::sql::order::{MemoryOrder, OffsetIntoScan, SourceOrder};
@@ -82,8 +93,8 @@ struct Rule {
     until: Until,
 }
 
-/// When a rule runs, relative to DataFusion's rules of the same kind. A string is the name of such a rule, or
-/// of a wrapper.
+/// When a rule runs, relative to DataFusion's rules of the same kind (analyzer, logical or physical). A
+/// string names one of these rules, or a type that wraps all of them.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 enum Step {
     FirstOfAll(fn() -> TypeRule),
@@ -168,6 +179,12 @@ static RULES: &[Rule] = &[
         until: Until::Fails("stock_windows_over_lists_of_lists_still_fail"),
     },
     Rule {
+        step: Step::BeforeCoercion(|| Arc::new(WideFrames)),
+        without: "frames `RANGE .. AND n FOLLOWING` whose end does not fit the type include NULL",
+        upstream: &[],
+        until: Until::Fails("stock_frames_beyond_a_type_still_include_null"),
+    },
+    Rule {
         step: Step::AfterCoercion(|| Arc::new(FromAlone)),
         without: "`FROM t` without SELECT has no columns",
         upstream: &[],
@@ -190,6 +207,12 @@ static RULES: &[Rule] = &[
         without: "planning takes time quadratic in the number of UNIONs",
         upstream: &[17261],
         until: Until::Feature,
+    },
+    Rule {
+        step: Step::AfterCoercion(|| Arc::new(HiddenValues)),
+        without: "`s.a` and `array_append(x, 1)` return what lies below a NULL struct or list",
+        upstream: &[],
+        until: Until::Fails("stock_fields_of_null_are_still_values"),
     },
     // The following rules run after type coercion, because they need the final types of expressions.
     Rule {
@@ -235,10 +258,41 @@ static RULES: &[Rule] = &[
         until: Until::Fails("stock_counts_over_frames_still_count_as_sorted"),
     },
     Rule {
+        step: Step::AfterCoercion(|| Arc::new(CastGroups)),
+        without: "`GROUP BY f::INT, f` is `GROUP BY f::INT` if the input has unique `f`",
+        upstream: &[],
+        until: Until::Fails("stock_casts_still_replace_group_keys"),
+    },
+    Rule {
         step: Step::AfterCoercion(|| Arc::new(NumberTruths)),
         without: "`WHERE CAST(i AS BOOLEAN)` makes `i` a constant for ORDER BY and windows",
         upstream: &[],
         until: Until::Fails("stock_truths_of_integers_are_still_one"),
+    },
+    Rule {
+        // Must run after the rules that copy plans.
+        step: Step::AfterCoercion(|| Arc::new(SharedOnce)),
+        without: "a CTE with `random()`, or with LIMIT over groups, has other rows in each place that names it",
+        upstream: &[],
+        until: Until::Fails("stock_ctes_are_still_computed_twice"),
+    },
+    Rule {
+        step: Step::AfterCoercion(|| Arc::new(ListTexts)),
+        without: "`CAST([1, NULL] AS VARCHAR)` is `[1, ]`",
+        upstream: &[],
+        until: Until::Fails("stock_texts_of_lists_still_lack_null"),
+    },
+    Rule {
+        step: Step::AfterCoercion(|| Arc::new(CoarserTimes)),
+        without: "`x::TIMESTAMP(0)` and `to_unixtime(x)` round times before 1970 up",
+        upstream: &[],
+        until: Until::Fails("stock_casts_before_1970_still_round_up"),
+    },
+    Rule {
+        step: Step::AfterCoercion(|| Arc::new(PlainNegations)),
+        without: "`WHERE -x > 5` fails over Parquet files with the least integer",
+        upstream: &[],
+        until: Until::Fails("stock_negations_of_statistics_still_overflow"),
     },
     Rule {
         step: Step::WithoutLogical("eliminate_group_by_constant"),
@@ -257,6 +311,24 @@ static RULES: &[Rule] = &[
         without: "`x NOT IN (1, 2) OR x NOT IN (3, 4)` and `s ~ '.*'` are not NULL where `x` and `s` are",
         upstream: &[],
         until: Until::Fails("stock_in_lists_still_forget_null"),
+    },
+    Rule {
+        step: Step::AroundLogical("FinerTimes"),
+        without: "`CAST(ms AS TIMESTAMP) = t` is true for any `t` within the millisecond",
+        upstream: &[],
+        until: Until::Fails("stock_casts_to_finer_units_still_round_literals"),
+    },
+    Rule {
+        step: Step::AroundLogical("NullEqualJoins"),
+        without: "`=` above a join by IS NOT DISTINCT FROM, or above a correlated subquery, is true for two NULLs",
+        upstream: &[],
+        until: Until::Fails("stock_joins_still_mix_equalities_of_null"),
+    },
+    Rule {
+        step: Step::AroundLogical("SortKeys"),
+        without: "`GROUP BY f ORDER BY f::INT, f` is not sorted by `f`",
+        upstream: &[],
+        until: Until::Fails("stock_casts_still_hide_sort_keys"),
     },
     Rule {
         step: Step::AroundLogical("FailingRules"),
@@ -285,10 +357,22 @@ static RULES: &[Rule] = &[
         until: Until::Fails("stock_constant_lists_of_lists_still_fail"),
     },
     Rule {
+        step: Step::LastLogical(|| Arc::new(ComputedKeys)),
+        without: "`ORDER BY length(s) > 1` over several partitions fails",
+        upstream: &[],
+        until: Until::Fails("stock_comparisons_of_functions_are_still_no_keys"),
+    },
+    Rule {
         step: Step::LastLogical(|| Arc::new(FloatKeys)),
         without: "zeros, and NaN, with different signs are not equal in comparisons, groups and joins",
         upstream: &[22490, 22835],
         until: Until::Fails("stock_comparisons_tell_zeros_and_nan_apart"),
+    },
+    Rule {
+        step: Step::LastLogical(|| Arc::new(ParquetFields)),
+        without: "scans of Parquet read whole structs although one field is needed",
+        upstream: &[],
+        until: Until::Fails("stock_fields_of_null_are_still_values"),
     },
     Rule {
         step: Step::LastLogical(|| Arc::new(Switched(FlatFilters))),
@@ -349,7 +433,8 @@ static RULES: &[Rule] = &[
         until: Until::Fails("stock_windows_over_equations_still_fail"),
     },
     Rule {
-        step: Step::FirstPhysical(|| Arc::new(LostConstants)),
+        // Must run after `aggregate_statistics`, which replaces aggregates with literals.
+        step: Step::AfterPhysical("aggregate_statistics", || Arc::new(LostConstants)),
         without: "columns that outer joins and GROUPING SETS fill with NULL count as constant",
         upstream: &[],
         until: Until::Fails("stock_constants_are_still_kept_where_they_are_null"),
@@ -404,8 +489,7 @@ static RULES: &[Rule] = &[
     },
     // The next two rules run after all sorts are in place and before plans are checked.
     Rule {
-        // This rule hides known orders from the plan, so the next rule, `MissingSorts`, may have to add
-        // sorts.
+        // This rule hides orders, so the next rule, `MissingSorts`, may have to add sorts.
         step: Step::BeforePhysical("SanityCheckPlan", || Arc::new(UnorderedKeys)),
         without: "grouping by constant lists of lists fails",
         upstream: &[24937],
@@ -538,8 +622,10 @@ pub(in crate::sql) fn change_logical_rules(rules: &mut Vec<LogicalRule>) {
     };
     rules.retain(|rule| !refused(rule.name()));
     for rule in rules.iter_mut() {
-        let guarded = InLists::around(PushDownFree::around(Arc::clone(rule)));
-        *rule = FailingRules::around(guarded);
+        let guarded = PushDownFree::wrap_rule(FinerTimes::wrap_rule(Arc::clone(rule)));
+        let guarded = InLists::wrap_rule(guarded);
+        let guarded = SortKeys::wrap_rule(guarded);
+        *rule = FailingRules::wrap_rule(NullEqualJoins::wrap_rule(guarded));
     }
     let first: Vec<LogicalRule> = RULES
         .iter()

@@ -80,7 +80,7 @@ fn contain_panic<T>(file: &Location, read: impl FnOnce() -> Result<T>) -> Result
 /// Runs a future that reads a file, and converts a panic of the future to an error.
 ///
 /// A panic may leave state inconsistent, but the caller abandons the file and does not use it again.
-pub(in crate::sql) async fn guarded<T>(
+pub(in crate::sql) async fn catch_panics<T>(
     file: &Location,
     read: impl Future<Output = Result<T>>,
 ) -> Result<T> {
@@ -104,7 +104,7 @@ pub(in crate::sql) async fn infer_guarded(
     }
     for object in objects {
         let one = std::slice::from_ref(object);
-        let schema = guarded(&object.location, format.infer_schema(state, store, one)).await;
+        let schema = catch_panics(&object.location, format.infer_schema(state, store, one)).await;
         schema.map_err(|e| match e.strip_backtrace() {
             text if text.contains(object.location.as_ref()) => e,
             text => exec_datafusion_err!("{}: {text}", shown_location(&object.location)),
@@ -159,8 +159,7 @@ impl PhysicalOptimizerRule for NamedFiles {
     }
 }
 
-/// Wraps a file source so that a panic of a reader becomes an error, and every error of a reader names the
-/// file.
+/// Wraps a file source so that panics of a reader become errors, and all errors of a reader name the file.
 #[derive(Clone)]
 pub(in crate::sql) struct GuardedSource {
     inner: Arc<dyn FileSource>,
@@ -296,7 +295,7 @@ impl MorselPlanner for GuardedPlanner {
         if let Some(pending) = plan.take_pending_planner() {
             let file = file.clone();
             out.set_pending_planner(async move {
-                let inner = guarded(&file, pending.into_future()).await?;
+                let inner = catch_panics(&file, pending.into_future()).await?;
                 Ok(Box::new(Self { inner, file }) as Box<dyn MorselPlanner>)
             });
         }

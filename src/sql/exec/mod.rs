@@ -1,8 +1,7 @@
-//! Physical nodes, and the methods that nodes with one input share.
-
 pub(in crate::sql) mod guard;
 pub(in crate::sql) mod pacing;
 pub(in crate::sql) mod plain_order;
+pub(in crate::sql) mod shared;
 pub(in crate::sql) mod spool;
 pub(in crate::sql) mod stack;
 pub(in crate::sql) mod yielding;

@@ -62,8 +62,7 @@ struct Paced {
     /// The rows of the last batch that are not returned yet.
     rest: Option<RecordBatch>,
     size: usize,
-    /// Time when the last piece was returned to the node above. It shows how long that node takes for a
-    /// piece.
+    /// Time when the last piece was returned, to measure how long the node above takes for a piece.
     given: Option<Instant>,
     yielded: Instant,
 }

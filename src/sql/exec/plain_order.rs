@@ -1,5 +1,3 @@
-//! [`PlainOrderExec`]: hides which columns are unique, or constant within partitions, from the optimizer.
-
 use std::fmt;
 use std::sync::Arc;
 
@@ -12,8 +10,8 @@ use datafusion::physical_plan::{
 
 use crate::sql::exec::{one_input, same_statistics};
 
-/// Returns the rows of its input. Its properties omit which columns are unique, and which columns are
-/// constant within each partition but not across partitions.
+/// Returns the rows of its input, but hides from the nodes above which columns are unique, and which columns
+/// are constant within each partition but differ between partitions.
 #[derive(Debug)]
 pub(in crate::sql) struct PlainOrderExec {
     input: Arc<dyn ExecutionPlan>,

@@ -81,8 +81,7 @@ impl Spool {
     }
 }
 
-/// Returns the number of bytes in the parts of buffers that a batch covers. The buffers may be larger,
-/// because slices share them.
+/// Returns the number of bytes of the buffer parts that a batch covers; slices may share larger buffers.
 fn own_bytes(batch: &RecordBatch) -> Result<usize> {
     batch.columns().iter().try_fold(0usize, |sum, column| {
         Ok(sum.saturating_add(column.to_data().get_slice_memory_size()?))

@@ -26,10 +26,10 @@ use futures::Stream;
 use futures::stream::StreamExt;
 
 use crate::sql::exec::{pass_through, same_statistics};
-use crate::sql::statement::depth::{deep, run_deep};
+use crate::sql::mends::shared_rows::SharedPlanner;
+use crate::sql::statement::depth::{run_deep, with_deep_stack};
 
-/// Maximum depth of an expression that is planned and evaluated on the current stack. A level takes kilobytes
-/// of stack in a debug build.
+/// Maximum depth of an expression that runs on the current stack. A debug build takes kilobytes per level.
 const SHALLOW: usize = 64;
 
 /// Creates physical plans on a stack that is large enough for deep expressions.
@@ -49,15 +49,15 @@ impl QueryPlanner for DeepPlanner {
         match &self.inner {
             Some(inner) => run_deep(inner.create_physical_plan(logical_plan, session)).await,
             None => {
-                let planner = DefaultPhysicalPlanner::default();
+                let planner =
+                    DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(SharedPlanner)]);
                 run_deep(planner.create_physical_plan(logical_plan, session)).await
             }
         }
     }
 }
 
-/// Physical optimizer rule: inserts a node that runs its input on a larger stack above each node that
-/// evaluates a deep expression.
+/// Physical optimizer rule: runs the input of each node that evaluates a deep expression on a larger stack.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct DeepStacks;
 
@@ -105,7 +105,6 @@ fn is_deep(expr: &Arc<dyn PhysicalExpr>) -> bool {
     false
 }
 
-/// Polls its input on a stack that is large enough for deep expressions.
 #[derive(Debug)]
 pub(in crate::sql) struct DeepStackExec {
     input: Arc<dyn ExecutionPlan>,
@@ -135,7 +134,7 @@ impl ExecutionPlan for DeepStackExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let input = deep(|| self.input.execute(partition, context))?;
+        let input = with_deep_stack(|| self.input.execute(partition, context))?;
         Ok(Box::pin(DeepStream { input }))
     }
 
@@ -150,7 +149,7 @@ impl Stream for DeepStream {
     type Item = Result<RecordBatch>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        deep(|| self.input.poll_next_unpin(cx))
+        with_deep_stack(|| self.input.poll_next_unpin(cx))
     }
 }
 

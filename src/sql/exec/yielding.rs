@@ -78,9 +78,9 @@ impl PhysicalOptimizerRule for YieldingJoins {
 
 /// Consumes one unit of the task's Tokio budget per batch, and yields when the budget is used up.
 ///
-/// `CooperativeExec` consumes the unit before it polls its input, so 128 nested nodes of this kind consume a
-/// whole budget of 128 units before any input is polled. `YieldingExec` consumes the unit only when a batch
-/// is available.
+/// `CooperativeExec` consumes the unit before it polls its input, so 128 nested nodes of this kind consume
+/// the whole budget of 128 units before any input is polled. `YieldingExec` consumes it only for a ready
+/// batch.
 #[derive(Debug)]
 pub(in crate::sql) struct YieldingExec {
     input: Arc<dyn ExecutionPlan>,

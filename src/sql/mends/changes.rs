@@ -17,12 +17,15 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_plan::ExecutionPlan;
 
+use crate::sql::mends::change_queries::{compute_queries, refusal_of, without_filters};
+use crate::sql::mends::subqueries::query_of;
+
 /// Analyzer rule: passes the conditions and new values of DELETE and UPDATE to the table as the statement
 /// has them, and rejects statements whose conditions read more than the table itself.
 ///
 /// DataFusion optimizes such a statement like a query and reads the conditions from the optimized plan. By
 /// then, `WHERE i IN (SELECT ..)` has become a join and `WHERE false` an empty relation, so either
-/// statement would change every row.
+/// statement would change every row. The table computes uncorrelated subqueries before it changes rows.
 #[derive(Debug)]
 pub(crate) struct PlainChanges;
 
@@ -65,20 +68,16 @@ fn capture_change(change: DmlStatement) -> Result<DmlStatement> {
             LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {}
             LogicalPlan::Join(_) => refused = Some("a join"),
             LogicalPlan::Limit(_) => refused = Some("LIMIT"),
-            LogicalPlan::Subquery(_) => refused = Some("a subquery"),
             LogicalPlan::Sort(_) => refused = Some("ORDER BY"),
             _ => refused = refused.or(Some("more than a condition on the table")),
         }
+        let is_condition = matches!(node, LogicalPlan::Filter(_));
         node.apply_expressions(|e| {
             e.apply(|e| {
-                if matches!(
-                    e,
-                    Expr::Exists(_)
-                        | Expr::InSubquery(_)
-                        | Expr::ScalarSubquery(_)
-                        | Expr::SetComparison(_)
-                ) {
-                    refused = Some("a subquery");
+                if query_of(e).is_some() {
+                    let reason = refusal_of(e);
+                    refused =
+                        if is_condition { reason } else { Some("a subquery in SET") }.or(refused);
                 }
                 Ok(TreeNodeRecursion::Continue)
             })
@@ -108,7 +107,8 @@ fn capture_change(change: DmlStatement) -> Result<DmlStatement> {
         inner: provider,
     };
     let target = Arc::new(DefaultTableSource::new(Arc::new(captured)));
-    Ok(DmlStatement { target, ..change })
+    let input = Arc::new(without_filters(Arc::unwrap_or_clone(change.input))?);
+    Ok(DmlStatement { target, input, ..change })
 }
 
 /// Removes the table qualifiers of columns, because a table provider expects unqualified names.
@@ -155,8 +155,12 @@ impl Captured {
         exprs.iter().map(|e| simplify_expr(state, e.clone(), &schema)).collect()
     }
 
-    fn filters(&self, state: &dyn Session) -> Result<Vec<Expr>> {
-        let all = self.simplify_all(state, &self.filters)?.into_iter();
+    async fn filters(&self, state: &dyn Session) -> Result<Vec<Expr>> {
+        let mut computed = Vec::with_capacity(self.filters.len());
+        for filter in &self.filters {
+            computed.push(compute_queries(state, filter.clone()).await?);
+        }
+        let all = self.simplify_all(state, &computed)?.into_iter();
         Ok(all.map(|e| if is_null(&e) { lit(false) } else { e }).collect())
     }
 }
@@ -194,7 +198,7 @@ impl TableProvider for Captured {
         state: &dyn Session,
         _filters: Vec<Expr>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let filters = self.filters(state)?;
+        let filters = self.filters(state).await?;
         self.inner.delete_from(state, filters).await
     }
 
@@ -204,7 +208,7 @@ impl TableProvider for Captured {
         _assignments: Vec<(String, Expr)>,
         _filters: Vec<Expr>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let filters = self.filters(state)?;
+        let filters = self.filters(state).await?;
         let values: Vec<Expr> = self.assignments.iter().map(|(_, value)| value.clone()).collect();
         let names = self.assignments.iter().map(|(name, _)| name.clone());
         let assignments = names.zip(self.simplify_all(state, &values)?).collect();

@@ -32,8 +32,8 @@ impl AnalyzerRule for ComputedLists {
 }
 
 fn compared_one_by_one(e: Expr) -> Transformed<Expr> {
-    // Any expression over columns counts as computed, because the optimizer later rewrites `coalesce` and
-    // others to CASE.
+    // Every expression over columns counts as computed, even without CASE, because the optimizer later
+    // rewrites `coalesce` and other functions to CASE.
     let is_computed = |e: &Expr| {
         !matches!(e, Expr::Column(_)) && (!e.column_refs().is_empty() || e.contains_outer())
     };

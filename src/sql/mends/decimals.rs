@@ -3,22 +3,30 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema};
+use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{InList, InSubquery, ScalarFunction, SetComparison};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Subquery,
+    Case, Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
+    Subquery, Union,
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use super::decimal_values::values_as_doubles;
+use crate::functions::{decimal_of_digits, long_number};
+
 const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
+
+/// Functions that return one of their arguments, or a list of them.
+const CHOOSING: [&str; 3] = ["coalesce", "make_array", "nvl"];
 
 /// Analyzer rule, before DataFusion's type coercion.
 ///
 /// * Compares a float with a decimal as doubles. DataFusion 55 converts the float to a decimal, which fails
-///   for NaN, infinity and 1e30, and rounds other values. Obsolete once the test
+///   for NaN, infinity and 1e30, and rounds other values. The values of CASE, `coalesce`, lists and UNION are
+///   doubles, too, if some are floats and some decimals. Obsolete once the test
 ///   `stock_floats_become_decimals` fails.
 /// * Fixes the type of `round(x, 1)`. For a DECIMAL(12, 2), DataFusion returns a DECIMAL(12, 1) if the 1 is a
 ///   literal, and a DECIMAL(13, 2) otherwise. Type coercion casts the 1 to an INT and the optimizer folds the
@@ -30,7 +38,14 @@ pub(in crate::sql) struct StableDecimals;
 
 impl AnalyzerRule for StableDecimals {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        // INSERT casts the values to the columns of the table when it is planned.
+        let inserts = plan.exists(|node| Ok(matches!(node, LogicalPlan::Dml(_))))?;
         let plan = plan.transform_up_with_subqueries(|plan| {
+            let plan = match plan {
+                LogicalPlan::Union(union) => return union_as_doubles(union),
+                LogicalPlan::Values(values) if !inserts => return values_as_doubles(values),
+                plan => plan,
+            };
             if !may_change(&plan)? {
                 return Ok(Transformed::no(plan));
             }
@@ -43,10 +58,12 @@ impl AnalyzerRule for StableDecimals {
             let changed = plan.map_expressions(|expr| {
                 let name = names.save(&expr);
                 let changed = expr.transform_up(|expr| rewrite_expr(expr, &schema))?;
-                Ok(changed.update_data(|expr| name.restore(expr)))
+                let (data, transformed) = (changed.data, changed.transformed);
+                let doubles = data.transform_up(|expr| Ok(drop_digits(expr)))?;
+                let transformed = transformed || doubles.transformed;
+                Ok(Transformed::new_transformed(name.restore(doubles.data), transformed))
             })?;
-            // Nodes copy the types of their inputs, so the schemas above a changed node must be computed
-            // again.
+            // Nodes copy the types of their inputs, so the schemas above a changed node are computed again.
             changed.map_data(LogicalPlan::recompute_schema)
         })?;
         match plan.transformed {
@@ -74,9 +91,13 @@ fn may_change(plan: &LogicalPlan) -> Result<bool> {
                     | Expr::InList(_)
                     | Expr::InSubquery(_)
                     | Expr::SetComparison(_) => true,
-                    Expr::Case(case) => case.expr.is_some(),
+                    Expr::Case(_) => true,
                     Expr::ScalarFunction(call) => {
-                        call.func.name() == "round" || COMPARING.contains(&call.func.name())
+                        let name = call.func.name();
+                        name == "round"
+                            || long_number(expr).is_some()
+                            || COMPARING.contains(&name)
+                            || CHOOSING.contains(&name)
                     }
                     _ => false,
                 })
@@ -106,13 +127,27 @@ fn rewrite_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> 
         | Expr::SetComparison(SetComparison { expr, subquery, .. }) => {
             query_as_doubles(expr, subquery, schema)?
         }
-        Expr::Case(case) => match &mut case.expr {
-            Some(operand) => {
-                let whens = case.when_then_expr.iter_mut().map(|(when, _)| &mut **when);
-                as_doubles(std::iter::once(&mut **operand).chain(whens).collect(), schema)
+        Expr::Case(case) => {
+            let compared = match &mut case.expr {
+                Some(operand) => {
+                    let whens = case.when_then_expr.iter_mut().map(|(when, _)| &mut **when);
+                    as_doubles(std::iter::once(&mut **operand).chain(whens).collect(), schema)
+                }
+                None => false,
+            };
+            let results = case.when_then_expr.iter_mut().map(|(_, then)| &mut **then);
+            let results = results.chain(case.else_expr.as_deref_mut());
+            as_one_type(results.collect(), schema) || compared
+        }
+        Expr::ScalarFunction(call) if CHOOSING.contains(&call.func.name()) => {
+            as_one_type(call.args.iter_mut().collect(), schema)
+        }
+        Expr::ScalarFunction(call) if call.func.name() == "nullif" => {
+            if let Some(case) = keep_integer(call, schema) {
+                return Ok(Transformed::yes(case));
             }
-            None => false,
-        },
+            as_doubles(call.args.iter_mut().collect(), schema)
+        }
         Expr::ScalarFunction(call) if COMPARING.contains(&call.func.name()) => {
             as_doubles(call.args.iter_mut().collect(), schema)
         }
@@ -124,9 +159,25 @@ fn rewrite_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> 
     Ok(Transformed::new_transformed(expr, changed))
 }
 
-/// Casts compared expressions to doubles if some are decimals and some floats. Returns `true` if it casts
-/// them.
-fn as_doubles(parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+/// Returns `nullif(i, x)` of an integer and a float as CASE, because DataFusion would return a float, which does not
+/// represent all integers.
+fn keep_integer(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
+    let [value, other] = call.args.as_slice() else { return None };
+    let is_integer = value.get_type(schema).ok()?.is_integer();
+    let is_mixed = is_integer && other.get_type(schema).ok()?.is_floating();
+    if !is_mixed || value.is_volatile() {
+        return None;
+    }
+    let none = Expr::Literal(ScalarValue::try_from(value.get_type(schema).ok()?).ok()?, None);
+    let equal = (Box::new(value.clone().eq(other.clone())), Box::new(none));
+    Some(Expr::Case(Case::new(None, vec![equal], Some(Box::new(value.clone())))))
+}
+
+/// Casts compared expressions to doubles if some are decimals and some floats. Returns whether it did so.
+fn as_doubles(mut parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    if use_digits(&mut parts, schema) {
+        return true;
+    }
     // A lambda parameter has no type in this schema. If one is compared, nothing is cast.
     let types: Vec<DataType> = parts.iter().filter_map(|part| part.get_type(schema).ok()).collect();
     let numbers = types.iter().all(|t| t.is_numeric() || t.is_null());
@@ -145,7 +196,154 @@ fn as_doubles(parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     true
 }
 
-/// Casts a value and the column of the subquery that it is compared with, like [`as_doubles`].
+/// Replaces literals with 16 to 38 digits, which a double cannot represent, with decimals. The other compared
+/// values must be decimals or integers, at least one a decimal, and one decimal type must hold all values.
+/// Returns whether it replaced a literal.
+fn use_digits(parts: &mut [&mut Expr], schema: &DFSchema) -> bool {
+    if !parts.iter().any(|part| long_number(part).is_some()) {
+        return false;
+    }
+    // The largest numbers of digits that any value has before and after the decimal point.
+    let (mut whole, mut fraction) = (0, 0);
+    let mut has_decimal = false;
+    for part in parts.iter() {
+        let written = written_number(part);
+        if long_number(part).is_some() && written.is_none() {
+            return false;
+        }
+        let (before, after) = match written {
+            Some((_, before, after)) => (before, after),
+            None => match part.get_type(schema) {
+                Ok(DataType::Null) => (0, 0),
+                Ok(t) if t.is_integer() => (20, 0),
+                Ok(
+                    DataType::Decimal32(precision, scale)
+                    | DataType::Decimal64(precision, scale)
+                    | DataType::Decimal128(precision, scale),
+                ) => {
+                    has_decimal = true;
+                    let after = usize::try_from(scale).unwrap_or(0);
+                    (usize::from(precision).saturating_sub(after), after)
+                }
+                _ => return false,
+            },
+        };
+        (whole, fraction) = (whole.max(before), fraction.max(after));
+    }
+    if !has_decimal || whole + fraction > 38 {
+        return false;
+    }
+    for part in parts {
+        if let Some((decimal, ..)) = written_number(part) {
+            **part = decimal;
+        }
+    }
+    true
+}
+
+/// Returns the decimal literal of a number in the statement, and its digits before and after the point.
+fn written_number(e: &Expr) -> Option<(Expr, usize, usize)> {
+    if let Some((_, digits)) = long_number(e) {
+        return decimal_of_digits(digits);
+    }
+    let decimal = written_decimal(e)?;
+    let Expr::Literal(ScalarValue::Decimal128(_, precision, scale), _) = &decimal else {
+        return None;
+    };
+    let after = usize::try_from(*scale).ok()?;
+    let before = usize::from(*precision).saturating_sub(after);
+    Some((decimal, before, after))
+}
+
+/// Replaces a literal with 16 to 38 digits, which DataFusion gets in a custom form, with a double.
+fn drop_digits(e: Expr) -> Transformed<Expr> {
+    match long_number(&e).map(|(double, _)| double.clone()) {
+        Some(double) => Transformed::yes(double),
+        None => Transformed::no(e),
+    }
+}
+
+/// Gives the results of CASE, or the arguments of a function such as `coalesce`, one type if some are
+/// decimals and some floats. If all floats are literals of at most 15 digits, such as 0.0, these become
+/// decimals; otherwise see [`as_doubles`]. Returns whether it changed an expression.
+fn as_one_type(mut parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let is_floating = |e: &Expr| e.get_type(schema).is_ok_and(|t| t.is_floating());
+    if !parts.iter().any(|e| e.get_type(schema).is_ok_and(|t| t.is_decimal())) {
+        return false;
+    }
+    let floats = parts.iter().filter(|e| is_floating(e));
+    if floats.clone().all(|e| written_decimal(e).is_some()) {
+        let mut changed = false;
+        for part in &mut parts {
+            if is_floating(part)
+                && let Some(decimal) = written_decimal(part)
+            {
+                (**part, changed) = (decimal, true);
+            }
+        }
+        return changed;
+    }
+    as_doubles(parts, schema)
+}
+
+/// Returns the decimal with the digits of a double literal. Returns `None` for more than 15 digits and for
+/// any other expression.
+pub(super) fn written_decimal(e: &Expr) -> Option<Expr> {
+    let Expr::Literal(ScalarValue::Float64(Some(value)), _) = e else { return None };
+    let text = value.to_string();
+    let digits = text.trim_start_matches('-');
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let (whole, scale) = (whole.trim_start_matches('0'), i8::try_from(fraction.len()).ok()?);
+    let precision = u8::try_from(whole.len() + fraction.len()).ok()?.max(1);
+    if !value.is_finite() || precision > 15 {
+        return None;
+    }
+    let text = ScalarValue::from(text);
+    let decimal = text.cast_to(&DataType::Decimal128(precision, scale)).ok()?;
+    (!decimal.is_null()).then_some(Expr::Literal(decimal, None))
+}
+
+/// Casts the columns of a union that have decimals in some inputs and floats in others to doubles.
+fn union_as_doubles(mut union: Union) -> Result<Transformed<LogicalPlan>> {
+    let columns = union.schema.fields().len();
+    let is_mixed = |column: usize| {
+        let types = union.inputs.iter().map(|i| i.schema().fields().get(column));
+        let Some(types) = types.collect::<Option<Vec<_>>>() else { return false };
+        let types: Vec<&DataType> = types.into_iter().map(|f| f.data_type()).collect();
+        types.iter().all(|t| t.is_numeric() || t.is_null())
+            && types.iter().any(|t| t.is_decimal())
+            && types.iter().any(|t| t.is_floating())
+    };
+    let mixed: Vec<bool> = (0..columns).map(is_mixed).collect();
+    if !mixed.contains(&true) {
+        return Ok(Transformed::no(LogicalPlan::Union(union)));
+    }
+    for input in &mut union.inputs {
+        let exprs = input.schema().iter().zip(&mixed).map(|(named, is_mixed)| {
+            let column = Expr::Column(Column::from(named));
+            match *is_mixed && *named.1.data_type() != DataType::Float64 {
+                true => Expr::Cast(Cast::new(Box::new(column), DataType::Float64))
+                    .alias_qualified(named.0.cloned(), named.1.name()),
+                false => column,
+            }
+        });
+        let exprs: Vec<Expr> = exprs.collect();
+        *input = Arc::new(LogicalPlan::Projection(Projection::try_new(exprs, Arc::clone(input))?));
+    }
+    let fields = union.schema.iter().zip(&mixed).map(|((table, field), is_mixed)| {
+        let field = match is_mixed {
+            true => Arc::new(field.as_ref().clone().with_data_type(DataType::Float64)),
+            false => Arc::clone(field),
+        };
+        (table.cloned(), field)
+    });
+    let metadata = union.schema.metadata().clone();
+    union.schema = Arc::new(DFSchema::new_with_metadata(fields.collect(), metadata)?);
+    Ok(Transformed::yes(LogicalPlan::Union(union)))
+}
+
+/// Casts a value, and the column of the subquery that it is compared with, to doubles if one is a decimal and
+/// the other a float. Returns whether it did so.
 fn query_as_doubles(value: &mut Expr, query: &mut Subquery, schema: &DFSchema) -> Result<bool> {
     let rows = query.subquery.schema();
     let (Ok(of_value), [field]) = (value.get_type(schema), &rows.fields()[..]) else {

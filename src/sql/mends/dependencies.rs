@@ -36,7 +36,7 @@ struct ComputedColumn {
     signature: Signature,
 }
 
-static COMPUTED_COLUMN: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+pub(in crate::sql) static COMPUTED_COLUMN: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     let signature = Signature::any(1, Volatility::Immutable);
     Arc::new(ScalarUDF::new_from_impl(ComputedColumn { signature }))
 });
@@ -104,8 +104,7 @@ impl AnalyzerRule for UnnestDependencies {
 pub(in crate::sql) struct UnnestDependenciesPlanner;
 
 thread_local! {
-    /// Set while the planner plans a relation, so that the recursive call for the same relation returns at
-    /// once.
+    /// Set while the planner plans a relation, so that the recursive call for this relation returns at once.
     static PLANNED_HERE: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -129,6 +128,16 @@ impl RelationPlanner for UnnestDependenciesPlanner {
 
 /// Returns a plan in which no `Unnest` inherits functional dependencies, before or after optimization.
 fn drop_unnest_dependencies(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Unnest(unnest) = node {
+            found = found || needs_barrier(unnest)?;
+        }
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !found {
+        return Ok(plan);
+    }
     let plan = plan.transform_up_with_subqueries(|node| match node {
         LogicalPlan::Unnest(unnest) if needs_barrier(&unnest)? => {
             add_barrier(unnest).map(Transformed::yes)
@@ -144,14 +153,18 @@ fn drop_unnest_dependencies(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(plan.data)
 }
 
-/// Whether the input of an `Unnest` has functional dependencies, or may get some when the optimizer turns
-/// DISTINCT, subqueries and other nodes into aggregates.
 fn needs_barrier(unnest: &Unnest) -> Result<bool> {
-    if is_barrier(&unnest.input) {
+    may_have_dependencies(&unnest.input)
+}
+
+/// Whether a plan has functional dependencies, or may get some when the optimizer turns DISTINCT, subqueries
+/// and other nodes into aggregates.
+pub(super) fn may_have_dependencies(plan: &LogicalPlan) -> Result<bool> {
+    if is_barrier(plan) {
         return Ok(false);
     }
     let mut found = false;
-    unnest.input.apply_with_subqueries(|node| {
+    plan.apply_with_subqueries(|node| {
         found = matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_))
             || !node.schema().functional_dependencies().is_empty();
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
@@ -170,11 +183,16 @@ fn is_barrier(plan: &LogicalPlan) -> bool {
 }
 
 fn add_barrier(unnest: Unnest) -> Result<LogicalPlan> {
-    let columns = unnest.input.schema().columns().into_iter().map(|column| {
+    let computed = without_dependencies(&unnest.input)?;
+    let unnest = LogicalPlan::Unnest(unnest);
+    unnest.with_new_exprs(unnest.expressions(), vec![computed])
+}
+
+/// Returns a projection that computes each column of a plan, and therefore has no functional dependencies.
+pub(super) fn without_dependencies(plan: &Arc<LogicalPlan>) -> Result<LogicalPlan> {
+    let columns = plan.schema().columns().into_iter().map(|column| {
         let (relation, name) = (column.relation.clone(), column.name.clone());
         COMPUTED_COLUMN.call(vec![Expr::Column(column)]).alias_qualified(relation, name)
     });
-    let computed = Projection::try_new(columns.collect(), Arc::clone(&unnest.input))?;
-    let unnest = LogicalPlan::Unnest(unnest);
-    unnest.with_new_exprs(unnest.expressions(), vec![LogicalPlan::Projection(computed)])
+    Projection::try_new(columns.collect(), Arc::clone(plan)).map(LogicalPlan::Projection)
 }

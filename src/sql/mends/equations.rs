@@ -15,8 +15,8 @@ use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 ///
 /// DataFusion 55 assumes that both sides are interchangeable and replaces `v` with `abs(v)` in the sort keys
 /// above such a condition, even within `abs(v)`. DataFusion then finds neither key in the order of the rows,
-/// and windows partitioned by `v` fail. Conditions between columns, or with constants, are left unchanged.
-/// Obsolete once the test `stock_windows_over_equations_still_fail` fails.
+/// and windows partitioned by `v` fail. Equations between columns and literals are left unchanged. Obsolete
+/// once the test `stock_windows_over_equations_still_fail` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct PlainEquations;
 
@@ -55,7 +55,8 @@ impl PhysicalOptimizerRule for PlainEquations {
     }
 }
 
-/// Returns `NOT (a <> b)` for `a = b`, unless both operands are columns or literals.
+/// Returns `NOT (a <> b)` for `a = b`. Returns `None` for any other condition, and if each operand is a
+/// column or a literal.
 fn negate_inequality(condition: &Arc<dyn PhysicalExpr>) -> Option<Arc<dyn PhysicalExpr>> {
     let equation = condition.downcast_ref::<BinaryExpr>()?;
     let is_plain = |e: &Arc<dyn PhysicalExpr>| {

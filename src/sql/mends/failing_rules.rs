@@ -1,5 +1,3 @@
-//! [`FailingRules`]: logical rules of DataFusion that fail where a statement is valid.
-
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -23,7 +21,7 @@ pub(in crate::sql) struct FailingRules {
 }
 
 impl FailingRules {
-    pub(in crate::sql) fn around(rule: LogicalRule) -> LogicalRule {
+    pub(in crate::sql) fn wrap_rule(rule: LogicalRule) -> LogicalRule {
         match rule.name() {
             "single_distinct_aggregation_to_group_by" | "simplify_expressions" => {
                 Arc::new(Self { stock: rule })

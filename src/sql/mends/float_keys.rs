@@ -1,5 +1,3 @@
-//! [`FloatKeys`]: makes comparisons treat 0.0 and -0.0 as equal, and all NaN as equal.
-
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};
@@ -21,18 +19,48 @@ use serrate_core::internal::{canonical_floats, holds_float};
 
 const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
 
+/// Functions that search the list in their first argument for their second argument.
+const SEARCHING: [&str; 11] = [
+    "array_has",
+    "array_has_all",
+    "array_has_any",
+    "array_position",
+    "array_positions",
+    "array_remove",
+    "array_remove_all",
+    "array_remove_n",
+    "array_replace",
+    "array_replace_all",
+    "array_replace_n",
+];
+
+/// Functions that compare or sort the elements of all their lists.
+const ELEMENT_COMPARING: [&str; 7] = [
+    "array_distinct",
+    "array_except",
+    "array_intersect",
+    "array_max",
+    "array_min",
+    "array_sort",
+    "array_union",
+];
+
+/// Functions that the simplifier replaces with one of their arguments.
+const CONDITIONAL: [&str; 5] = ["coalesce", "ifnull", "nullif", "nvl", "nvl2"];
+
 /// Aggregates that order or count the distinct values of their arguments.
 const ORDERING: [&str; 5] =
     ["approx_distinct", "approx_median", "approx_percentile_cont", "median", "percentile_cont"];
 
 /// Logical optimizer rule: compares, sorts, groups and joins floats by their [`float_key`].
 ///
-/// DataFusion compares floats in the total order of IEEE 754 and hashes their bits. Three bugs follow:
+/// DataFusion compares floats in the total order of IEEE 754 and hashes their bits, so:
 ///
-/// * A NaN with a negative sign (the result of 0.0 / 0.0 on most processors) is less than all numbers and
-///   not equal to a NaN with a positive sign.
+/// * A NaN with a negative sign (the result of 0.0 / 0.0 on most processors) is less than all numbers and not
+///   equal to a NaN with a positive sign.
 /// * -0.0 sorts before 0.0, and window partitions and list comparisons distinguish them.
 /// * A hash join pushes a filter on its keys into the scan of its other side, and loses matching rows.
+/// * `array_has(x, 0.0)`, and other searches in lists, do not find -0.0.
 ///
 /// Obsolete once the test `stock_comparisons_tell_zeros_and_nan_apart` fails.
 #[derive(Debug, Default)]
@@ -93,7 +121,10 @@ impl OptimizerRule for FloatKeys {
 
 /// Logical optimizer rule, before constants are folded: compares constant floats by their [`float_key`].
 ///
-/// By the time [`FloatKeys`] runs, comparisons of constants are folded: `0.0 IN (-0.0)` is already false.
+/// By the time [`FloatKeys`] runs, comparisons of constants are folded: `0.0 IN (-0.0)` is already false. So are
+/// comparisons of conditional expressions that fold to a constant: `coalesce(-0.0, x) IN (0.0)`. Constants beside
+/// columns are canonicalized, because a join on `x = y` combines `x = 0.0` with `y = -0.0`, and the simplifier
+/// takes two different constants for a contradiction.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct ConstantFloatKeys;
 
@@ -111,16 +142,18 @@ impl OptimizerRule for ConstantFloatKeys {
         plan: LogicalPlan,
         _config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
-        if !has_constant_comparison(&plan)? {
+        if !has_constant(&plan)? {
             return Ok(Transformed::no(plan));
         }
-        let schema = DFSchema::empty();
+        let schema = merge_schema(&plan.inputs());
         let names = NamePreserver::new(&plan);
         plan.map_expressions(|expr| {
             let name = names.save(&expr);
             let keyed = expr.transform_up(|mut expr| {
-                let changed =
-                    is_constant_comparison(&expr) && key_compared_parts(&mut expr, &schema)?;
+                let changed = match is_early_comparison(&expr) {
+                    true => key_compared_parts(&mut expr, &schema)?,
+                    false => key_constant_parts(&mut expr, &schema)?,
+                };
                 Ok(Transformed::new_transformed(expr, changed))
             })?;
             Ok(keyed.update_data(|expr| name.restore(expr)))
@@ -128,18 +161,84 @@ impl OptimizerRule for ConstantFloatKeys {
     }
 }
 
-fn has_constant_comparison(plan: &LogicalPlan) -> Result<bool> {
+/// Whether a node has a comparison that [`ConstantFloatKeys`] may change.
+fn has_constant(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_expressions(|expr| {
-        found = found || expr.exists(|e| Ok(is_constant_comparison(e)))?;
+        let may_change = |e: &Expr| is_early_comparison(e) || compares_constant(e);
+        found = found || expr.exists(|e| Ok(may_change(e)))?;
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(found)
 }
 
+fn compares_constant(expr: &Expr) -> bool {
+    let is_changeable = |e: &Expr| match e {
+        Expr::Literal(value, _) => holds_float(&value.data_type()) && !value.is_null(),
+        e => !is_row_based(e),
+    };
+    match expr {
+        Expr::BinaryExpr(binary) if is_comparison_operator(binary.op) => {
+            is_changeable(&binary.left) || is_changeable(&binary.right)
+        }
+        Expr::Between(between) => is_changeable(&between.low) || is_changeable(&between.high),
+        Expr::InList(InList { list, .. }) => list.iter().any(is_changeable),
+        _ => false,
+    }
+}
+
+/// Canonicalizes the constants of a comparison with values of rows. Returns whether anything changed.
+fn key_constant_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
+    let parts: Vec<&mut Expr> = match expr {
+        Expr::BinaryExpr(binary) if is_comparison_operator(binary.op) => {
+            vec![&mut *binary.left, &mut *binary.right]
+        }
+        Expr::Between(between) => vec![&mut *between.low, &mut *between.high],
+        Expr::InList(InList { list, .. }) => list.iter_mut().collect(),
+        _ => return Ok(false),
+    };
+    let mut changed = false;
+    for part in parts {
+        match part {
+            Expr::Literal(value, _) if holds_float(&value.data_type()) && !value.is_null() => {
+                let key = ScalarValue::try_from_array(&canonical_floats(&value.to_array()?)?, 0)?;
+                // Floats that differ in their bits are different scalars.
+                if key != *value {
+                    (*value, changed) = (key, true);
+                }
+            }
+            Expr::Literal(..) => {}
+            part => changed |= !is_row_based(part) && add_key(part, schema)?,
+        }
+    }
+    Ok(changed)
+}
+
+/// Whether an expression is a comparison that may be folded before [`FloatKeys`] runs.
+fn is_early_comparison(expr: &Expr) -> bool {
+    is_constant_comparison(expr) || is_conditional_comparison(expr)
+}
+
+/// Whether an expression compares a value that depends on a condition, and so may fold to a constant.
+fn is_conditional_comparison(expr: &Expr) -> bool {
+    let compares_values = !matches!(expr, Expr::AggregateFunction(_) | Expr::WindowFunction(_))
+        && is_comparison(expr);
+    let is_conditional = |e: &Expr| match e {
+        Expr::Case(_) => true,
+        Expr::ScalarFunction(call) => CONDITIONAL.contains(&call.func.name()),
+        _ => false,
+    };
+    compares_values && expr.exists(|e| Ok(is_conditional(e))).unwrap_or(true)
+}
+
 /// Whether an expression is a comparison that does not depend on rows.
 fn is_constant_comparison(expr: &Expr) -> bool {
-    let is_row_based = |e: &Expr| {
+    is_comparison(expr) && !is_row_based(expr)
+}
+
+/// Whether the value of an expression depends on rows.
+fn is_row_based(expr: &Expr) -> bool {
+    let depends = |e: &Expr| {
         matches!(
             e,
             Expr::Column(_)
@@ -152,7 +251,7 @@ fn is_constant_comparison(expr: &Expr) -> bool {
                 | Expr::Exists(_)
         )
     };
-    is_comparison(expr) && !expr.exists(|e| Ok(is_row_based(e))).unwrap_or(true)
+    expr.exists(|e| Ok(depends(e))).unwrap_or(true)
 }
 
 fn has_comparison(plan: &LogicalPlan) -> Result<bool> {
@@ -173,9 +272,16 @@ fn is_comparison(expr: &Expr) -> bool {
         Expr::Between(_) | Expr::InList(_) => true,
         Expr::AggregateFunction(_) | Expr::WindowFunction(_) => true,
         Expr::Case(case) => case.expr.is_some(),
-        Expr::ScalarFunction(call) => COMPARING.contains(&call.func.name()),
+        Expr::ScalarFunction(call) => {
+            let name = call.func.name();
+            compares_all_arguments(name) || SEARCHING.contains(&name)
+        }
         _ => false,
     }
+}
+
+fn compares_all_arguments(function: &str) -> bool {
+    COMPARING.contains(&function) || ELEMENT_COMPARING.contains(&function)
 }
 
 fn is_comparison_operator(op: Operator) -> bool {
@@ -183,8 +289,7 @@ fn is_comparison_operator(op: Operator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-/// Wraps the compared operands of an expression in [`float_key`], which canonicalizes zeros and NaN. Returns
-/// whether anything changed.
+/// Wraps the compared operands of an expression in [`float_key`]. Returns whether anything changed.
 fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let parts: Vec<&mut Expr> = match expr {
         Expr::BinaryExpr(binary) if is_comparison_operator(binary.op) => {
@@ -210,8 +315,16 @@ fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
             }
             None => return Ok(false),
         },
-        Expr::ScalarFunction(ScalarFunction { func, args }) if COMPARING.contains(&func.name()) => {
-            args.iter_mut().collect()
+        Expr::ScalarFunction(call) if compares_all_arguments(call.func.name()) => {
+            call.args.iter_mut().collect()
+        }
+        Expr::ScalarFunction(ScalarFunction { func, args }) if SEARCHING.contains(&func.name()) => {
+            // A search for a literal other than 0 and NaN stays unchanged, because it finds neither zeros nor
+            // NaN.
+            if args.get(1).is_some_and(|wanted| is_number(wanted) && !is_zero(wanted)) {
+                return Ok(false);
+            }
+            args.iter_mut().take(2).collect()
         }
         Expr::AggregateFunction(call) => {
             let compares = call.params.distinct || ORDERING.contains(&call.func.name());
@@ -241,6 +354,15 @@ fn is_number(expr: &Expr) -> bool {
         Expr::Literal(ScalarValue::Float16(Some(x)), _) => !x.is_nan(),
         Expr::Literal(ScalarValue::Float32(Some(x)), _) => !x.is_nan(),
         Expr::Literal(ScalarValue::Float64(Some(x)), _) => !x.is_nan(),
+        _ => false,
+    }
+}
+
+fn is_zero(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(ScalarValue::Float16(Some(x)), _) => x.to_f32() == 0.0,
+        Expr::Literal(ScalarValue::Float32(Some(x)), _) => *x == 0.0,
+        Expr::Literal(ScalarValue::Float64(Some(x)), _) => *x == 0.0,
         _ => false,
     }
 }

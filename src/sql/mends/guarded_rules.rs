@@ -1,5 +1,3 @@
-//! [`GuardedRule`]: keeps physical rules of DataFusion from confusing columns of the same name.
-
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
@@ -29,13 +27,13 @@ use datafusion::physical_plan::{
 use crate::functions::physical_cannot_fail;
 use crate::sql::exec::pass_through;
 use crate::sql::mends::row_filters::{guard_row_filters, release_row_filters};
+use crate::sql::mends::waiting_joins::refuse_waiting_filters;
 use crate::sql::rules::PhysicalRule;
 
-/// Wraps a physical rule of DataFusion so that the rule moves nothing through nodes where the rule would
-/// confuse columns.
+/// Wraps a physical rule of DataFusion so that it moves nothing through nodes where it would confuse columns.
 ///
-/// While the rule runs, a [`BarrierExec`] above each such node stops filters and projections from above.
-/// The node's own filters and projections, and all others below the barrier, move as usual.
+/// While the rule runs, a [`BarrierExec`] above each such node stops filters and projections from above. The
+/// node's own filters and projections, and all others below the barrier, move as usual.
 #[derive(Debug)]
 pub(in crate::sql) struct GuardedRule {
     stock: PhysicalRule,
@@ -58,9 +56,10 @@ impl GuardedRule {
     ///
     /// `FilterPushdown(Post)` passes dynamic filters to scans below expressions that can fail. Such filters
     /// depend on other rows and on timing, so whether a query over Parquet fails would depend on the rows
-    /// that a join or TopK has seen. It also gives the scan below `min(f(a)), max(b)` a filter for `max(b)`
-    /// alone. The filter that it gives the scan below `max(x)` of floats drops row groups whose statistics
-    /// omit NaN ([`filters_too_much`]).
+    /// that a join or TopK has seen. The rule also gives the scan below `min(f(a)), max(b)` a filter for
+    /// `max(b)` alone, which drops rows that `min(f(a))` needs. The filter that it gives the scan below
+    /// `max(x)` of floats drops row groups with NaN, which statistics omit ([`filters_too_much`]). The filters of some joins
+    /// make the query wait forever ([`refuse_waiting_filters`]).
     ///
     /// `ProjectionPushdown` has two bugs. It moves a projection below a `FilterExec` that itself projects, as
     /// if both had the same columns. Obsolete once the test `stock_projections_of_filters_still_fail` fails.
@@ -91,12 +90,15 @@ impl PhysicalOptimizerRule for GuardedRule {
         };
         let moves_parts = self.name() == "ProjectionPushdown";
         let moves_filters = self.name() == "FilterPushdown(Post)";
-        let guarded = plan.transform_up(|node| {
+        let bar = |input| Arc::new(BarrierExec { input }) as Arc<dyn ExecutionPlan>;
+        let waiting = match moves_filters {
+            true => refuse_waiting_filters(Arc::clone(&plan), &bar)?,
+            false => Arc::clone(&plan),
+        };
+        let refuses = !Arc::ptr_eq(&waiting, &plan);
+        let guarded = waiting.transform_up(|node| {
             if moves_filters && filters_too_much(&node) {
-                let inputs = node.children().into_iter().map(|input| {
-                    let input = Arc::clone(input);
-                    Arc::new(BarrierExec { input }) as Arc<dyn ExecutionPlan>
-                });
+                let inputs = node.children().into_iter().map(|input| bar(Arc::clone(input)));
                 let inputs = inputs.collect();
                 let anew = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
                 return node.replace_children(inputs, anew).map(Transformed::yes);
@@ -114,7 +116,7 @@ impl PhysicalOptimizerRule for GuardedRule {
             true => release_row_filters(plan)?,
             false => plan,
         };
-        if !guarded.transformed {
+        if !guarded.transformed && !refuses {
             return Ok(plan);
         }
         let bare = plan.transform_up(|node| {
@@ -158,12 +160,11 @@ fn resolves_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
         return false;
     }
     if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
-        // A filter on a group key refers to the same column of the input only if the key is that column and
-        // has its name.
+        // A group key is the same column above and below the aggregate if it is a column that keeps its name.
         return aggregate.group_expr().expr().iter().all(|(key, name)| is_column(key, name));
     }
     if node.is::<UnionExec>() {
-        // The columns of the inputs correspond by position, so their names must be equal too.
+        // A union matches columns by position, so a filter by name needs equal names in all inputs.
         let schema = node.schema();
         return children.iter().all(|child| have_equal_names(&child.schema(), &schema));
     }
@@ -203,10 +204,11 @@ fn filters_too_much(node: &Arc<dyn ExecutionPlan>) -> bool {
 
 /// Whether a hash join compares lists or structs.
 ///
-/// DataFusion 55 gives the probe side a filter by the least and the greatest key of the build side. It orders
-/// lists with NULL otherwise than the comparison of the filter does, which drops rows, and fails for two equal
-/// lists of lists. `stock_dynamic_filters_of_lists_still_drop_rows` in `tests/sql/dynamic_filters.rs` fails once
-/// the first bug is fixed upstream.
+/// DataFusion 55 gives the probe side a filter by the least and the greatest key of the build side. It finds
+/// these keys in an order in which NULL within a list has another place than in the comparison of the filter,
+/// so the filter drops matching rows. For two equal lists of lists, the query fails.
+/// `stock_dynamic_filters_of_lists_still_drop_rows` in `tests/sql/dynamic_filters.rs` fails once the first
+/// bug is fixed upstream.
 fn joins_nested_keys(join: &HashJoinExec) -> bool {
     let schema = join.left().schema();
     join.on().iter().any(|(key, _)| key.data_type(&schema).is_ok_and(|found| found.is_nested()))
@@ -214,16 +216,19 @@ fn joins_nested_keys(join: &HashJoinExec) -> bool {
 
 /// Whether an aggregate without keys needs rows that its dynamic filter drops.
 ///
-/// DataFusion 55 builds the filter of `min` and `max` from the calls whose argument is a column, and
-/// ignores the other calls. Parquet statistics omit NaN, the greatest float, so pruning by them drops NaN.
-/// `stock_dynamic_filters_of_extremes_still_drop_rows` in `tests/sql/dynamic_filters.rs` fails once the
-/// first bug is fixed upstream.
+/// DataFusion 55 builds the filter of `min` and `max` from the calls whose argument is a column, and ignores
+/// other calls. It also ignores a call while a partition has only NULL for it, or no row that its FILTER
+/// accepts. Parquet statistics omit NaN, the greatest float, so pruning by them drops NaN. The test
+/// `stock_dynamic_filters_of_extremes_still_drop_rows` fails once the first bug is fixed upstream.
 fn aggregates_dropped_rows(aggregate: &AggregateExec) -> bool {
     let schema = aggregate.input().schema();
+    let is_single = aggregate.aggr_expr().len() == 1;
+    let is_filtered = aggregate.filter_expr().iter().any(Option::is_some);
     aggregate.group_expr().is_empty()
         && aggregate.aggr_expr().iter().any(|call| match call.expressions().as_slice() {
             [argument] => {
                 !argument.is::<Column>()
+                    || !is_single && (is_filtered || argument.nullable(&schema).unwrap_or(true))
                     || argument
                         .data_type(&schema)
                         .is_ok_and(|found| found.is_floating() || found.is_nested())
@@ -264,8 +269,7 @@ fn have_equal_names(a: &Schema, b: &Schema) -> bool {
         && a.fields().iter().zip(b.fields()).all(|(a, b)| a.name() == b.name())
 }
 
-/// Stops filters and projections that an optimizer rule would move down from above. Present only while a
-/// [`GuardedRule`] runs.
+/// Stops filters and projections that a rule would move down. Present only while a [`GuardedRule`] runs.
 #[derive(Debug)]
 struct BarrierExec {
     input: Arc<dyn ExecutionPlan>,
@@ -284,8 +288,7 @@ impl DisplayAs for BarrierExec {
 }
 
 impl ExecutionPlan for BarrierExec {
-    // The properties must be the same `Arc` as those of the input, so that nodes above keep the properties
-    // that they derived from this `Arc`.
+    // The properties are the input's own `Arc`, so that nodes above keep what they derived from it.
     pass_through!("BarrierExec");
 
     fn execute(
@@ -297,8 +300,7 @@ impl ExecutionPlan for BarrierExec {
     }
 }
 
-/// Hides a join from an optimizer rule, but still allows the rule to move a projection into the join. It is
-/// in the plan only while a [`GuardedRule`] runs.
+/// Hides a join from a rule, except that projections may move into it. Present while a [`GuardedRule`] runs.
 #[derive(Debug)]
 struct OpaqueJoinExec {
     join: Arc<dyn ExecutionPlan>,

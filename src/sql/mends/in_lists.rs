@@ -1,6 +1,3 @@
-//! [`InLists`] prevents simplifications of DataFusion that give a wrong result for NULL: merged IN lists and
-//! replaced regular expressions.
-
 use std::collections::{HashMap, HashSet};
 
 use datafusion::common::ScalarValue;
@@ -21,19 +18,19 @@ const APART: &str = "__serrate_apart_";
 ///
 /// DataFusion 55 replaces `x IN (1, 2) AND x IN (3, 4)` with `false` and `x NOT IN (1, 2) OR x NOT IN (3, 4)`
 /// with `true`, where a NULL in `x` gives NULL: `WHERE` then keeps rows with NULL. It also ignores NULL among
-/// the elements: `x IN (1, NULL) AND x NOT IN (5, NULL)` is true for 1. While the rule runs, each of several
-/// IN lists of one expression has its own alias, so that the rule finds no two lists to merge. Obsolete once the
+/// the elements: `x IN (1, NULL) AND x NOT IN (5, NULL)` is true for 1. While the rule runs, the tested
+/// values of several IN lists have different aliases, so that the rule merges no lists. Obsolete once the
 /// test `stock_in_lists_still_forget_null` fails.
 ///
-/// It replaces `s ~ '.*'` with `s IS NOT NULL`, which is false for NULL. An equivalent pattern is not replaced.
-/// Obsolete once the test `stock_patterns_still_forget_null` fails.
+/// DataFusion also replaces `s ~ '.*'` with `s IS NOT NULL`, which is false for NULL. This rule writes the
+/// pattern as `.{0,}`. Obsolete once the test `stock_patterns_still_forget_null` fails.
 #[derive(Debug)]
 pub(in crate::sql) struct InLists {
     stock: LogicalRule,
 }
 
 impl InLists {
-    pub(in crate::sql) fn around(rule: LogicalRule) -> LogicalRule {
+    pub(in crate::sql) fn wrap_rule(rule: LogicalRule) -> LogicalRule {
         match rule.name() {
             "simplify_expressions" => std::sync::Arc::new(Self { stock: rule }),
             _ => rule,
@@ -90,8 +87,7 @@ impl OptimizerRule for InLists {
     }
 }
 
-/// Gives each IN list an alias of its own if the expression has several for one tested value, and replaces the
-/// pattern `.*`.
+/// If an expression has several IN lists for one value, gives each an alias. Also replaces the pattern `.*`.
 fn set_lists_apart(e: Expr, lists: &mut usize) -> Result<Transformed<Expr>> {
     let found = TestedValues::find_in(&e)?;
     if !found.is_affected() {
@@ -140,7 +136,7 @@ fn set_lists_apart(e: Expr, lists: &mut usize) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Whether a comparison is `x ~ '.*'`, in any case and negated or not.
+/// Whether a comparison is `x ~ '.*'`, `x ~* '.*'` or the negation of one of them.
 fn is_any_pattern(pair: &BinaryExpr) -> bool {
     let matches = [
         Operator::RegexMatch,
@@ -152,9 +148,10 @@ fn is_any_pattern(pair: &BinaryExpr) -> bool {
         && matches!(&*pair.right, Expr::Literal(text, _) if text.try_as_str() == Some(Some(".*")))
 }
 
-/// The values that IN lists test, each with the number of lists that a simplifier could merge only wrongly.
+/// The values that IN lists test, each with its number of lists. If a value has several lists, a merge of
+/// these lists is wrong for NULL.
 ///
-/// Several IN of one OR, and several NOT IN of one AND, count as one: their union is right for NULL too.
+/// Several IN of one OR, and several NOT IN of one AND, count as one list: their union is right for NULL too.
 #[derive(Default)]
 struct TestedValues {
     lists: HashMap<Expr, usize>,
@@ -200,7 +197,8 @@ impl TestedValues {
         *self.lists.entry(tested.clone()).or_default() += 1;
     }
 
-    /// Counts the lists of a chain of AND or OR. Appends the other members of the chain to `others`.
+    /// Counts the IN lists among the operands of a chain of ANDs or ORs. Appends all other operands to
+    /// `others`.
     fn count_chain<'a>(&mut self, chain: &'a Expr, op: Operator, others: &mut Vec<&'a Expr>) {
         // For each tested value, whether a list tests it, and the number of comparisons with a literal.
         let mut unions: HashMap<&Expr, (bool, usize)> = HashMap::new();

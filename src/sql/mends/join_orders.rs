@@ -1,5 +1,3 @@
-//! [`JoinOrders`]: hides the order of a join input if the rows of the join do not keep this order.
-
 use std::sync::Arc;
 
 use datafusion::common::JoinType;
@@ -18,11 +16,11 @@ use crate::sql::mends::sorts::UnorderedExec;
 /// Physical optimizer rule: hides the order of one join input, if DataFusion would wrongly assume that the
 /// rows of the join keep this order.
 ///
-/// If the inputs of a join are sorted by `b` and by `a`, DataFusion 55 assumes that its rows are sorted by
-/// `b, a`. But the values of `a` start again for each row of the other input, so the order breaks if two rows
-/// have the same `b`: `SELECT .. FROM (SELECT * FROM l ORDER BY a LIMIT 9) l JOIN (SELECT * FROM r ORDER BY b
-/// LIMIT 9) r ON l.k = r.k ORDER BY b, a` is not sorted by `a`. Obsolete once the test
-/// `stock_joins_still_claim_two_orders` fails.
+/// If one input of a join is sorted by `b` and the other by `a`, DataFusion 55 assumes that the rows of the
+/// join are sorted by `b, a`. But the values of `a` start again for each row of the first input, so the order
+/// breaks if two rows have the same `b`: `SELECT .. FROM (SELECT * FROM l ORDER BY a LIMIT 9) l JOIN
+/// (SELECT * FROM r ORDER BY b LIMIT 9) r ON l.k = r.k ORDER BY b, a` is not sorted by `a`. Obsolete once
+/// the test `stock_joins_still_claim_two_orders` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct JoinOrders;
 

@@ -121,8 +121,7 @@ fn is_written_out(expr: &Expr) -> bool {
     }
 }
 
-/// First index that the rule [`LambdaParameters`] gives to lambda parameters, higher than the index of any
-/// column.
+/// First index that [`LambdaParameters`] gives to lambda parameters, above the index of any column.
 const PARAMETERS: usize = 1_000_000;
 
 /// Physical optimizer rule, before all others: gives lambda parameters indices that no column has.

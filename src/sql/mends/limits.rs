@@ -97,8 +97,8 @@ fn split_sort(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionP
     Ok(Some(Arc::new(GlobalLimitExec::new(whole, 0, Some(fetch)))))
 }
 
-/// Merges a limit into the sort, merge or limit right below it. A sort with a limit keeps only that number of
-/// rows in memory.
+/// Merges a limit into the sort, merge or limit below it. A sort with a limit keeps only this number of rows
+/// in memory.
 fn join_sort(limit: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     let joined = limit.downcast_ref::<GlobalLimitExec>().filter(|l| l.skip() == 0).and_then(|l| {
         let input = l.input();
@@ -122,8 +122,8 @@ fn join_sort(limit: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     joined.unwrap_or(limit)
 }
 
-/// Returns the input of a sort, to replace the sort, if the input sorts by the same keys and keeps no more
-/// rows.
+/// Returns the input of a sort if this input is itself a sort by the same keys that keeps no more rows, and
+/// so can replace the upper sort. Returns `None` for any other node.
 fn repeated_sort(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
     let sort = node.downcast_ref::<SortExec>()?;
     let first = sort.input().downcast_ref::<SortExec>()?;
@@ -134,8 +134,7 @@ fn repeated_sort(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>
     same.then(|| Arc::clone(sort.input()))
 }
 
-/// Hides a limit from the wrapped optimizer rule: reports no fetch, and reports the order of its input only
-/// if `ordered` is true. Present only while [`OpaqueLimits`] runs.
+/// Hides a limit from the wrapped rule: reports no fetch. Present only while [`OpaqueLimits`] runs.
 #[derive(Debug)]
 struct OpaqueLimitExec {
     limit: Arc<dyn ExecutionPlan>,
@@ -182,7 +181,7 @@ impl ExecutionPlan for OpaqueLimitExec {
         orders.map(|order| order.cloned().map(OrderingRequirements::from)).collect()
     }
 
-    /// Returns `false`. Otherwise, the rule would also require of the input the order that a parent requires.
+    /// Returns `false`. Otherwise, the rule would pass the order that a parent requires on to the input.
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![false]
     }

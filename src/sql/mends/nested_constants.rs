@@ -71,7 +71,6 @@ fn call_constant(value: ScalarValue) -> Expr {
     ScalarUDF::new_from_impl(function).call(Vec::new())
 }
 
-/// The function `nested_constant()`, which returns its constant.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct NestedConstant {
     value: ScalarValue,
@@ -91,7 +90,8 @@ impl ScalarUDFImpl for NestedConstant {
         Ok(self.value.data_type())
     }
 
-    /// Returns a field as nullable as that of the literal, because CREATE TABLE AS compares the two.
+    /// Returns a field that is nullable only if the literal is, because CREATE TABLE AS compares this field
+    /// with that of the literal.
     fn return_field_from_args(&self, _args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let field = Field::new(self.name(), self.value.data_type(), self.value.is_null());
         Ok(Arc::new(field))

@@ -18,6 +18,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::functions::compare_nested;
+use crate::sql::mends::subqueries::rewrite_quantified;
 
 /// Analyzer rule, after type coercion: gives lists and structs one order in comparisons, sorts and extremes.
 ///
@@ -68,13 +69,13 @@ fn is_nested(e: &Expr, schema: &DFSchema) -> bool {
 fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right })
-            if matches!(op, Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq)
-                && is_nested(&left, schema)
-                && is_nested(&right, schema) =>
+            if is_order(op) && is_nested(&left, schema) && is_nested(&right, schema) =>
         {
-            let order = Nested::Order.call(vec![*left, *right]);
-            let zero = Box::new(lit(0i8));
-            Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(Box::new(order), op, zero))))
+            Ok(Transformed::yes(compare_order(*left, op, *right)))
+        }
+        // DataFusion plans comparisons for `x < ALL (query)` only after this rule, so they are made here.
+        Expr::SetComparison(test) if is_order(test.op) && is_nested(&test.expr, schema) => {
+            rewrite_quantified(test, schema, compare_order).map(Transformed::yes)
         }
         Expr::Between(between) if is_nested(&between.expr, schema) => {
             let order =
@@ -106,8 +107,18 @@ fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     }
 }
 
-/// Splits each nested sort key into `x IS NULL` and `x` with NULL as the greatest value, unless the key
-/// already sorts NULL elements as the greatest value.
+fn is_order(op: Operator) -> bool {
+    matches!(op, Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq)
+}
+
+fn compare_order(left: Expr, op: Operator, right: Expr) -> Expr {
+    let order = Box::new(Nested::Order.call(vec![left, right]));
+    Expr::BinaryExpr(BinaryExpr::new(order, op, Box::new(lit(0i8))))
+}
+
+/// Splits each sort key `x` of a nested type into the keys `x IS NULL` and `x`: the first places NULL lists
+/// and structs, the second sorts NULL elements as the greatest value. A key that already sorts NULL elements
+/// as the greatest value stays one key. The first `kept` keys do not change. Returns whether a key was split.
 fn split_keys(keys: &mut Vec<Sort>, schema: &DFSchema, kept: usize) -> bool {
     let split = |by: &Sort| by.asc == by.nulls_first && is_nested(&by.expr, schema);
     if !keys.iter().skip(kept).any(split) {
@@ -201,8 +212,7 @@ impl ScalarUDFImpl for NestedCall {
     }
 }
 
-/// Returns for each row the greatest (`wanted` is `Greater`) or least (`Less`) of the values that are not
-/// NULL.
+/// Returns the greatest (`wanted` is `Greater`) or least (`Less`) of `values` per row, ignoring NULL.
 fn extreme_of_rows(values: &[ArrayRef], rows: usize, wanted: Ordering) -> Result<ArrayRef> {
     let Some(first) = values.first() else {
         return exec_err!("greatest and least take at least 1 argument; 0 given");

@@ -1,5 +1,3 @@
-//! [`PartitionConstants`]: hides that columns are constant within each partition but not across partitions.
-
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -15,10 +13,9 @@ use crate::sql::mends::moved_keys::has_order;
 /// Physical optimizer rule: hides that columns are constant within each partition if their value differs
 /// between partitions, as that of literals in UNION ALL does.
 ///
-/// In DataFusion 55, a merge by such a column `c` and by `x` then reports that its rows are in the order
-/// of `x` alone: `SELECT * FROM (SELECT x, 0 AS c FROM t UNION ALL SELECT x, 1 FROM t ORDER BY c, x
-/// LIMIT 9) ORDER BY x` is not sorted. Obsolete once the test
-/// `stock_merges_still_claim_orders_of_partitions` fails.
+/// In DataFusion 55, a merge by such a column `c` and by `x` then reports that its rows are in the order of
+/// `x` alone: `SELECT * FROM (SELECT x, 0 AS c FROM t UNION ALL SELECT x, 1 FROM t ORDER BY c, x LIMIT 9)
+/// ORDER BY x` is not sorted. Obsolete once the test `stock_merges_still_claim_orders_of_partitions` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct PartitionConstants;
 

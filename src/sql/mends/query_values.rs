@@ -4,20 +4,22 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType, not_impl_err, plan_err};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::WindowFunction;
+use datafusion::logical_expr::expr::{Exists, WindowFunction};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Expr, ExprSchemable, Filter, Join, LogicalPlan, LogicalPlanBuilder, Projection, lit,
+    Distinct, DistinctOn, Expr, ExprSchemable, Filter, Join, LogicalPlan, LogicalPlanBuilder,
+    Projection, Sort, Subquery, lit,
 };
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::mends::correlated::{
-    Names, has_grouping_sets, is_equation, is_semi_join, join_lateral, join_values, keep_name,
-    lateral_query, outer_columns,
+    Names, has_grouping_sets, is_equation, is_semi_join, join_lateral, join_matches, join_values,
+    keep_name, lateral_query, outer_columns,
 };
+use crate::sql::mends::shared_rows::{is_volatile, with_same_rows};
 use crate::sql::mends::sorts::has_comparison;
 use crate::sql::mends::subqueries::{
-    as_value, has_query, is_correlated, query_of, reject_subquery,
+    as_tests, as_value, has_query, is_correlated, query_of, reject_subquery,
 };
 
 /// Analyzer rule, after type coercion: plans `x IN (query)` and `EXISTS (query)` as values, and correlated
@@ -29,10 +31,12 @@ use crate::sql::mends::subqueries::{
 /// * IN and EXISTS outside WHERE, and IN and EXISTS in WHERE that cannot become semi joins
 ///   ([`is_semi_join`]), become scalar subqueries that count rows. IN is NULL where SQL requires it.
 /// * Subqueries in a join condition are evaluated for the rows of the side whose columns they use.
-/// * Subqueries in ORDER BY, GROUP BY, aggregates and window functions, lambdas in window functions, and sort
-///   keys that use constant lists of lists ([`has_unordered_constant`]) are evaluated in a projection below.
-/// * A correlated scalar subquery with another condition is evaluated once per distinct combination of the
-///   outer columns that it uses, and joined to the outer rows ([`join_values`]).
+/// * Subqueries in ORDER BY, GROUP BY, aggregates and window functions are evaluated in a projection below the
+///   node. So are lambdas in window functions, and sort keys with constant lists of lists
+///   ([`has_unordered_constant`]).
+/// * A correlated scalar subquery whose condition does not equate an inner and an outer column is evaluated
+///   once per distinct combination of the outer columns that it uses, and joined to the outer rows
+///   ([`join_values`]).
 ///
 /// Obsolete once the test `stock_queries_are_no_values` fails.
 #[derive(Debug, Default)]
@@ -48,10 +52,12 @@ impl AnalyzerRule for QueryValues {
         if !found {
             return Ok(plan);
         }
+        check_nesting(&plan, 0)?;
         let mut names = Names::default();
         // Rewrites inner subqueries before outer subqueries, which contain copies of them.
         let plan = plan.transform_up_with_subqueries(|node| {
-            let done = of_node(node, &mut names)?;
+            let node = node.map_expressions(|e| e.transform_up(|e| draw_apart(e, &mut names)))?;
+            let done = node.transform_data(|node| of_node(node, &mut names))?;
             if done.transformed {
                 check_size(&done.data)?;
             }
@@ -129,9 +135,12 @@ fn of_node(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPl
             let Projection { expr, input, .. } = projection;
             project_values(expr, input, names).map(Transformed::yes)
         }
-        node @ (LogicalPlan::Aggregate(_) | LogicalPlan::Sort(_) | LogicalPlan::Window(_)) => {
-            hoist_queries(node, names)
-        }
+        LogicalPlan::Sort(sort) => match hoist_below_select(&sort, names)? {
+            Some(sorted) => Ok(Transformed::yes(sorted)),
+            None => hoist_queries(LogicalPlan::Sort(sort), names),
+        },
+        node @ (LogicalPlan::Aggregate(_) | LogicalPlan::Window(_)) => hoist_queries(node, names),
+        LogicalPlan::Distinct(Distinct::On(distinct)) => hoist_distinct(distinct, names),
         LogicalPlan::Join(join) => match join_lateral(&join, names)? {
             Some(joined) => Ok(Transformed::yes(joined)),
             None => {
@@ -143,8 +152,7 @@ fn of_node(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPl
     }
 }
 
-/// Maximum number of nodes of a plan in which correlated subqueries have become values. DataFusion's rules
-/// take about ten seconds for so many.
+/// Maximum number of nodes of a plan with correlated subqueries, for which rules take about ten seconds.
 const MOST_NODES: usize = 2_000;
 
 /// Returns an error for a plan that is too large to optimize in reasonable time.
@@ -167,6 +175,43 @@ fn check_size(plan: &LogicalPlan) -> Result<()> {
     }
 }
 
+/// Gives a scalar subquery with a volatile function an alias of its own, because DataFusion computes equal
+/// subqueries once: the two values in `(SELECT random()) = (SELECT random())` would be equal.
+fn draw_apart(e: Expr, names: &mut Names) -> Result<Transformed<Expr>> {
+    match e {
+        Expr::ScalarSubquery(query) if !is_correlated(&query) && is_volatile(&query.subquery)? => {
+            let plan = LogicalPlanBuilder::from(query.subquery.as_ref().clone());
+            let subquery = Arc::new(plan.alias(names.next("drawn"))?.build()?);
+            Ok(Transformed::yes(Expr::ScalarSubquery(Subquery { subquery, ..query })))
+        }
+        e => Ok(Transformed::no(e)),
+    }
+}
+
+/// Maximum depth of subqueries in expressions of subqueries. DataFusion 55 checks an inner subquery twice for
+/// each check of the subquery around it, so that this depth takes half a second.
+const MOST_LEVELS: usize = 16;
+
+/// Returns an error if subqueries in expressions are nested so deeply that planning would take too long.
+fn check_nesting(plan: &LogicalPlan, levels: usize) -> Result<()> {
+    if levels > MOST_LEVELS {
+        return plan_err!(
+            "subqueries in expressions are nested more than {MOST_LEVELS} levels deep; write the inner ones as WITH queries"
+        );
+    }
+    plan.apply(|node| {
+        node.apply_expressions(|e| {
+            e.apply(|e| {
+                if let Some(query) = query_of(e) {
+                    check_nesting(&query.subquery, levels.saturating_add(1))?;
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(())
+}
+
 /// Returns an error for `unnest` of a list of an outer query, which DataFusion cannot plan.
 fn refuse_outer_lists(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| match node {
@@ -178,8 +223,7 @@ fn refuse_outer_lists(plan: &LogicalPlan) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error for a LATERAL subquery with GROUPING SETS, for which DataFusion would omit the rows
-/// that grouping sets return for empty input.
+/// Returns an error for LATERAL with GROUPING SETS, whose rows for empty input DataFusion would omit.
 fn check_lateral(join: &Join) -> Result<()> {
     let Some(query) = lateral_query(join)? else { return Ok(()) };
     match query.exists(|node| {
@@ -191,25 +235,26 @@ fn check_lateral(join: &Join) -> Result<()> {
 }
 
 pub(super) fn of_filter(filter: Filter, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
-    let Filter { predicate, mut input, .. } = filter;
+    let Filter { predicate, input, .. } = filter;
     let columns = input.schema().columns();
+    let mut rows = OuterRows::new(input);
     let mut joined = false;
     let conditions = split_conjunction_owned(predicate).into_iter().map(|mut condition| {
         if needs_values(&condition)? {
-            let mut value = as_value(condition.clone(), input.schema())?;
-            let mut with_value = Arc::clone(&input);
-            with_joined(std::slice::from_mut(&mut value), &mut with_value, names)?;
-            // A condition whose subquery cannot be joined stays unchanged.
+            let mut with_value = rows.clone();
+            let mut value = with_value.join_tests(condition.clone(), names)?;
+            with_value.join_queries(std::slice::from_mut(&mut value), names)?;
+            // The rewritten condition is used only if all its subqueries are joined.
             if !needs_values(&value)? {
-                (condition, input, joined) = (value, with_value, true);
+                (condition, rows, joined) = (value, with_value, true);
             }
         }
-        joined |= with_joined(std::slice::from_mut(&mut condition), &mut input, names)?;
+        joined |= rows.join_queries(std::slice::from_mut(&mut condition), names)?;
         Ok(condition)
     });
     let conditions = conditions.collect::<Result<Vec<_>>>()?;
     let predicate = conjunction(conditions).unwrap_or_else(|| lit(true));
-    let filtered = LogicalPlan::Filter(Filter::try_new(predicate, input)?);
+    let filtered = LogicalPlan::Filter(Filter::try_new(predicate, rows.joined)?);
     if !joined {
         return Ok(Transformed::no(filtered));
     }
@@ -234,8 +279,8 @@ fn needs_values(condition: &Expr) -> Result<bool> {
     Ok(found)
 }
 
-/// Returns a join whose condition contains no subqueries. The values of subqueries become columns of an input
-/// or, for an inner join, a filter above the join.
+/// Returns a join whose condition contains no subqueries. Conditions with subqueries move to a filter above
+/// an inner join. For other joins, their values become a column of an input.
 ///
 /// DataFusion plans only those subqueries of a join condition that its rules move below the join.
 fn of_join(join: Join, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
@@ -317,46 +362,99 @@ fn named_columns(e: &Expr) -> Result<Vec<Column>> {
 /// Rewrites a projection so that DataFusion can plan the subqueries in its expressions.
 pub(super) fn project_values(
     exprs: Vec<Expr>,
-    mut input: Arc<LogicalPlan>,
+    input: Arc<LogicalPlan>,
     names: &mut Names,
 ) -> Result<LogicalPlan> {
     let schema = Arc::clone(input.schema());
     let exprs = exprs.into_iter().map(|e| keep_name(e, |e| as_value(e, &schema)));
     let mut exprs = exprs.collect::<Result<Vec<_>>>()?;
-    with_joined(&mut exprs, &mut input, names)?;
-    Projection::try_new(exprs, input).map(LogicalPlan::Projection)
+    let mut rows = OuterRows::new(input);
+    rows.join_queries(&mut exprs, names)?;
+    Projection::try_new(exprs, rows.joined).map(LogicalPlan::Projection)
 }
 
-/// Joins `input` with the values of correlated scalar subqueries in expressions, which become columns.
-/// Returns whether it joined any.
-fn with_joined(
-    exprs: &mut [Expr],
-    input: &mut Arc<LogicalPlan>,
-    names: &mut Names,
-) -> Result<bool> {
-    let mut found = false;
-    for expr in exprs {
-        let taken = std::mem::take(expr);
-        *expr = keep_name(taken, |e| {
-            let done = e.transform_up(|e| {
-                let Expr::ScalarSubquery(query) = &e else { return Ok(Transformed::no(e)) };
-                if !is_correlated(query) || is_equation(&query.subquery)? {
-                    return Ok(Transformed::no(e));
-                }
-                let Some((joined, value)) = join_values(input, &query.subquery, names)? else {
-                    return Ok(Transformed::no(e));
-                };
-                (*input, found) = (Arc::new(joined), true);
-                Ok(Transformed::yes(value))
-            })?;
-            Ok(done.data)
-        })?;
+/// The input of a node whose expressions contain correlated scalar subqueries.
+#[derive(Clone)]
+struct OuterRows {
+    /// The input of the node, for whose rows the subqueries are computed.
+    input: Arc<LogicalPlan>,
+    /// The input joined with the values of subqueries.
+    joined: Arc<LogicalPlan>,
+}
+
+impl OuterRows {
+    fn new(input: Arc<LogicalPlan>) -> Self {
+        Self { joined: Arc::clone(&input), input }
     }
-    Ok(found)
+
+    /// Turns correlated scalar subqueries in expressions into joined columns. Returns whether there were any.
+    fn join_queries(&mut self, exprs: &mut [Expr], names: &mut Names) -> Result<bool> {
+        let mut found = false;
+        for expr in exprs {
+            let taken = std::mem::take(expr);
+            *expr = keep_name(taken, |e| {
+                let done = e.transform_up(|e| {
+                    let Expr::ScalarSubquery(query) = &e else { return Ok(Transformed::no(e)) };
+                    if !is_correlated(query) || is_equation(&query.subquery)? {
+                        return Ok(Transformed::no(e));
+                    }
+                    let Some((joined, value)) = self.join_value(&query.subquery, names)? else {
+                        return Ok(Transformed::no(e));
+                    };
+                    (self.joined, found) = (Arc::new(joined), true);
+                    Ok(Transformed::yes(value))
+                })?;
+                Ok(done.data)
+            })?;
+        }
+        Ok(found)
+    }
+
+    fn join_value(
+        &mut self,
+        query: &LogicalPlan,
+        names: &mut Names,
+    ) -> Result<Option<(LogicalPlan, Expr)>> {
+        self.with_shared_input(|input, joined| join_values(input, joined, query, names))
+    }
+
+    /// Returns a condition of WHERE without its correlated IN and EXISTS. Those that are conjuncts become semi
+    /// and anti joins with `joined`, the others become scalar subqueries.
+    fn join_tests(&mut self, condition: Expr, names: &mut Names) -> Result<Expr> {
+        let condition = as_tests(condition, self.joined.schema())?;
+        let mut rest = Vec::new();
+        for test in split_conjunction_owned(condition) {
+            if let Expr::Exists(Exists { subquery, negated }) = &test
+                && is_correlated(subquery)
+                && let Some(joined) = self.with_shared_input(|input, joined| {
+                    join_matches(input, joined, &subquery.subquery, *negated, names)
+                })?
+            {
+                self.joined = Arc::new(joined);
+                continue;
+            }
+            rest.push(as_value(test, self.joined.schema())?);
+        }
+        Ok(conjunction(rest).unwrap_or_else(|| lit(true)))
+    }
+
+    /// Joins `joined` with a subquery. The plan has a copy of the input for each subquery, so all copies must
+    /// have the same rows.
+    fn with_shared_input<T>(
+        &mut self,
+        join: impl FnOnce(&Arc<LogicalPlan>, &Arc<LogicalPlan>) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        if !Arc::ptr_eq(&self.input, &self.joined) {
+            return join(&self.input, &self.joined);
+        }
+        let Some(same) = with_same_rows(&self.input)? else { return Ok(None) };
+        let Some(done) = join(&same, &same)? else { return Ok(None) };
+        (self.input, self.joined) = (Arc::clone(&same), same);
+        Ok(Some(done))
+    }
 }
 
-/// Moves the subqueries of a node, and keys with constants such as lists of lists, into a projection below
-/// the node.
+/// Moves subqueries of a node, and keys with constants such as lists of lists, into a projection below it.
 fn hoist_queries(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
     let with_lambdas = matches!(node, LogicalPlan::Window(_));
     let inputs = node.inputs();
@@ -416,4 +514,78 @@ fn hoist_queries(node: LogicalPlan, names: &mut Names) -> Result<Transformed<Log
         true => LogicalPlanBuilder::from(above).project(output)?.build().map(Transformed::yes),
         false => Ok(Transformed::yes(above)),
     }
+}
+
+/// Moves the subqueries of ORDER BY that use columns which SELECT does not return into the projection of SELECT.
+/// Returns `None` if there are none.
+fn hoist_below_select(sort: &Sort, names: &mut Names) -> Result<Option<LogicalPlan>> {
+    let LogicalPlan::Projection(select) = sort.input.as_ref() else { return Ok(None) };
+    let has_all = |schema: &DFSchema, named: &[Column]| named.iter().all(|c| schema.has_column(c));
+    let mut below = select.expr.clone();
+    let by = sort.expr.iter().map(|by| {
+        let expr = by.expr.clone().transform_down(|e| {
+            if query_of(&e).is_none() {
+                return Ok(Transformed::no(e));
+            }
+            let named = named_columns(&e)?;
+            if has_all(&select.schema, &named) || !has_all(select.input.schema(), &named) {
+                return Ok(Transformed::no(e));
+            }
+            let name = names.next("value");
+            below.push(e.alias(name.clone()));
+            let value = Expr::Column(Column::new_unqualified(name));
+            Ok(Transformed::new(value, true, TreeNodeRecursion::Jump))
+        })?;
+        Ok(by.with_expr(expr.data))
+    });
+    let expr = by.collect::<Result<Vec<_>>>()?;
+    if below.len() == select.expr.len() {
+        return Ok(None);
+    }
+    let input = Arc::new(project_values(below, Arc::clone(&select.input), names)?);
+    let sorted = LogicalPlan::Sort(Sort { expr, input, fetch: sort.fetch });
+    let sorted = hoist_queries(sorted, names)?.data;
+    let shown = select.schema.columns().into_iter().map(Expr::Column);
+    LogicalPlanBuilder::from(sorted).project(shown)?.build().map(Some)
+}
+
+/// Moves the subqueries of DISTINCT ON into a projection below.
+fn hoist_distinct(node: DistinctOn, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
+    let DistinctOn { on_expr, select_expr, sort_expr, input, .. } = node;
+    let mut below: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
+    // ORDER BY begins with the expressions of ON, so equal subqueries become one column.
+    let mut known: Vec<(Expr, String)> = Vec::new();
+    let mut hoist = |e: Expr| {
+        keep_name(e, |e| {
+            let done = e.transform_down(|e| {
+                if query_of(&e).is_none() {
+                    return Ok(Transformed::no(e));
+                }
+                let name = match known.iter().find(|(query, _)| *query == e) {
+                    Some((_, name)) => name.clone(),
+                    None => {
+                        let name = names.next("value");
+                        below.push(e.clone().alias(name.clone()));
+                        known.push((e, name.clone()));
+                        name
+                    }
+                };
+                let value = Expr::Column(Column::new_unqualified(name));
+                Ok(Transformed::new(value, true, TreeNodeRecursion::Jump))
+            })?;
+            Ok(done.data)
+        })
+    };
+    let on = on_expr.into_iter().map(|e| hoist(e).map(Expr::unalias));
+    let on = on.collect::<Result<Vec<_>>>()?;
+    let select = select_expr.into_iter().map(&mut hoist).collect::<Result<Vec<_>>>()?;
+    let sort = sort_expr.map(|by| {
+        by.into_iter()
+            .map(|by| Ok(by.with_expr(hoist(by.expr.clone())?.unalias())))
+            .collect::<Result<Vec<_>>>()
+    });
+    let sort = sort.transpose()?;
+    let input = Arc::new(project_values(below, input, names)?);
+    let distinct = DistinctOn::try_new(on, select, sort, input)?;
+    Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::On(distinct))))
 }

@@ -112,8 +112,7 @@ impl FileSource for RowFilterSource {
     ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
         let schema = self.stock.table_schema().table_schema();
         let accepted = filters.iter().map(|e| {
-            // The reader can evaluate a condition on one column, because simplification leaves it unchanged
-            // or makes it a constant.
+            // The reader can evaluate a condition on one column, which simplifies at most to a constant.
             collect_columns(e).len() <= 1 || stays_evaluable(e, schema)
         });
         let accepted: Vec<bool> = accepted.collect();

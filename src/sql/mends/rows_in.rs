@@ -96,7 +96,7 @@ fn row_test(e: &Expr) -> Option<(Vec<Expr>, &InSubquery)> {
     Some((fields_of(&test.expr)?, test))
 }
 
-/// Returns the values of a row that `sql::tuples` has rewritten to a struct.
+/// If an expression is a struct to which `sql::tuples` has rewritten a row, returns the values of the row.
 fn fields_of(e: &Expr) -> Option<Vec<Expr>> {
     let Expr::ScalarFunction(call) = e else { return None };
     let Some(Expr::Literal(first, _)) = call.args.first() else { return None };

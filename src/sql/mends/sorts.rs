@@ -9,11 +9,14 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::aggregates::{AggregateExec, PhysicalGroupBy};
 use datafusion::physical_plan::filter_pushdown::{FilterDescription, FilterPushdownPhase};
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::{
@@ -30,8 +33,9 @@ use crate::sql::exec::{one_input, same_statistics};
 /// `SanityCheckPlan`. Obsolete once the test `stock_unions_with_a_constant_still_fail` fails.
 ///
 /// The rule also makes sorts with a limit below a merge sort by all keys of the merge. DataFusion omits keys
-/// that are constant in each input of UNION ALL, and then drops rows of one input that equal the last rows of
-/// another in the other keys. Obsolete once the test `stock_limits_over_unions_still_drop_rows` fails.
+/// that are constant in each input of UNION ALL. It then drops rows of one input that equal the last rows of
+/// another input in the remaining keys. Obsolete once the test `stock_limits_over_unions_still_drop_rows`
+/// fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct MissingSorts;
 
@@ -147,13 +151,18 @@ impl PhysicalOptimizerRule for UnorderedKeys {
     }
 }
 
-/// Physical optimizer rule, before all of DataFusion's: hides from outer joins, GROUPING SETS, ROLLUP and
-/// CUBE which columns of their input are constant or equal.
+/// Physical optimizer rule, before those of joins and sorts: hides from outer joins, GROUPING SETS, ROLLUP
+/// and CUBE which columns of their input are constant or equal.
 ///
 /// A column that is constant (`WHERE k = 1`) or equal to another below such a node is NULL above the node in
 /// unmatched rows of the join and in grouping sets without the column. DataFusion still treats the column as
 /// constant: it drops `ORDER BY k`, and an aggregation that relies on input grouped by `k` returns a group
 /// several times. Obsolete once the test `stock_constants_are_still_kept_where_they_are_null` fails.
+///
+/// The rule also hides two kinds of constants that appear only later. A literal key of grouping sets, which
+/// the aggregation itself reports as constant, moves to a projection below. An aggregate of one row in the
+/// input counts as constant, because DataFusion replaces it with literals if it knows the result from
+/// statistics.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct LostConstants;
 
@@ -164,6 +173,11 @@ impl PhysicalOptimizerRule for LostConstants {
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = plan.transform_up(|node| {
+            if let Some(aggregate) = node.downcast_ref::<AggregateExec>()
+                && let Some(aggregate) = with_literal_keys_below(aggregate)?
+            {
+                return Ok(Transformed::yes(aggregate));
+            }
             let is_null_somewhere = inputs_with_null_rows(&node);
             let mut changed = false;
             let inputs = node
@@ -173,13 +187,15 @@ impl PhysicalOptimizerRule for LostConstants {
                 .map(|(at, input)| {
                     let known = input.equivalence_properties();
                     let is_plain = known.eq_group().is_empty() && known.oeq_class().is_empty();
-                    if is_plain || !is_null_somewhere.contains(&at) {
-                        return Arc::clone(input);
+                    let hides = is_null_somewhere.contains(&at)
+                        && (!is_plain || has_single_row_aggregate(input)?);
+                    if !hides {
+                        return Ok(Arc::clone(input));
                     }
                     changed = true;
-                    Arc::new(UnorderedExec::new(Arc::clone(input))) as Arc<dyn ExecutionPlan>
+                    Ok(Arc::new(UnorderedExec::new(Arc::clone(input))) as Arc<dyn ExecutionPlan>)
                 })
-                .collect();
+                .collect::<Result<_>>()?;
             match changed {
                 true => with_inputs(node, inputs).map(Transformed::yes),
                 false => Ok(Transformed::no(node)),
@@ -195,6 +211,61 @@ impl PhysicalOptimizerRule for LostConstants {
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+/// If an aggregation with grouping sets has keys without columns, moves these keys to a projection below it
+/// and hides the properties of that projection's rows. Returns `None` for any other aggregation.
+fn with_literal_keys_below(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let group_by = aggregate.group_expr();
+    let is_literal = |key: &Arc<dyn PhysicalExpr>| collect_columns(key).is_empty();
+    if group_by.is_single() || !group_by.expr().iter().any(|(key, _)| is_literal(key)) {
+        return Ok(None);
+    }
+    let input = aggregate.input();
+    let fields = input.schema();
+    let mut computed: Vec<ProjectionExpr> = fields
+        .fields()
+        .iter()
+        .enumerate()
+        .map(|(at, field)| {
+            ProjectionExpr::new(Arc::new(Column::new(field.name(), at)), field.name().clone())
+        })
+        .collect();
+    let mut keys = Vec::with_capacity(group_by.expr().len());
+    for (key, name) in group_by.expr() {
+        let mut key = Arc::clone(key);
+        if is_literal(&key) {
+            let at = computed.len();
+            let column = format!("__serrate_group_{at}");
+            let below = std::mem::replace(&mut key, Arc::new(Column::new(&column, at)));
+            computed.push(ProjectionExpr::new(below, column));
+        }
+        keys.push((key, name.clone()));
+    }
+    let group_by = PhysicalGroupBy::new(
+        keys,
+        group_by.null_expr().to_vec(),
+        group_by.groups().to_vec(),
+        group_by.has_grouping_set(),
+    );
+    let below = ProjectionExec::try_new(computed, Arc::clone(input))?;
+    let aggregate = AggregateExec::try_new(
+        *aggregate.mode(),
+        group_by,
+        aggregate.aggr_expr().to_vec(),
+        aggregate.filter_expr().to_vec(),
+        Arc::new(UnorderedExec::new(Arc::new(below))),
+        aggregate.input_schema(),
+    )?;
+    Ok(Some(Arc::new(aggregate)))
+}
+
+/// Whether a plan contains an aggregation without keys, which returns one row.
+fn has_single_row_aggregate(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    plan.exists(|node| {
+        let aggregate = node.downcast_ref::<AggregateExec>();
+        Ok(aggregate.is_some_and(|aggregate| aggregate.group_expr().is_empty()))
+    })
 }
 
 /// Returns the indices of inputs whose columns are NULL in some output rows, such as unmatched rows.
@@ -233,7 +304,7 @@ pub(super) fn has_comparison(t: &DataType) -> bool {
     }
 }
 
-/// Returns the rows of its input. Its properties omit the order and the constant columns of the input.
+/// Returns the rows of its input, but hides their order and their constant columns from the nodes above.
 #[derive(Debug)]
 pub(in crate::sql) struct UnorderedExec {
     input: Arc<dyn ExecutionPlan>,

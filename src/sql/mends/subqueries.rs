@@ -6,6 +6,7 @@ use datafusion::common::{Column, DFSchema, ScalarValue, not_impl_err, plan_dataf
 use datafusion::error::Result;
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
+use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{
     BinaryExpr, Distinct, Expr, ExprSchemable, FetchType, Filter, JoinType, LogicalPlan,
     LogicalPlanBuilder, Operator, SkipType, Subquery, exists, lit, not_exists, when,
@@ -13,6 +14,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::mends::correlated::{has_grouping_sets, outer_columns};
+use crate::sql::mends::shared_rows::with_same_rows;
 
 /// Name given to the column of a subquery after IN. No other column has this name.
 const VALUE: &str = "__serrate_in";
@@ -111,16 +113,10 @@ pub(super) fn is_correlated(query: &Subquery) -> bool {
 ///
 /// DataFusion plans scalar subqueries without a special kind of join, and returns exactly one value for each.
 pub(super) fn as_value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
-    let is_test =
-        |e: &Expr| matches!(e, Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_));
     if !expr.exists(|e| Ok(is_test(e)))? {
         return Ok(expr);
     }
-    let quantified = expr.transform_up(|e| match e {
-        Expr::SetComparison(test) => rewrite_quantified(test, schema).map(Transformed::yes),
-        e => Ok(Transformed::no(e)),
-    })?;
-    let expr = quantified.data;
+    let expr = without_quantifiers(expr, schema)?;
     let expr = rewrite_condition(expr, Asked::Value, schema)?;
     let counted = expr.transform_down(|e| {
         let Expr::Exists(Exists { subquery, negated }) = e else { return Ok(Transformed::no(e)) };
@@ -144,14 +140,47 @@ pub(super) fn as_value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(counted.data)
 }
 
+/// Rewrites IN and ANY in a conjunct of WHERE to EXISTS. The result is true for the same rows as the condition.
+pub(super) fn as_tests(condition: Expr, schema: &DFSchema) -> Result<Expr> {
+    if !condition.exists(|e| Ok(is_test(e)))? {
+        return Ok(condition);
+    }
+    let condition = without_quantifiers(condition, schema)?;
+    let condition = rewrite_condition(condition, Asked::True, schema)?;
+    let condition = condition.transform_up(|e| match e {
+        Expr::InSubquery(InSubquery { expr, subquery, negated: false }) => {
+            Tested::new(*expr, &subquery, schema)?.is_found().map(Transformed::yes)
+        }
+        e => Ok(Transformed::no(e)),
+    })?;
+    Ok(condition.data)
+}
+
+fn is_test(e: &Expr) -> bool {
+    matches!(e, Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_))
+}
+
+fn without_quantifiers(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    let done = expr.transform_up(|e| match e {
+        Expr::SetComparison(test) => {
+            let compare = |left, op, right| {
+                Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right)))
+            };
+            rewrite_quantified(test, schema, compare).map(Transformed::yes)
+        }
+        e => Ok(Transformed::no(e)),
+    })?;
+    Ok(done.data)
+}
+
 /// The differences between TRUE, FALSE and NULL that matter where a condition is used.
 #[derive(Clone, Copy, PartialEq)]
 enum Asked {
-    /// A conjunct of WHERE, where FALSE and NULL have the same effect.
+    /// A whole conjunct of WHERE, which may become a join. FALSE and NULL have the same effect.
     TrueAlone,
-    /// Only TRUE differs: FALSE and NULL have the same effect.
+    /// A part of a condition, such as an operand of OR, in which FALSE and NULL have the same effect.
     True,
-    /// Only FALSE differs: TRUE and NULL have the same effect.
+    /// A part of a condition, such as the operand of NOT, in which TRUE and NULL have the same effect.
     False,
     /// TRUE, FALSE and NULL each have a different effect.
     Value,
@@ -218,13 +247,16 @@ fn rewrite_condition(expr: Expr, asked: Asked, schema: &DFSchema) -> Result<Expr
 }
 
 /// Rewrites `x < ALL (query)` and `x < ANY (query)` to CASE over two EXISTS: one for rows that decide the
-/// result, one for rows whose comparison is NULL.
-fn rewrite_quantified(test: SetComparison, schema: &DFSchema) -> Result<Expr> {
+/// result, one for rows whose comparison is NULL. `compare` creates the comparison.
+pub(super) fn rewrite_quantified(
+    test: SetComparison,
+    schema: &DFSchema,
+    compare: impl Fn(Expr, Operator, Expr) -> Expr,
+) -> Result<Expr> {
     let SetComparison { expr, subquery, op, quantifier } = test;
     let tested = Tested::new(*expr, &subquery, schema)?;
     let value = Expr::Column(Column::new_unqualified(VALUE));
-    let holds =
-        Expr::BinaryExpr(BinaryExpr::new(Box::new(tested.outer.clone()), op, Box::new(value)));
+    let holds = compare(tested.outer.clone(), op, value);
     let (deciding, answer) = match quantifier {
         SetQuantifier::Any => (holds.clone(), true),
         SetQuantifier::All => (!holds.clone(), false),
@@ -234,11 +266,11 @@ fn rewrite_quantified(test: SetComparison, schema: &DFSchema) -> Result<Expr> {
         .otherwise(lit(!answer))
 }
 
-/// Makes `x < ALL (query)` compare `x` with the column of the query, even if both have one name.
+/// Makes `x < ALL (query)` compare `x` with the column of the query, even if the two have the same name.
 ///
-/// DataFusion compares the two by their names: `t.x >= ALL (SELECT x FROM t)` would compare the column of the
-/// query with itself. The query gets an alias. DataFusion does not move the condition of a correlated query
-/// through an alias, so such a query is refused.
+/// DataFusion compares them by their names: `t.x >= ALL (SELECT x FROM t)` would compare the column of the
+/// query with itself. Therefore the query gets an alias. A correlated query is an error, because DataFusion
+/// does not move its condition through an alias.
 fn name_apart(test: SetComparison) -> Result<Expr> {
     let tested = test.expr.column_refs();
     let mut has_name = false;
@@ -280,6 +312,7 @@ fn rewrite_in(test: InSubquery, asked: Asked, schema: &DFSchema) -> Result<Expr>
         return Ok(Expr::BinaryExpr(BinaryExpr::new(test.expr, op, Box::new(value))));
     }
     let InSubquery { expr, subquery, negated } = test;
+    let subquery = with_one_expression(subquery)?;
     let is_in = |negated| {
         let expr = expr.clone();
         Expr::InSubquery(InSubquery { expr, subquery: subquery.clone(), negated })
@@ -287,7 +320,7 @@ fn rewrite_in(test: InSubquery, asked: Asked, schema: &DFSchema) -> Result<Expr>
     let has_columns = !expr.column_refs().is_empty() && !expr.contains_outer();
     let plain = has_columns && !is_correlated(&subquery);
     match (asked, negated) {
-        // FALSE and NULL have the same effect here, so DataFusion's semi join is correct.
+        // IN that is false or NULL has the same effect here, so DataFusion's semi join is correct.
         (Asked::TrueAlone | Asked::True, false) => Ok(is_in(false)),
         (Asked::False, true) => Ok(!is_in(false)),
         (Asked::TrueAlone, true) if plain => Ok(is_in(true)),
@@ -295,11 +328,39 @@ fn rewrite_in(test: InSubquery, asked: Asked, schema: &DFSchema) -> Result<Expr>
         (Asked::False, false) => Ok(!Tested::new(*expr, &subquery, schema)?.is_never()?),
         (Asked::Value, negated) => {
             let tested = Tested::new(*expr, &subquery, schema)?;
-            when(tested.is_found()?, lit(!negated))
-                .when(tested.is_never()?, lit(negated))
-                .otherwise(lit(ScalarValue::Boolean(None)))
+            let mut found = when(tested.is_found()?, lit(!negated));
+            if !tested.stable {
+                let null = lit(ScalarValue::Boolean(None));
+                return found.when(tested.is_never()?, lit(negated)).otherwise(null);
+            }
+            // No row equals the value here, because the first WHEN decides that case.
+            match conjunction(tested.has_no_null()?) {
+                Some(known) => {
+                    found.when(known, lit(negated)).otherwise(lit(ScalarValue::Boolean(None)))
+                }
+                None => found.otherwise(lit(negated)),
+            }
         }
     }
+}
+
+/// Puts a projection on top of the subquery of `x IN (VALUES ..)`. DataFusion takes the column of a subquery
+/// from the only expression of its top node, but a VALUES node has one expression per value.
+fn with_one_expression(query: Subquery) -> Result<Subquery> {
+    let mut plan = query.subquery.as_ref();
+    loop {
+        plan = match plan {
+            LogicalPlan::SubqueryAlias(node) => &node.input,
+            LogicalPlan::Sort(node) => &node.input,
+            LogicalPlan::Limit(node) => &node.input,
+            LogicalPlan::Values(_) => break,
+            _ => return Ok(query),
+        };
+    }
+    let columns = query.subquery.schema().columns().into_iter().map(Expr::Column);
+    let columns: Vec<Expr> = columns.collect();
+    let values = LogicalPlanBuilder::from(query.subquery.as_ref().clone()).project(columns)?;
+    Ok(Subquery { subquery: Arc::new(values.build()?), ..query })
 }
 
 /// The operands of `value IN (query)`, prepared for a rewrite that replaces IN by EXISTS.
@@ -330,13 +391,10 @@ impl Tested {
             }
             expr => Ok(Transformed::no(expr)),
         })?;
-        let mut stable = !value.is_volatile();
-        query.subquery.apply_with_subqueries(|node| {
-            node.apply_expressions(|expr| {
-                stable = stable && !expr.is_volatile();
-                Ok(TreeNodeRecursion::Continue)
-            })
-        })?;
+        // The rewritten condition contains the query several times, and all copies must have the same rows.
+        let rows = with_same_rows(&query.subquery)?;
+        let stable = !value.is_volatile() && rows.is_some();
+        let rows = rows.unwrap_or_else(|| Arc::clone(&query.subquery));
         let (relation, field) = match query.subquery.schema().iter().collect::<Vec<_>>()[..] {
             [only] => only,
             ref columns => {
@@ -348,7 +406,7 @@ impl Tested {
         };
         let column = Expr::Column(Column::new(relation.cloned(), field.name()));
         let query_nullable = field.is_nullable();
-        let named = LogicalPlanBuilder::from(query.subquery.as_ref().clone())
+        let named = LogicalPlanBuilder::from(rows.as_ref().clone())
             .project([column.alias(VALUE)])?
             .build()?;
         Ok(Self {
@@ -390,18 +448,24 @@ impl Tested {
             let not_false = Expr::IsNotFalse(Box::new(self.equality()));
             return Ok(not_exists(self.rows(Some(not_false))?));
         }
-        // The NULL cases get subqueries of their own, because IS NOT FALSE cannot become a hash join as the
-        // equality can.
-        let mut never = not_exists(self.rows(Some(self.equality()))?);
+        // Comparisons that are NULL are tested by separate subqueries, because a subquery with `(x = y) IS
+        // NOT FALSE` could not become a hash join.
+        let never = not_exists(self.rows(Some(self.equality()))?);
+        Ok(self.has_no_null()?.into_iter().fold(never, Expr::and))
+    }
+
+    /// Returns conditions that are all true if no comparison of the value with a row is NULL.
+    fn has_no_null(&self) -> Result<Vec<Expr>> {
+        let mut conditions = Vec::new();
         if self.query_nullable {
             let null = Expr::Column(Column::new_unqualified(VALUE)).is_null();
-            never = never.and(not_exists(self.rows(Some(null))?));
+            conditions.push(not_exists(self.rows(Some(null))?));
         }
         if self.value_nullable {
             let empty = not_exists(self.rows(None)?);
-            never = never.and(self.value.clone().is_not_null().or(empty));
+            conditions.push(self.value.clone().is_not_null().or(empty));
         }
-        Ok(never)
+        Ok(conditions)
     }
 }
 
@@ -424,8 +488,7 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
     }
     let scalar = matches!(expr, Expr::ScalarSubquery(_));
     let mut plan = query.subquery.as_ref();
-    // Skips projections and, for EXISTS, a LIMIT above all conditions. The result of EXISTS depends on
-    // neither of them.
+    // Skips projections and, for EXISTS, a LIMIT above all conditions: they do not change the result.
     loop {
         plan = match plan {
             LogicalPlan::Projection(node) => &node.input,
@@ -463,7 +526,7 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
 
 pub(super) fn reject_subquery<T>(what: &str) -> Result<T> {
     not_impl_err!(
-        "a correlated subquery with {what} above a condition on columns of the outer query is not supported; join both tables in FROM instead, and aggregate or filter the joined rows"
+        "a correlated subquery that applies {what} after a condition on columns of the outer query is not supported; join both tables in FROM instead, and aggregate or filter the joined rows"
     )
 }
 

@@ -49,8 +49,8 @@ fn of_one_type(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
         Ok(DataType::Dictionary(_, values)) if is_text(&values) => *values,
         _ => return Transformed::no(Expr::Like(like)),
     };
-    // Only a dictionary of Utf8 beside a pattern of another type needs a cast: DataFusion supports a pattern
-    // of type Utf8, and unpacks dictionaries of other string types itself.
+    // Only a dictionary of Utf8 that is compared with a pattern of another type needs a cast: DataFusion
+    // supports a pattern of type Utf8, and unpacks dictionaries of other string types itself.
     let pattern = like.pattern.get_type(schema);
     if values != DataType::Utf8 || pattern.is_ok_and(|t| t == DataType::Utf8 || t.is_null()) {
         return Transformed::no(Expr::Like(like));

@@ -16,9 +16,9 @@ use crate::sql::exec::plain_order::PlainOrderExec;
 /// PARTITION BY keys.
 ///
 /// Rows sorted by a unique column are also sorted by that column and any other. DataFusion 55 omits the sort
-/// of a window for this reason, and then expects both keys in the order of the input:
-/// `SELECT row_number() OVER (PARTITION BY k, max(x)) FROM (SELECT * FROM t ORDER BY k LIMIT 9) GROUP BY k`
-/// fails. Obsolete once the test `stock_windows_over_unique_keys_still_fail` fails.
+/// of a window for this reason, but the window then requires that the input declares an order by both keys.
+/// So `SELECT row_number() OVER (PARTITION BY k, max(x)) FROM (SELECT * FROM t ORDER BY k LIMIT 9) GROUP BY
+/// k` fails. Obsolete once the test `stock_windows_over_unique_keys_still_fail` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct UniquePartitions;
 
@@ -46,7 +46,8 @@ impl PhysicalOptimizerRule for UniquePartitions {
     }
 }
 
-/// Returns the input of a window with several PARTITION BY keys if a column of the input is unique.
+/// Returns the input of a window with several PARTITION BY keys if a column of the input is unique; `None`
+/// for any other node.
 fn find_unique_input(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
     let (windows, input): (&[Arc<dyn WindowExpr>], _) =
         if let Some(window) = node.downcast_ref::<BoundedWindowAggExec>() {

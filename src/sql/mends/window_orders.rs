@@ -14,8 +14,8 @@ use datafusion::optimizer::AnalyzerRule;
 /// AND CURRENT ROW` are sorted, and omits ORDER BY and DISTINCT above them. In fact, the counts restart in
 /// each partition and decrease at NULL. DataFusion makes no such assumption for non-causal frames. The mark
 /// does not change the results: a streaming window waits for later rows only where a frame can have them.
-/// `min`, `max` and `sum` declare no order ([`crate::functions`]). Obsolete once the test
-/// `stock_counts_over_frames_still_count_as_sorted` fails.
+/// Serrate's own `min`, `max` and `sum` report no order of their results in any case ([`crate::functions`]).
+/// Obsolete once the test `stock_counts_over_frames_still_count_as_sorted` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct WindowOrders;
 

@@ -55,6 +55,10 @@ impl SourceOrderExec {
         }
     }
 
+    pub(super) fn input(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.input
+    }
+
     fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
         Self::new(input, self.fetch)
     }
@@ -112,8 +116,8 @@ impl ExecutionPlan for SourceOrderExec {
                     builder.spawn(async move {
                         let mut batches = input.execute(p, context)?;
                         while let Some(batch) = batches.next().await {
-                            // This task ends after an error, or when the receiver is closed because the query
-                            // needs no more batches.
+                            // The task ends after an error, or when the receiver is closed because it needs
+                            // no more batches.
                             let failed = batch.is_err();
                             if sender.send(batch).await.is_err() || failed {
                                 break;

@@ -39,7 +39,7 @@ use datafusion::physical_plan::{
     ReplaceChildrenOptions,
 };
 
-use crate::sql::sources::from::ExplodeExec;
+use crate::sql::sources::from::{ExplodeExec, NestExec};
 use serrate_core::internal::natural;
 
 pub use self::concat::SourceOrderExec;
@@ -54,6 +54,22 @@ use self::sorted::SortedExec;
 /// It removes round-robin repartitioning, concatenates merged partitions, and sorts the files of scans by
 /// name. It accepts filters, projections, limits, `unnest`, `UNION ALL` (one input after the other) and
 /// sorted plans.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use serrate::datafusion::physical_plan::ExecutionPlan;
+/// use serrate::sql::{SourceOrderExec, in_source_order, session};
+/// let ctx = session();
+/// let plan = ctx.sql("SELECT [1] AS x UNION ALL SELECT [2]").await?.create_physical_plan().await?;
+/// let ordered = in_source_order(&plan)?;
+/// let one = SourceOrderExec::new(ordered, None);
+/// assert_eq!(one.properties().output_partitioning().partition_count(), 1);
+/// let grouped = ctx.sql("SELECT x FROM (VALUES (1), (2)) v(x) GROUP BY x").await?;
+/// assert!(in_source_order(&grouped.create_physical_plan().await?).is_err());
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 /// If a join, a GROUP BY, a window with keys or hash repartitioning loses the order. The message names the
@@ -85,14 +101,19 @@ fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
             Arc::new(SourceOrderExec::new(input, coalesce.fetch())) as Arc<dyn ExecutionPlan>
         }));
     }
+    if let Some(concat) = plan.downcast_ref::<SourceOrderExec>() {
+        return Ok(rewrite_plan(concat.input())?.map(|input| {
+            Arc::new(SourceOrderExec::new(input, concat.fetch())) as Arc<dyn ExecutionPlan>
+        }));
+    }
     let one = plan.output_partitioning().partition_count() == 1;
     let sorted = plan.is::<SortedExec>() || plan.is::<SortPreservingMergeExec>();
     if sorted || (plan.is::<SortExec>() && one) {
         return Ok(Ok(Arc::clone(plan)));
     }
     if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
-        // An aggregate without group keys over one partition returns one row, which has no order to lose.
-        // Before optimization, the input may have several partitions although the aggregate requires one.
+        // An aggregate without group keys over one partition returns one row, which has no order to lose. A
+        // plan that is not optimized yet may have several partitions below an aggregate that requires one.
         let one = one || single_input(plan);
         return Ok(if aggregate.group_expr().is_empty() && one {
             Ok(Arc::clone(plan))
@@ -106,8 +127,7 @@ fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
     }
     let children = plan.children();
     let through: Vec<bool> = if children.is_empty() {
-        // A source that is not a scan of files is assumed to have its partitions in order, and stays
-        // unchanged.
+        // Any source other than a scan of files counts as having its partitions in order.
         return Ok(Ok(Arc::clone(plan)));
     } else if plan.is::<UnionExec>() || plan.is::<UnnestExec>() || plan.is::<ExplodeExec>() {
         vec![true; children.len()]
@@ -150,8 +170,7 @@ fn single_input(plan: &Arc<dyn ExecutionPlan>) -> bool {
     matches!(required.as_slice(), [Distribution::SinglePartition])
 }
 
-/// Returns a scan of the same files, sorted by name and start. Each partition has consecutive files of this
-/// order.
+/// Returns a scan of the same files, sorted by name and start, with consecutive files in each partition.
 fn ordered_scan(plan: &Arc<dyn ExecutionPlan>, scan: &DataSourceExec) -> Arc<dyn ExecutionPlan> {
     let Some(config) = scan.data_source().downcast_ref::<FileScanConfig>() else {
         return Arc::clone(plan);
@@ -174,7 +193,7 @@ fn ordered_scan(plan: &Arc<dyn ExecutionPlan>, scan: &DataSourceExec) -> Arc<dyn
 }
 
 /// Keeps the optimizer from repartitioning tables in memory, which would sort their batches by size.
-fn fix_memory(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+pub(in crate::sql) fn fix_memory(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let fixed = plan.transform_down(|node| {
         let source = node.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
         Ok(match source.filter(|source| source.is::<MemorySourceConfig>()) {
@@ -210,7 +229,7 @@ pub(in crate::sql) fn pin_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn 
 }
 
 /// Inserts a node above a sorted plan, so that the optimizer keeps the order.
-pub(in crate::sql) fn pinned(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+pub(in crate::sql) fn pin_order(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     match plan.output_ordering().cloned() {
         Some(order) => Arc::new(SortedExec::new(plan, order)),
         None => plan,
@@ -228,7 +247,7 @@ fn refuse_unordered(format: &str, operator: &str, ids: &[&str]) -> DataFusionErr
     ))
 }
 
-/// Physical optimizer rule: puts rows in source order below LIMIT and below sinks of Serrate's formats.
+/// Physical optimizer rule: puts rows in source order below LIMIT, `ragged_nest` and Serrate's sinks.
 #[derive(Debug, Default)]
 pub(crate) struct SourceOrder;
 
@@ -251,11 +270,17 @@ impl PhysicalOptimizerRule for SourceOrder {
                     None => Transformed::no(node),
                 });
             }
+            if node.is::<NestExec>() {
+                return order_input(node);
+            }
+            // The input of an existing `SourceOrderExec` is rewritten, too, because the optimizer may have
+            // repartitioned it.
+            let is_concat = node.is::<SourceOrderExec>();
             let limits = match node.downcast_ref::<CoalescePartitionsExec>() {
                 Some(coalesce) => coalesce.fetch().is_some(),
                 None => node.downcast_ref::<GlobalLimitExec>().is_some_and(|l| l.skip() > 0),
             };
-            if !limits {
+            if !limits && !is_concat {
                 return Ok(Transformed::no(node));
             }
             Ok(match rewrite_plan(&node)? {
@@ -275,8 +300,19 @@ impl PhysicalOptimizerRule for SourceOrder {
     }
 }
 
-/// Whether a plan has a limit with a round-robin repartition above it, and all nodes above the limit have one
-/// input.
+/// Puts the input of a node into source order and one partition. Returns the node unchanged if it has several
+/// inputs, or if its input has no source order.
+fn order_input(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let [input] = node.children()[..] else { return Ok(Transformed::no(node)) };
+    let Ok(mut input) = rewrite_plan(input)? else { return Ok(Transformed::no(node)) };
+    if input.output_partitioning().partition_count() > 1 {
+        input = Arc::new(SourceOrderExec::new(input, None));
+    }
+    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+    Ok(Transformed::yes(node.replace_children(vec![input], options)?))
+}
+
+/// Whether a plan has a limit below a round-robin repartition, and all nodes above the limit have one input.
 fn limit_reaches_output(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let mut node = plan;
     let mut dealt_out = false;

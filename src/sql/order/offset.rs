@@ -14,7 +14,7 @@ use datafusion::physical_plan::{
 };
 
 use super::SourceOrderExec;
-use crate::sql::sources::parquet::windowed;
+use crate::sql::sources::parquet::window_scan;
 use crate::sql::sources::table::TableSource;
 
 /// Physical optimizer rule, after [`SourceOrder`](super::SourceOrder): replaces LIMIT and OFFSET with a
@@ -62,7 +62,7 @@ fn skip_rows(
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(scan) = plan.downcast_ref::<DataSourceExec>() {
         if let Some(files) = scan.data_source().downcast_ref::<FileScanConfig>() {
-            let window = windowed(files, skip, fetch);
+            let window = window_scan(files, skip, fetch);
             return Ok(window
                 .map(|window| DataSourceExec::from_data_source(window) as Arc<dyn ExecutionPlan>));
         }
@@ -72,15 +72,13 @@ fn skip_rows(
             window.map(|window| DataSourceExec::from_data_source(window) as Arc<dyn ExecutionPlan>)
         );
     }
-    // The `fetch` of a `SourceOrderExec` also counts the rows that OFFSET skips, so `skip` is subtracted from
-    // it.
+    // The `fetch` of a `SourceOrderExec` includes the rows that OFFSET skips.
     if let Some(order) = plan.downcast_ref::<SourceOrderExec>() {
         let within = order.fetch().map(|given| given.saturating_sub(skip));
         let fetch = [fetch, within].into_iter().flatten().min();
         let ordered = skip_rows(order.children()[0], skip, fetch)?.map(|input| {
             match input.output_partitioning().partition_count() {
-                // One partition needs no `SourceOrderExec`, because its rows are already limited and in
-                // order.
+                // The rows of one partition are already limited and in order.
                 1 => input,
                 _ => Arc::new(SourceOrderExec::new(input, fetch)) as Arc<dyn ExecutionPlan>,
             }

@@ -38,8 +38,7 @@ pub(crate) struct OrderedSinkExec {
     /// Names of id columns. If the input has one of them, the format accepts rows in any order, because the
     /// ids identify the rows. `None` if the format needs no order at all.
     ids: Option<&'static [&'static str]>,
-    /// Whether the input already has one partition in the right order. If true, `to_ordered` does not rewrite
-    /// the input again.
+    /// Whether the input already has one partition in the right order, so that `to_ordered` does nothing.
     settled: bool,
     properties: Arc<PlanProperties>,
 }
@@ -57,12 +56,11 @@ pub(in crate::sql) fn ordered_sink(
     ids: Option<&'static [&'static str]>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let order = order.filter(|o| requires_order(Some(o)));
-    // The sink cannot require an order by columns that are not written, so `pin_sorts` makes the optimizer
-    // keep the sorts.
+    // The sink cannot require an order by columns that are not written, so `pin_sorts` keeps the sorts.
     let input = if order.is_none() { pin_sorts(fix_memory(input)?)? } else { input };
     let sink = OrderedSinkExec::new(input, sink, order, format, ids);
-    // The order is checked here and not in an optimizer rule, because DataFusion would put the name of the
-    // rule in front of the error message.
+    // The order is checked here, because DataFusion would put the name of an optimizer rule in front of an
+    // error of the rule.
     sink.check_order()?;
     Ok(Arc::new(sink))
 }
@@ -96,7 +94,7 @@ impl OrderedSinkExec {
         }
     }
 
-    /// Returns an error if the sink needs an order and the input has none.
+    /// Returns an error if the sink needs an order, and the input has neither an order nor an id column.
     fn check_order(&self) -> Result<()> {
         if self.order.is_some() {
             return Ok(());
@@ -107,7 +105,8 @@ impl OrderedSinkExec {
         }
     }
 
-    /// Returns an error if the sink needs an order and the input has no id column.
+    /// Returns an error that names `operator`, which loses the order, if the sink needs an order and the
+    /// input has no id column.
     fn check_ids(&self, operator: &str) -> Result<()> {
         let Some(ids) = self.ids else { return Ok(()) };
         let schema = self.input.schema();
@@ -119,8 +118,7 @@ impl OrderedSinkExec {
         }
     }
 
-    /// Returns the node with its input in source order and one partition, or `None` if the input has both
-    /// already.
+    /// Returns the node with its input in source order and one partition; `None` if nothing changes.
     pub(super) fn to_ordered(&self) -> Result<Option<Self>> {
         if self.settled {
             return Ok(None);

@@ -2,8 +2,8 @@
 //!
 //! A batch of 8,192 rows of patients can take gigabytes. Scans of `.nrt` limit the leaves of their batches,
 //! but filters, joins and repartitioning collect rows up to the session's batch size again, and Parquet is
-//! read by rows. The rule lowers the batch size of a plan with lists to about `serrate.leaf_batch_size`
-//! leaves, unless its scans already limit the leaves.
+//! read by rows. The rule [`LeafBatches`] lowers the batch size of a plan with lists to about
+//! `serrate.leaf_batch_size` leaves, unless the scans of the plan already limit the leaves.
 
 use std::fmt;
 use std::sync::Arc;
@@ -110,8 +110,7 @@ fn lower_batch_size(
             let sized: Arc<dyn ExecutionPlan> = Arc::new(BatchSizeExec { input, rows: batch_size });
             return Ok(Transformed::new(sized, true, TreeNodeRecursion::Jump));
         }
-        // A `FilterExec` keeps the batch size with which it was planned, so it gets the lower batch size
-        // here.
+        // A `FilterExec` keeps the batch size with which it was planned, so it is lowered here.
         let lowered = match node.downcast_ref::<FilterExec>() {
             Some(filter) if filter.batch_size() > rows => Some(filter.with_batch_size(rows)?),
             _ => None,
@@ -225,7 +224,8 @@ fn is_list(data_type: &DataType) -> bool {
 /// Assumed number of bytes per leaf in a compressed file.
 const LEAF_ON_DISK: f64 = 2.0;
 
-/// Estimates the leaves per row from the size of the files, divided equally among the list columns.
+/// Estimates the leaves per row from the size of the files, divided equally among the list columns. Returns
+/// `None` if there are no rows or no list column is read.
 fn on_disk(schema: &Schema, read: &[usize], config: &FileScanConfig, rows: usize) -> Option<f64> {
     let is = |i: &usize| schema.fields().get(*i).is_some_and(|f| is_list(f.data_type()));
     if rows == 0 || !read.iter().any(is) {
@@ -299,8 +299,8 @@ impl ExecutionPlan for BatchSizeExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let rows = self.rows.min(context.session_config().batch_size());
-        let config = context.session_config().clone().with_batch_size(rows);
+        // A node below one that lowered the batch size raises it again.
+        let config = context.session_config().clone().with_batch_size(self.rows);
         let context = TaskContext::new(
             context.task_id(),
             context.session_id(),

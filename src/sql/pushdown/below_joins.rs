@@ -152,8 +152,7 @@ fn side_of(
             Err(_) => false,
         });
         if here && lists {
-            // Below the join, the function also runs for rows without a match. So a function that can fail
-            // stays above the join.
+            // Below the join, the function also runs for rows without a match, so it must not fail.
             if !cannot_fail(e, schema.as_ref())? {
                 return Ok(None);
             }

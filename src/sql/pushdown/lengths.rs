@@ -59,8 +59,8 @@ impl OptimizerRule for LengthsBelow {
         let Some(base) = scan_below(&plan, &config.options()) else {
             return Ok(Transformed::no(plan));
         };
-        // If the plan is a projection directly above the scan, DataFusion can push its calls into the scan,
-        // and this rule changes nothing.
+        // Calls in a projection that is directly above the scan stay there, because DataFusion can push them
+        // into the scan.
         let direct = matches!(plan, LogicalPlan::Projection(_))
             && plan.inputs().first().is_some_and(|input| std::ptr::eq(*input, base));
         let columns = looked_at(&plan, base)?;
@@ -75,8 +75,9 @@ impl OptimizerRule for LengthsBelow {
 }
 
 /// Physical optimizer rule, directly after conditions are pushed into scans: pushes the projection that
-/// [`LengthsBelow`] creates into the scan, before a repartitioning is inserted between projection and scan. A
-/// table in memory returns fewer and larger batches if no values are read.
+/// [`LengthsBelow`] creates into the scan, before a repartitioning is inserted between the two. A table in
+/// memory does not take the projection; instead, its scan is replaced by one for queries that need only the
+/// lengths of lists, which returns fewer and larger batches.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct LengthsIntoScan;
 
@@ -102,8 +103,7 @@ impl PhysicalOptimizerRule for LengthsIntoScan {
                 }
                 if projection.expr().iter().any(|e| moves_leaves(&e.expr)) {
                     let scan = DataSourceExec::from_data_source(table.of_lengths(true)?);
-                    // The projection is planned over lists without values. If a function does not accept such
-                    // lists, the scan keeps the values.
+                    // If a function does not accept lists without values, the scan keeps the values.
                     let over = replan_projection(projection, scan, config).ok();
                     if let Some(over) = over.filter(|over| over.schema() == node.schema()) {
                         return Ok(Transformed::yes(over));
@@ -168,8 +168,8 @@ fn replan_projection(
     Ok(Arc::new(ProjectionExec::try_new(expressions, scan)?))
 }
 
-/// Returns the list columns of `schema` whose values no expression reads. With `nan_is_null`, counting the
-/// elements of a float column reads its values.
+/// Returns the names of the list columns whose values no expression reads. If `nan_is_null` is true, a count
+/// of non-NULL floats reads their values, too.
 pub(in crate::sql) fn lengths_only<'a>(
     expressions: impl IntoIterator<Item = &'a ProjectionExpr>,
     schema: &Schema,
@@ -182,7 +182,7 @@ pub(in crate::sql) fn lengths_only<'a>(
             if let Some(column) = e.downcast_ref::<PhysicalColumn>() {
                 looked_at.insert(column.name().to_owned());
             }
-            let Some((what, column)) = measured(e) else {
+            let Some((what, column)) = find_measured_list(e) else {
                 return Ok(TreeNodeRecursion::Continue);
             };
             let field = schema.field_with_name(column.name()).ok();
@@ -199,9 +199,11 @@ pub(in crate::sql) fn lengths_only<'a>(
     names.map(|f| f.name().clone()).filter(|name| !looked_at.contains(name)).collect()
 }
 
-/// Returns the list column of which an expression reads only lengths, as in [`of_lengths`], and whether the
-/// expression also reads which values are NULL. Returns `None` for any other expression.
-pub(in crate::sql) fn measured(e: &Arc<dyn PhysicalExpr>) -> Option<(Reads, &PhysicalColumn)> {
+/// Returns the list column of which an expression reads only lengths, or lengths and which values are NULL.
+/// The [`Reads`] tell which of the two. Returns `None` for any other expression.
+pub(in crate::sql) fn find_measured_list(
+    e: &Arc<dyn PhysicalExpr>,
+) -> Option<(Reads, &PhysicalColumn)> {
     let what = reads_of(e);
     if !what.is_length() {
         return None;
@@ -213,8 +215,7 @@ pub(in crate::sql) fn measured(e: &Arc<dyn PhysicalExpr>) -> Option<(Reads, &Phy
     list.downcast_ref::<PhysicalColumn>().map(|column| (what, column))
 }
 
-/// Returns what a function call reads of the lists in its first argument. Returns [`Reads::Values`] if
-/// another argument is not a literal.
+/// Returns what a call reads of the lists in its first argument: values if another argument is no literal.
 fn reads_of(e: &Arc<dyn PhysicalExpr>) -> Reads {
     let Some(call) = e.downcast_ref::<ScalarFunctionExpr>() else { return Reads::Values };
     let [_, rest @ ..] = call.args() else { return Reads::Values };
@@ -249,8 +250,8 @@ fn of_lengths(e: &Expr) -> Option<&Column> {
 }
 
 /// Returns the first argument of a call if `is` accepts what the call reads of this argument, and all other
-/// arguments are literals. Returns `None` for a call that can fail, because the scan would also evaluate it
-/// for rows that a condition drops.
+/// arguments are literals. Returns `None` for any other expression, and for a call that can fail, because the
+/// scan would also evaluate it for rows that a condition drops.
 fn list_of(e: &Expr, is: impl Fn(Reads) -> bool) -> Option<&Expr> {
     let Expr::ScalarFunction(call) = e else { return None };
     let [list, rest @ ..] = call.args.as_slice() else { return None };
@@ -303,7 +304,7 @@ fn looked_at(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> 
     let mut values: HashSet<Column> = HashSet::new();
     let mut node = plan;
     while !std::ptr::eq(node, base) {
-        // A projection that only selects columns does not read their values itself; nodes above it may.
+        // A projection that only selects columns does not read their values; nodes above it may.
         let passed_on = !std::ptr::eq(node, plan) && projected_columns(node).is_some();
         for expression in node.expressions().into_iter().filter(|_| !passed_on) {
             expression.apply(|e| {
@@ -330,8 +331,7 @@ fn looked_at(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> 
     Ok(lengths.into_iter().filter(|c| !values.contains(c) && is_list(c)).collect())
 }
 
-/// Replaces each call that needs only the list lengths of `columns` with a column of a new projection above
-/// the scan.
+/// Replaces each call that needs only list lengths of `columns` with a column of a projection above the scan.
 fn replace_calls(
     plan: LogicalPlan,
     base: &LogicalPlan,

@@ -17,12 +17,11 @@ use datafusion::logical_expr::{
 
 use crate::functions::cannot_fail;
 
-/// The function `evaluated_here`, which wraps conditions that must not move. It returns its first argument,
-/// and is volatile so that no rule moves it.
+/// The volatile function `evaluated_here`, which returns its first argument, a condition that must not move.
 static HERE: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(EvaluatedHere::default())));
 
-/// Returns the functions `evaluated_here` and `evaluated_later`, which plans for workers may contain.
+/// Returns the functions `evaluated_here` and `evaluated_later`, for plans that are sent to worker processes.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn held_functions() -> [Arc<ScalarUDF>; 2] {
     [Arc::clone(&HERE), Arc::clone(&LATER)]
@@ -62,8 +61,7 @@ impl ScalarUDFImpl for EvaluatedHere {
     }
 }
 
-/// The function `evaluated_later`, which wraps a constant. It returns its argument, and is volatile so that
-/// no rule folds the constant.
+/// The volatile function `evaluated_later`, which returns its argument, a constant that no rule may fold.
 static LATER: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(EvaluatedLater::default())));
 
@@ -106,7 +104,7 @@ impl ScalarUDFImpl for EvaluatedLater {
 }
 
 /// Wraps a constant expression whose evaluation fails, so that no optimizer rule evaluates it. The query then
-/// fails only if it evaluates the constant itself.
+/// fails only if its execution evaluates the constant.
 pub(super) fn defer_constant(constant: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LATER), vec![constant]))
 }
@@ -153,6 +151,7 @@ pub(super) fn is_held(e: &Expr) -> bool {
 }
 
 /// Wraps conditions in one call that evaluates each only for rows for which the previous ones are true.
+/// Returns `None` if there are no conditions.
 pub(super) fn hold_together(conditions: Vec<Expr>) -> Option<Expr> {
     let all = conditions.into_iter().rev().reduce(|rest, first| and_then(first, rest))?;
     let call = ScalarFunction::new_udf(Arc::clone(&HERE), vec![all]);
@@ -168,6 +167,7 @@ fn hold_beside(condition: Expr, outer: Expr) -> Expr {
 }
 
 /// Moves the fallible conditions of a subquery in EXISTS or IN into the join that replaces the subquery.
+/// Returns `None` if there are no such conditions, or if no free condition uses outer columns.
 pub(super) fn correlate_held(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
     match plan {
         LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {

@@ -1,5 +1,3 @@
-//! [`LazyConditions`]: evaluates fallible operands of AND, OR and CASE only for rows that need them.
-
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
@@ -50,8 +48,7 @@ impl OptimizerRule for LazyConditions {
         _config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
         if plan.inputs().is_empty() {
-            // A node without inputs, such as VALUES, has no rows that a condition could exclude, so only
-            // failing constants are deferred.
+            // A node without inputs (VALUES) has no rows to exclude, so only failing constants are deferred.
             return plan.map_expressions(|e| defer_failures(e, false));
         }
         let schema = merge_schema(&plan.inputs());
@@ -69,8 +66,7 @@ impl OptimizerRule for LazyConditions {
     }
 }
 
-/// Rewrites each conjunct of a predicate so that its operands are evaluated only for rows that need them. The
-/// conjuncts stay separate.
+/// Rewrites each conjunct of a predicate so that operands are evaluated only for rows that need them.
 fn lazy_conjuncts(predicate: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let mut changed = false;
     let conjuncts = split_conjunction_owned(predicate);
@@ -106,8 +102,7 @@ fn with_correlated(e: Expr) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Splits a filter into two filters. The upper one has the conditions that can fail, the lower one the
-/// others.
+/// Splits a filter into an upper filter of the conditions that can fail and a lower filter of the others.
 fn separate_held(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Filter(filter) = plan else { return Ok(Transformed::no(plan)) };
     let schema = filter.input.schema();
@@ -150,8 +145,7 @@ fn is_key(condition: &Expr, input: &LogicalPlan) -> bool {
     }
 }
 
-/// Rewrites the AND, OR and CASE in an expression, also in lambdas, so that operands that can fail are
-/// evaluated only for the rows that need them.
+/// Makes AND, OR and CASE in an expression, also in lambdas, evaluate operands only for rows that need them.
 fn made_lazy(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     e.transform_down(|e| match e {
         Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right })
@@ -176,7 +170,7 @@ fn made_lazy(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Defers constant casts that fail from planning to execution, if the query may not need their results.
+/// Defers constant casts that fail from planning to execution, if the query might not need their results.
 ///
 /// DataFusion evaluates casts of literals at planning, so `CASE WHEN false THEN CAST('a' AS BIGINT) ELSE 1
 /// END` fails. Obsolete once the test `stock_constants_fail_where_nothing_asks` fails.
@@ -203,7 +197,6 @@ fn is_conditional(e: &Expr) -> bool {
     }
 }
 
-/// Defers a constant cast that fails, so that the query fails only if it evaluates the cast.
 fn defer_cast(e: Expr) -> Transformed<Expr> {
     let Expr::Cast(cast) = e else { return Transformed::no(e) };
     let is_constant = cast.expr.column_refs().is_empty()

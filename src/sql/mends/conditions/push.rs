@@ -26,7 +26,7 @@ pub(in crate::sql) struct PushDownFree {
 }
 
 impl PushDownFree {
-    pub(in crate::sql) fn around(rule: LogicalRule) -> LogicalRule {
+    pub(in crate::sql) fn wrap_rule(rule: LogicalRule) -> LogicalRule {
         match rule.name() {
             "push_down_filter" => Arc::new(Self { stock: rule }),
             _ => rule,
@@ -44,10 +44,14 @@ impl PushDownFree {
         };
         match Arc::unwrap_or_clone(input) {
             LogicalPlan::Join(join) => self.push_over(Some(free), join, config),
-            // An aggregate without group keys, or with an empty grouping set, returns a row for empty input
-            // too, so the filter must stay above it.
+            // The aggregate returns a row even for empty input, so the filter must stay above it.
             LogicalPlan::Aggregate(aggregate) if may_group_nothing(&aggregate) => {
                 Ok(Transformed::no(filter(free, LogicalPlan::Aggregate(aggregate))?))
+            }
+            // `SharedRows` is the only extension node. All its copies return the rows of one of them, so a
+            // condition of one copy, even if it has no columns, must not move into it.
+            LogicalPlan::Extension(node) => {
+                Ok(Transformed::no(filter(free, LogicalPlan::Extension(node))?))
             }
             input => self.stock.rewrite(filter(free, input)?, config),
         }
@@ -118,8 +122,7 @@ impl PushDownFree {
                 Ok(Transformed::new_transformed(pushed.data, changed || pushed.transformed))
             }
             LogicalPlan::Join(join) if join.join_type == JoinType::Inner && join.on.is_empty() => {
-                // The conditions become the filter of the join, which evaluates its filter before it copies
-                // the columns of a pair of rows.
+                // The conditions become the join filter, which runs before the columns of a pair are copied.
                 let mut join = join.clone();
                 let all = join.filter.take().into_iter().chain(join_conditions(Vec::new(), held));
                 join.filter = conjunction(all);
@@ -188,8 +191,9 @@ fn stacked_filters(mut plan: &LogicalPlan) -> (Vec<&Filter>, &LogicalPlan) {
     (filters, plan)
 }
 
-/// Whether conditions that DataFusion moves below a node are evaluated for the same rows as above it. Below
-/// an aggregate or a window, a condition on its keys must be evaluated for at least one row of each group.
+/// Whether conditions that DataFusion moves below a node are evaluated for the same values as above it.
+/// DataFusion moves only conditions on keys below DISTINCT, an aggregate or a window. Such a condition has
+/// one value per group, unless it is volatile or has no columns.
 fn lets_through(node: &LogicalPlan, conditions: &[Expr]) -> bool {
     let stable = || conditions.iter().all(|e| !e.is_volatile() && !e.column_refs().is_empty());
     match node {
@@ -209,8 +213,7 @@ fn may_group_nothing(aggregate: &Aggregate) -> bool {
     aggregate.group_expr.iter().all(|e| matches!(e, Expr::GroupingSet(_)))
 }
 
-/// Splits a filter into which another rule has merged several filters: conditions that can fail move to a
-/// filter above the remaining conditions.
+/// Splits a filter that a rule may have merged: conditions that can fail move to a filter above.
 fn split_held(plan: LogicalPlan) -> Result<LogicalPlan> {
     let LogicalPlan::Filter(found) = plan else { return Ok(plan) };
     let mut conditions = Conditions::default();
@@ -244,9 +247,9 @@ fn take_keys(join: &mut Join) -> Vec<Expr> {
     moved.into_iter().map(equal).collect()
 }
 
-/// Removes the filter of a join and combines it with the conditions `held`. The result has first the
-/// equalities that can become join keys, then other conditions that cannot fail, then conditions that can
-/// fail.
+/// Removes the filter of a join and returns its combination with the conditions `held`, in this order:
+/// equalities that can become join keys, other conditions that cannot fail, conditions that can fail. Returns
+/// `None` if there are no conditions.
 fn held_together(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
     let (l, r) = (join.left.schema(), join.right.schema());
     let mut conditions = Conditions::default();

@@ -15,16 +15,15 @@ use datafusion::logical_expr::{
     lit, when,
 };
 
-use super::checks::{any_outer, has_grouping_sets};
+use super::checks::{any_outer, has_grouping_sets, outer_columns};
+use super::lateral::{join_lateral_rows, subquery_of_lateral};
 use super::{Names, keep_name};
 use crate::sql::mends::query_values::{of_filter, project_values};
 use crate::sql::mends::subqueries::has_query;
 
-/// The distinct rows of the outer query for which a correlated query is computed. They have only the outer
-/// columns that the correlated query uses.
+/// The distinct values, in the outer rows, of the outer columns that a correlated query uses.
 pub(super) struct Bound<'a> {
-    /// The columns of `rows`. Every plan that a method returns ends with these columns, after the columns of
-    /// the query.
+    /// The columns of `rows`. They are the last columns of every plan that a method returns.
     pub(super) keys: Vec<Column>,
     /// The outer columns that the query uses, in the order of `keys`.
     pub(super) outer: Vec<Column>,
@@ -95,8 +94,8 @@ impl Bound<'_> {
         })
     }
 
-    /// Returns the rows of a filter or projection whose expressions contain subqueries. In these subqueries,
-    /// the columns `keys` replace the columns of the outer query.
+    /// Returns the rows of a filter or projection whose expressions contain subqueries, in which the columns
+    /// `keys` replace the columns of the outer query. Returns `None` if a node of `plan` is not supported.
     fn with_inner_queries(&mut self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         match plan {
             LogicalPlan::Filter(node) => {
@@ -116,33 +115,13 @@ impl Bound<'_> {
         }
     }
 
-    /// Replaces outer columns with the columns `keys` in an expression and in the subqueries of the
-    /// expression.
+    /// Replaces outer columns with `keys` in an expression and its subqueries.
     fn rewrite_queries(&self, expr: Expr) -> Result<Expr> {
         let inner = |query: &Subquery| {
-            let plan = query.subquery.as_ref().clone().transform_up_with_subqueries(|node| {
-                let names = NamePreserver::new(&node);
-                node.map_expressions(|e| {
-                    let name = names.save(&e);
-                    let done = e.transform_up(|e| {
-                        let Expr::OuterReferenceColumn(field, column) = &e else {
-                            return Ok(Transformed::no(e));
-                        };
-                        let at = self.outer.iter().position(|c| c == column);
-                        Ok(match at.and_then(|at| self.keys.get(at)) {
-                            Some(key) => Transformed::yes(Expr::OuterReferenceColumn(
-                                Arc::clone(field),
-                                key.clone(),
-                            )),
-                            None => Transformed::no(e),
-                        })
-                    })?;
-                    Ok(done.update_data(|e| name.restore(e)))
-                })
-            })?;
-            let outer_ref_columns = plan.data.all_out_ref_exprs();
+            let plan = self.rename_outer(&query.subquery)?;
+            let outer_ref_columns = plan.all_out_ref_exprs();
             Ok::<_, DataFusionError>(Subquery {
-                subquery: Arc::new(plan.data),
+                subquery: Arc::new(plan),
                 outer_ref_columns,
                 spans: query.spans.clone(),
             })
@@ -170,8 +149,32 @@ impl Bound<'_> {
         self.rewrite_inner(expr.data)
     }
 
-    /// Replaces outer columns with the columns `keys` in an expression, but not in the subqueries of the
-    /// expression.
+    /// Replaces the outer columns of a query with `keys`, which are outer columns, too.
+    fn rename_outer(&self, query: &LogicalPlan) -> Result<LogicalPlan> {
+        let plan = query.clone().transform_up_with_subqueries(|node| {
+            let names = NamePreserver::new(&node);
+            node.map_expressions(|e| {
+                let name = names.save(&e);
+                let done = e.transform_up(|e| {
+                    let Expr::OuterReferenceColumn(field, column) = &e else {
+                        return Ok(Transformed::no(e));
+                    };
+                    let at = self.outer.iter().position(|c| c == column);
+                    Ok(match at.and_then(|at| self.keys.get(at)) {
+                        Some(key) => Transformed::yes(Expr::OuterReferenceColumn(
+                            Arc::clone(field),
+                            key.clone(),
+                        )),
+                        None => Transformed::no(e),
+                    })
+                })?;
+                Ok(done.update_data(|e| name.restore(e)))
+            })
+        })?;
+        Ok(plan.data)
+    }
+
+    /// Replaces outer columns with `keys` in an expression, but not in its subqueries.
     fn rewrite_inner(&self, expr: Expr) -> Result<Expr> {
         self.replace_columns(expr, |at, _| self.keys.get(at).map(|key| Expr::Column(key.clone())))
     }
@@ -231,8 +234,7 @@ impl Bound<'_> {
         }
     }
 
-    /// Adds to the results of an aggregate without GROUP BY a result for each outer row for which the query
-    /// reads no rows.
+    /// Adds to an aggregate without GROUP BY its result for each outer row for which the query reads no rows.
     fn with_empty(&mut self, node: &Aggregate, found: LogicalPlan) -> Result<LogicalPlan> {
         let (results, empty) = (self.names.next("results"), self.names.next("empty"));
         let columns = node.schema.columns();
@@ -282,7 +284,8 @@ impl Bound<'_> {
         self.project_with_keys(all, values.collect::<Result<Vec<_>>>()?)
     }
 
-    /// Applies OFFSET and LIMIT separately to the rows that a query has for each distinct outer row.
+    /// Applies OFFSET and LIMIT separately to the rows that a query has for each distinct outer row. Returns
+    /// `None` if a node of the query is not supported.
     fn limit_rows(
         &mut self,
         input: &LogicalPlan,
@@ -330,14 +333,48 @@ impl Bound<'_> {
         self.project_with_keys(numbered, columns).map(Some)
     }
 
+    /// Returns the rows of a LATERAL join whose query uses columns of both the join's left side and `outer`.
+    fn expand_lateral(&mut self, node: &Join, query: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+        // The name of an outer column must not mean a column of the left side.
+        if self.outer.iter().any(|column| node.left.schema().has_column(column)) {
+            return Ok(None);
+        }
+        let columns: Vec<Expr> = node.schema.columns().into_iter().map(Expr::Column).collect();
+        let Some(left) = self.with_outer(&node.left)? else { return Ok(None) };
+        let filter =
+            node.filter.clone().map(|e| self.rewrite_inner(e).map(Expr::unalias)).transpose()?;
+        let query = self.rename_outer(query)?;
+        let joined = Join::try_new(
+            Arc::new(left),
+            Arc::clone(&node.right),
+            Vec::new(),
+            filter,
+            node.join_type,
+            node.join_constraint,
+            node.null_equality,
+            false,
+        )?;
+        let Some(rows) = join_lateral_rows(&joined, &query, self.names)? else { return Ok(None) };
+        self.project_with_keys(rows, columns).map(Some)
+    }
+
     fn expand_join(&mut self, node: &Join) -> Result<Option<LogicalPlan>> {
+        if let Some(query) = subquery_of_lateral(node)?
+            && outer_columns(query)?.iter().any(|column| node.left.schema().has_column(column))
+        {
+            return self.expand_lateral(node, query);
+        }
         let (left, right) = (any_outer(&node.left)?, any_outer(&node.right)?);
         let columns: Vec<Expr> = node.schema.columns().into_iter().map(Expr::Column).collect();
         // The result takes the columns `keys` from an input whose columns the join never fills with NULL. If
         // both inputs depend on outer columns, the join also requires equal `keys` in both.
         let mut equal = None;
         let (l, r) = match (node.join_type, left, right) {
-            (JoinType::Inner | JoinType::Left, _, false) => {
+            (
+                JoinType::Inner | JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti,
+                _,
+                false,
+            ) => {
                 let Some(left) = self.with_outer(&node.left)? else { return Ok(None) };
                 (left, node.right.as_ref().clone())
             }
@@ -345,7 +382,11 @@ impl Bound<'_> {
                 let Some(right) = self.with_outer(&node.right)? else { return Ok(None) };
                 (node.left.as_ref().clone(), right)
             }
-            (JoinType::Inner | JoinType::Left, _, true) => {
+            (
+                JoinType::Inner | JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti,
+                _,
+                true,
+            ) => {
                 let Some(left) = self.with_outer(&node.left)? else { return Ok(None) };
                 let Some((right, keys)) = self.with_other_keys(&node.right)? else {
                     return Ok(None);
@@ -381,7 +422,8 @@ impl Bound<'_> {
     }
 
     /// Returns the rows of the second input of a join with a renamed copy of the columns `keys`. Also returns
-    /// the condition that each copy equals its column in the first input.
+    /// the condition that each copy equals its column in the first input; it is `None` without `keys`.
+    /// Returns `None` if a node of the input is not supported.
     fn with_other_keys(
         &mut self,
         plan: &LogicalPlan,
@@ -403,6 +445,7 @@ impl Bound<'_> {
     }
 
     /// Computes window functions separately over the rows that a query has for each distinct outer row.
+    /// Returns `None` if a node of the query is not supported.
     fn expand_windows(&mut self, node: &Window) -> Result<Option<LogicalPlan>> {
         let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
         let calls = node.window_expr.iter().map(|e| {

@@ -2,37 +2,46 @@
 
 use std::collections::HashSet;
 
-use datafusion::common::Column;
+use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::error::Result;
+use datafusion::common::{Column, DFSchema};
+use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, Distinct, Expr, FetchType, LogicalPlan, Operator, SkipType,
+    Aggregate, BinaryExpr, Distinct, Expr, ExprSchemable, FetchType, Filter, LogicalPlan, Operator,
+    SkipType,
 };
 
+use super::lateral::subquery_of_lateral;
 use crate::sql::mends::subqueries::{has_query, query_of};
 
 /// Whether a correlated scalar subquery has the form that DataFusion turns into a join: an aggregate without
-/// GROUP BY over rows for which expressions of columns equal outer columns.
+/// GROUP BY, over a filter whose conditions on outer columns are equations.
 pub(in crate::sql) fn is_equation(query: &LogicalPlan) -> Result<bool> {
     if has_name_clash(query)? {
         return Ok(false);
     }
     let mut plan = query;
     let mut aggregated = false;
+    let mut has_alias = false;
     loop {
         if !matches!(plan, LogicalPlan::Filter(_)) && names_outer(plan)? {
             return Ok(false);
         }
         plan = match plan {
             LogicalPlan::Projection(node) => &node.input,
-            LogicalPlan::SubqueryAlias(node) => &node.input,
+            LogicalPlan::SubqueryAlias(node) => {
+                has_alias = true;
+                &node.input
+            }
             LogicalPlan::Aggregate(node) if !aggregated && node.group_expr.is_empty() => {
                 aggregated = true;
                 &node.input
             }
             LogicalPlan::Filter(node) if aggregated => {
-                if !are_equations(&node.predicate) || !nested_outer_columns(plan)?.is_empty() {
+                // DataFusion does not move a condition on outer columns out of a table alias.
+                let stays = has_alias && names_outer(plan)?;
+                if stays || !are_equations(node)? || !nested_outer_columns(plan)?.is_empty() {
                     return Ok(false);
                 }
                 &node.input
@@ -53,13 +62,17 @@ pub(in crate::sql) fn is_semi_join(query: &LogicalPlan, exists: bool) -> Result<
     let mut plan = query;
     let mut any_row_counts = exists;
     let mut aggregated = false;
+    let mut has_alias = false;
     loop {
         if !matches!(plan, LogicalPlan::Filter(_)) && names_outer(plan)? {
             return Ok(false);
         }
         plan = match plan {
             LogicalPlan::Projection(node) => &node.input,
-            LogicalPlan::SubqueryAlias(node) => &node.input,
+            LogicalPlan::SubqueryAlias(node) => {
+                has_alias = true;
+                &node.input
+            }
             LogicalPlan::Distinct(Distinct::All(input)) => input,
             LogicalPlan::Sort(node) if node.fetch.is_none() => &node.input,
             LogicalPlan::Limit(node)
@@ -80,9 +93,9 @@ pub(in crate::sql) fn is_semi_join(query: &LogicalPlan, exists: bool) -> Result<
                 &node.input
             }
             LogicalPlan::Filter(node) => {
-                let plain = !aggregated || are_equations(&node.predicate);
+                let plain = !aggregated || are_equations(node)?;
                 let nested = !nested_outer_columns(plan)?.is_empty();
-                return Ok(plain && !nested && !any_outer(&node.input)?);
+                return Ok(plain && !has_alias && !nested && !any_outer(&node.input)?);
             }
             rest => return Ok(!any_outer(rest)?),
         };
@@ -137,16 +150,42 @@ pub(in crate::sql) fn has_grouping_sets(node: &Aggregate) -> bool {
     node.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_)))
 }
 
-/// Whether all conditions on outer columns are equations with columns of the query.
-fn are_equations(predicate: &Expr) -> bool {
-    split_conjunction(predicate).into_iter().all(|e| match e {
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
-            let pair =
-                |inner: &Expr, outer: &Expr| !inner.contains_outer() && is_outer_column(outer);
-            !e.contains_outer() || pair(left, right) || pair(right, left)
+/// Whether all conditions of a filter on outer columns are equations of a column of the query with an outer
+/// column.
+///
+/// DataFusion groups the rows of the query by the column. For `b.ts::DATE = a.day` these are several groups
+/// per day, so the result would have a row for each (`stock_equations_of_casts_still_repeat_rows`).
+fn are_equations(filter: &Filter) -> Result<bool> {
+    let schema = filter.input.schema();
+    for condition in split_conjunction(&filter.predicate) {
+        if !condition.contains_outer() {
+            continue;
         }
-        e => !e.contains_outer(),
-    })
+        let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else {
+            return Ok(false);
+        };
+        let is_pair = |inner: &Expr, outer: &Expr| {
+            Ok::<_, DataFusionError>(is_outer_column(outer) && is_column(inner, schema)?)
+        };
+        if !is_pair(left, right)? && !is_pair(right, left)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether an expression is a column, or a cast of a column that maps different values to different values.
+fn is_column(e: &Expr, schema: &DFSchema) -> Result<bool> {
+    let Expr::Cast(cast) = e else { return Ok(matches!(e, Expr::Column(_))) };
+    let (from, to) = (cast.expr.get_type(schema)?, cast.field.data_type());
+    let is_text =
+        |t: &DataType| matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    let is_wider = |bits: Option<usize>, of: Option<usize>| bits.is_some() && bits <= of;
+    let (narrow, wide) = (from.primitive_width(), to.primitive_width());
+    let is_injective = (is_text(&from) && is_text(to))
+        || (from.is_signed_integer() && to.is_signed_integer() && is_wider(narrow, wide))
+        || (from.is_unsigned_integer() && to.is_unsigned_integer() && is_wider(narrow, wide));
+    Ok(is_injective && is_column(&cast.expr, schema)?)
 }
 
 fn is_outer_column(e: &Expr) -> bool {
@@ -185,6 +224,15 @@ pub(in crate::sql) fn outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
             })
         })?;
         found.extend(nested_outer_columns(node)?);
+        if let LogicalPlan::Join(join) = node
+            && subquery_of_lateral(join)?.is_some()
+        {
+            // The columns of the left side are outer columns only of the query on the right side.
+            let (left, right) = (outer_columns(&join.left)?, outer_columns(&join.right)?);
+            let is_outer = |column: &Column| !join.left.schema().has_column(column);
+            found.extend(left.into_iter().chain(right.into_iter().filter(is_outer)));
+            return Ok(TreeNodeRecursion::Jump);
+        }
         Ok(TreeNodeRecursion::Continue)
     })?;
     let mut seen = HashSet::new();

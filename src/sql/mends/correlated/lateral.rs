@@ -13,7 +13,11 @@ use datafusion::logical_expr::{
 use super::bound::Bound;
 use super::checks::{any_outer, names_outer, nested_outer_columns};
 use super::{Expanded, Names, expand_query};
+use crate::sql::mends::shared_rows::with_same_rows;
 use crate::sql::mends::subqueries::has_query;
+
+/// Alias of a LATERAL query that contains subqueries.
+pub(in crate::sql) const LATERAL: &str = "__serrate_lateral";
 
 /// Rewrites a LATERAL join to a join of the outer rows with the rows that the query has for each distinct
 /// outer row. Returns `None` if a node of the query is not supported.
@@ -22,8 +26,18 @@ pub(in crate::sql) fn join_lateral(join: &Join, names: &mut Names) -> Result<Opt
     if let Some(joined) = expand_rows(join, query, names)? {
         return Ok(Some(joined));
     }
-    let Some(Expanded { rows, keys, named, outer }) = expand_query(&join.left, query, names)?
-    else {
+    join_lateral_rows(join, query, names)
+}
+
+/// Joins the left side of a LATERAL join with the rows that a query has for each distinct row of it. The
+/// columns of the query correspond by position to those of the right side.
+pub(super) fn join_lateral_rows(
+    join: &Join,
+    query: &LogicalPlan,
+    names: &mut Names,
+) -> Result<Option<LogicalPlan>> {
+    let Some(left) = with_same_rows(&join.left)? else { return Ok(None) };
+    let Some(Expanded { rows, keys, named, outer }) = expand_query(&left, query, names)? else {
         return Ok(None);
     };
     let table = names.next("lateral");
@@ -35,7 +49,7 @@ pub(in crate::sql) fn join_lateral(join: &Join, names: &mut Names) -> Result<Opt
     let rows = LogicalPlanBuilder::from(rows).project(shown.chain(keyed))?.build()?;
     let right: Vec<Column> = named.iter().map(|n| Column::new(Some(table.as_str()), n)).collect();
     let columns: Vec<Expr> = join.schema.columns().into_iter().map(Expr::Column).collect();
-    LogicalPlanBuilder::from(join.left.as_ref().clone())
+    LogicalPlanBuilder::from(left.as_ref().clone())
         .join_detailed(
             rows,
             join.join_type,
@@ -48,8 +62,8 @@ pub(in crate::sql) fn join_lateral(join: &Join, names: &mut Names) -> Result<Opt
         .map(Some)
 }
 
-/// Rewrites a LATERAL join whose query reads no table to expressions and `unnest` over the outer rows.
-/// Returns `None` if this is impossible.
+/// Rewrites a LATERAL join whose query reads no table to expressions and `unnest`. Returns `None` for any
+/// other join, and for a query with an unsupported node.
 fn expand_rows(join: &Join, query: &LogicalPlan, names: &mut Names) -> Result<Option<LogicalPlan>> {
     let query = match join.join_type {
         JoinType::Inner if reads_no_table(query)? => query.clone(),
@@ -63,7 +77,7 @@ fn expand_rows(join: &Join, query: &LogicalPlan, names: &mut Names) -> Result<Op
     };
     let table = names.next("outer");
     let outer = join.left.schema().columns();
-    let named: Vec<String> = (0..outer.len()).map(|at| format!("__serrate_outer_{at}")).collect();
+    let named: Vec<String> = (0..outer.len()).map(|at| format!("{table}_{at}")).collect();
     let keys = outer.iter().zip(&named).map(|(c, name)| Expr::Column(c.clone()).alias(name));
     let rows = LogicalPlanBuilder::from(join.left.as_ref().clone())
         .project(keys)?
@@ -105,8 +119,8 @@ fn reads_no_table(query: &LogicalPlan) -> Result<bool> {
     }
 }
 
-/// Rewrites a query that unnests a list of the outer row: for an empty or NULL list it returns one row of
-/// NULL, as LEFT JOIN requires. Returns `None` for any other query.
+/// Rewrites a query that unnests a list of the outer row, so that it returns one row of NULL for an empty or
+/// NULL list, as LEFT JOIN requires. Returns `None` for any other query.
 fn keep_empty_lists(query: &LogicalPlan, outer: &DFSchema) -> Result<Option<LogicalPlan>> {
     Ok(match query {
         // The columns of the row for an empty list must be NULL. A computed column need not be NULL for NULL
@@ -159,19 +173,10 @@ fn keep_empty_lists(query: &LogicalPlan, outer: &DFSchema) -> Result<Option<Logi
 /// Returns the query of a LATERAL join if DataFusion cannot plan the join: nodes other than filters and
 /// projections are above the conditions on outer columns. Returns `None` for any other join.
 pub(in crate::sql) fn lateral_query(join: &Join) -> Result<Option<&LogicalPlan>> {
-    let right = match join.right.as_ref() {
-        LogicalPlan::SubqueryAlias(alias) => alias.input.as_ref(),
-        right => right,
-    };
-    let query = match right {
-        LogicalPlan::Subquery(query) => query.subquery.as_ref(),
-        // `SessionContext::sql` plans `unnest(..)` in FROM like a table function, without a `Subquery` node.
-        query if reads_no_table(query)? => query,
-        _ => return Ok(None),
-    };
-    let joined = matches!(join.join_type, JoinType::Inner | JoinType::Left);
-    if !joined || !join.on.is_empty() {
-        return Ok(None);
+    let Some(query) = subquery_of_lateral(join)? else { return Ok(None) };
+    // DataFusion does not move conditions on outer columns through an alias.
+    if is_marked(query) {
+        return Ok(any_outer(query)?.then_some(query));
     }
     let mut plan = query;
     loop {
@@ -182,4 +187,29 @@ pub(in crate::sql) fn lateral_query(join: &Join) -> Result<Option<&LogicalPlan>>
             rest => return Ok(any_outer(rest)?.then_some(query)),
         };
     }
+}
+
+/// Returns the query of a LATERAL join, or `None` for any other join.
+pub(super) fn subquery_of_lateral(join: &Join) -> Result<Option<&LogicalPlan>> {
+    let right = match join.right.as_ref() {
+        LogicalPlan::SubqueryAlias(alias) => alias.input.as_ref(),
+        right => right,
+    };
+    let query = match right {
+        LogicalPlan::Subquery(query) => query.subquery.as_ref(),
+        // `SessionContext::sql` plans `unnest(..)` in FROM like a table function, without a `Subquery` node.
+        query if reads_no_table(query)? => query,
+        query if is_marked(query) => query,
+        _ => return Ok(None),
+    };
+    let joined = matches!(join.join_type, JoinType::Inner | JoinType::Left);
+    Ok((joined && join.on.is_empty()).then_some(query))
+}
+
+/// Whether a plan is that of a LATERAL query to which `statement::lateral` has added [`LATERAL`]. DataFusion
+/// creates no `Subquery` node if only subqueries of the query use columns of the tables before it.
+fn is_marked(query: &LogicalPlan) -> bool {
+    matches!(query, LogicalPlan::Projection(node)
+        if matches!(node.input.as_ref(), LogicalPlan::SubqueryAlias(alias)
+            if alias.alias.table() == LATERAL))
 }

@@ -11,7 +11,6 @@ mod only_row;
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Column, JoinType, NullEquality};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, FetchType, LogicalPlan, LogicalPlanBuilder};
@@ -20,8 +19,10 @@ use self::bound::Bound;
 pub(in crate::sql) use self::checks::{
     has_grouping_sets, is_equation, is_semi_join, outer_columns,
 };
-pub(in crate::sql) use self::lateral::{join_lateral, lateral_query};
+pub(in crate::sql) use self::lateral::{LATERAL, join_lateral, lateral_query};
+pub(in crate::sql) use self::only_row::is_only_row;
 use self::only_row::only_rows;
+use crate::sql::mends::shared_rows::is_volatile;
 
 /// Generates names that no other column or table of a plan has.
 #[derive(Debug, Default)]
@@ -51,10 +52,14 @@ pub(in crate::sql) fn keep_name(
     }
 }
 
-/// Joins the outer rows with the value of a scalar subquery for each outer row. Returns the join and the
-/// column of the value, or `None` if the query cannot be handled.
+/// Joins `joined` with the value of a scalar subquery for each outer row. Returns the join and the column of
+/// the value, or `None` if the query cannot be handled.
+///
+/// `joined` consists of `outer` and of joins with other subqueries. The query is computed for the rows of
+/// `outer`, so that the size of the plan is linear in the number of subqueries.
 pub(in crate::sql) fn join_values(
     outer: &Arc<LogicalPlan>,
+    joined: &Arc<LogicalPlan>,
     query: &LogicalPlan,
     names: &mut Names,
 ) -> Result<Option<(LogicalPlan, Expr)>> {
@@ -77,13 +82,36 @@ pub(in crate::sql) fn join_values(
     let shown = shown.chain([value.alias(value_name)]);
     let found = LogicalPlanBuilder::from(found).project(shown)?.alias(result.as_str())?.build()?;
     let right: Vec<Column> = named.iter().map(|n| Column::new(Some(result.as_str()), n)).collect();
-    let joined = LogicalPlanBuilder::from(outer.as_ref().clone())
+    let joined = LogicalPlanBuilder::from(joined.as_ref().clone())
         .join_detailed(found, JoinType::Left, (columns, right), None, NullEquality::NullEqualsNull)?
         .build()?;
     Ok(Some((joined, Expr::Column(Column::new(Some(result), value_name)))))
 }
 
-/// The rows of a correlated query for all distinct outer rows.
+/// Removes the rows of `joined` for which a correlated query has no row, or, if `negated`, has one. `outer` and
+/// `joined` are as for [`join_values`]. Returns `None` if the query cannot be handled.
+pub(in crate::sql) fn join_matches(
+    outer: &Arc<LogicalPlan>,
+    joined: &Arc<LogicalPlan>,
+    query: &LogicalPlan,
+    negated: bool,
+    names: &mut Names,
+) -> Result<Option<LogicalPlan>> {
+    let Some(Expanded { rows, keys, named, outer: columns }) = expand_query(outer, query, names)?
+    else {
+        return Ok(None);
+    };
+    let result = names.next("matches");
+    let shown = keys.into_iter().zip(&named).map(|(key, name)| Expr::Column(key).alias(name));
+    let found = LogicalPlanBuilder::from(rows).project(shown)?.alias(result.as_str())?.build()?;
+    let right: Vec<Column> = named.iter().map(|n| Column::new(Some(result.as_str()), n)).collect();
+    let kind = if negated { JoinType::LeftAnti } else { JoinType::LeftSemi };
+    LogicalPlanBuilder::from(joined.as_ref().clone())
+        .join_detailed(found, kind, (columns, right), None, NullEquality::NullEqualsNull)?
+        .build()
+        .map(Some)
+}
+
 struct Expanded {
     /// The rows of the query, each with the values of the outer columns for which it was computed.
     rows: LogicalPlan,
@@ -95,12 +123,14 @@ struct Expanded {
     outer: Vec<Column>,
 }
 
+/// Computes a query for all distinct values that its outer columns have in `outer`. Returns `None` if this is
+/// not supported. The plan may contain `outer` several times, so each copy of it must return the same rows.
 fn expand_query(
     outer: &Arc<LogicalPlan>,
     query: &LogicalPlan,
     names: &mut Names,
 ) -> Result<Option<Expanded>> {
-    if is_volatile(outer)? || is_volatile(query)? {
+    if is_volatile(query)? {
         return Ok(None);
     }
     let columns = outer_columns(query)?;
@@ -108,7 +138,7 @@ fn expand_query(
         return Ok(None);
     }
     let table = names.next("outer");
-    let named: Vec<String> = (0..columns.len()).map(|at| format!("__serrate_outer_{at}")).collect();
+    let named: Vec<String> = (0..columns.len()).map(|at| format!("{table}_{at}")).collect();
     let keys = columns.iter().zip(&named).map(|(c, name)| Expr::Column(c.clone()).alias(name));
     let rows = LogicalPlanBuilder::from(outer.as_ref().clone())
         .project(keys)?
@@ -124,17 +154,6 @@ fn expand_query(
     let Some(rows) = bound.with_outer(query)? else { return Ok(None) };
     let keys = bound.keys.clone();
     Ok(Some(Expanded { rows, keys, named, outer: columns }))
-}
-
-fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|e| {
-            found = found || e.is_volatile();
-            Ok(TreeNodeRecursion::Continue)
-        })
-    })?;
-    Ok(found)
 }
 
 /// Whether a query has at most one row per outer row, whatever the data.

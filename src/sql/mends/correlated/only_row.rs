@@ -1,5 +1,3 @@
-//! The value of a scalar query, which has one row at most.
-
 use arrow::array::AsArray;
 use arrow::compute::max;
 use arrow::datatypes::{DataType, Int64Type};
@@ -32,6 +30,12 @@ pub(super) fn only_rows(
         signature: Signature::any(2, Volatility::Volatile),
     });
     Ok((found, only.call(vec![column(first), column(number)])))
+}
+
+/// Whether an expression calls `only_row`. The function is declared volatile, but has the same value in all
+/// copies of a plan.
+pub(in crate::sql) fn is_only_row(e: &Expr) -> bool {
+    matches!(e, Expr::ScalarFunction(call) if call.func.inner().is::<OnlyRow>())
 }
 
 /// `only_row(value, count)` returns the value, or an error if the count is more than one.

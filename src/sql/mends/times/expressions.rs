@@ -21,14 +21,13 @@ use super::wide::wide_part;
 use crate::array::leaf_type;
 use crate::functions::{facts_of, fold_constant, is_constant};
 
-/// Functions that return one of their arguments. If the arguments are times of several types, all are cast to
-/// one type.
+/// Functions that return one of their arguments. Arguments with different time types are cast to one type.
 const CHOOSE: [&str; 5] = ["coalesce", "greatest", "least", "nvl", "nullif"];
 
 const EXTREMES: [&str; 2] = ["greatest", "least"];
 
-/// Functions of DataFusion that compare list elements. Calls with intervals are refused. Serrate's functions
-/// declare in `facts_of` that they compare values.
+/// Functions of DataFusion that compare list elements, so that a call with intervals is an error. For
+/// Serrate's functions, `facts_of` tells whether they compare values.
 const OF_LISTS: [&str; 14] = [
     "array_distinct",
     "array_except",
@@ -149,7 +148,8 @@ fn refuse_nested(left: &Expr, right: &Expr, op: Operator, schema: &DFSchema) -> 
     }
 }
 
-/// Casts a date to a timestamp if hours are added to it, because Arrow would drop the hours.
+/// If hours are added to a date or subtracted from it, casts the date to a timestamp, because Arrow would
+/// drop the hours. Returns both operands, or `None` for other operands.
 fn with_hours(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
     let is_date = |e: &Expr| {
         e.get_type(schema).is_ok_and(|t| matches!(t, DataType::Date32 | DataType::Date64))
@@ -206,7 +206,8 @@ fn of_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Ex
     let intervals = |e: &Expr| e.get_type(schema).is_ok_and(|t| holds_interval(&t));
     let durations =
         |e: &Expr| e.get_type(schema).is_ok_and(|t| matches!(leaf_type(&t), DataType::Duration(_)));
-    // `ragged_isin` converts the intervals that it searches for to durations if the list has durations.
+    // `ragged_isin(durations, intervals)` is allowed, because the function converts the intervals to
+    // durations.
     if (OF_LISTS.contains(&name) || facts_of(&call.func).compares)
         && call.args.iter().any(intervals)
         && !(name == "ragged_isin" && call.args.first().is_some_and(durations))
@@ -290,7 +291,8 @@ fn refuse_extremes(name: &str, distinct: bool, args: &[Expr], schema: &DFSchema)
     Ok(())
 }
 
-/// Casts a value, and the column of the subquery that it is compared with, to one comparable type.
+/// Casts a value, and the column of the subquery that it is compared with, to one comparable type. Also
+/// returns whether anything changed.
 fn with_subquery(
     expr: Expr,
     subquery: Subquery,

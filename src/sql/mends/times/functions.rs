@@ -1,5 +1,3 @@
-//! Functions that convert times, durations and intervals to a comparable form.
-
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray};
@@ -23,8 +21,8 @@ pub(super) enum Form {
     ExactSeconds,
     /// Nanoseconds, for an interval with months of 30 days.
     IntervalNanoseconds,
-    /// An interval with months of 30 days and days of 24 hours, normalized so that equal intervals have
-    /// equal fields and sort by their fields.
+    /// An interval with months of 30 days and days of 24 hours, normalized so that equal intervals have equal
+    /// fields and sort by their fields.
     EqualInterval,
 }
 

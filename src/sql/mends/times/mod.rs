@@ -1,5 +1,4 @@
-//! [`ExactTimes`]: exact comparison of times, durations and intervals of all types.
-
+mod clock;
 mod expressions;
 mod functions;
 mod series;
@@ -56,7 +55,8 @@ impl AnalyzerRule for ExactTimes {
 /// Rewrites a plan node whose inputs are already rewritten.
 fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if let LogicalPlan::Dml(dml) = &plan {
-        // Casts inserted values to the types of the table, which a rewrite below may have changed.
+        // A rewrite below may have changed the types of the inserted values, so they are cast to the types of
+        // the table.
         let target = dml.target.schema();
         let same = |t: &DFSchema| {
             let given = t.fields().iter().map(|f| f.data_type());
@@ -117,8 +117,7 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             let more = dates_as_timestamps(&mut union)? | take_branch_types(&mut union)?;
             (LogicalPlan::Union(union), more)
         }
-        // The columns of VALUES keep the types that the planner chose, so rewritten values are cast to these
-        // types.
+        // The columns of VALUES keep the types that the planner chose, so rewritten values are cast to them.
         LogicalPlan::Values(mut values) => {
             for row in &mut values.values {
                 for (value, field) in row.iter_mut().zip(values.schema.fields()) {
@@ -132,13 +131,12 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         }
         plan => (plan, false),
     };
-    // The schema is computed again, because the inputs may have new types even if the expressions of this
-    // node did not change.
+    // The inputs may have new types even if the expressions of this node did not change.
     Ok(Transformed::new_transformed(plan.recompute_schema()?, changed || more))
 }
 
-/// Casts dates of a union input to timestamps if other inputs have timestamps, except nanoseconds, which
-/// cannot represent all dates.
+/// Casts a date column of a union input to the timestamp type that other inputs have in this column, unless
+/// that type is in nanoseconds, which cannot represent all dates. Returns whether an input changed.
 fn dates_as_timestamps(union: &mut Union) -> Result<bool> {
     let columns = union.schema.fields().len();
     let mut changed = false;
@@ -175,10 +173,9 @@ fn dates_as_timestamps(union: &mut Union) -> Result<bool> {
     Ok(changed)
 }
 
-/// Changes time columns of a union to the type of its inputs if no input has the planned type any more.
-///
-/// For example, a date plus hours is now a timestamp in microseconds, which type coercion would cast to
-/// nanoseconds.
+/// Gives a time column of a union the type of the first input if the rewrite of the inputs has left the
+/// planned type in none of them. An example is a date plus hours, which is now in microseconds. Without this
+/// change, type coercion would cast the column to nanoseconds. Returns whether a column changed.
 fn take_branch_types(union: &mut Union) -> Result<bool> {
     let is_time =
         |t: &DataType| matches!(t, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..));

@@ -33,7 +33,6 @@ use futures::stream;
 const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 const DAYS_PER_MONTH: i128 = 31;
 
-/// `generate_series` or `range` as a scalar function.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct SeriesList {
     pub(super) inner: Arc<ScalarUDF>,
@@ -227,7 +226,7 @@ impl Series {
         }
         let (months, days) = (i128::from(step.months), i128::from(step.days));
         let (least, most) = {
-            // A month has 28 to 31 days, so `least` and `most` bound the step. Both must have the same sign.
+            // A month has 28 to 31 days, so the step is between `least` and `most`.
             let rest = days * NANOSECONDS_PER_DAY + i128::from(step.nanoseconds);
             let (a, b) =
                 (months * 28 * NANOSECONDS_PER_DAY, months * DAYS_PER_MONTH * NANOSECONDS_PER_DAY);
@@ -293,8 +292,7 @@ impl Iterator for Series {
                     self.name
                 ));
             }
-            // The next time is beyond the range of nanoseconds and so beyond every stop in nanoseconds: the
-            // series ends.
+            // The next time is beyond the range of nanoseconds, and so beyond every stop in nanoseconds.
             None if self.unit == TimeUnit::Nanosecond => None,
             None => {
                 let stop = self.bounds.stop;
@@ -315,7 +313,6 @@ impl Iterator for Series {
     }
 }
 
-/// `generate_series` or `range` in FROM.
 #[derive(Debug)]
 pub(in crate::sql) struct SeriesTable {
     inner: Arc<dyn TableFunctionImpl>,

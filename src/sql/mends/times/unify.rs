@@ -1,6 +1,3 @@
-//! Casts compared values, and values from which an expression such as CASE chooses one, to one type that
-//! represents all of them exactly.
-
 use arrow::array::{Array, ArrayRef};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, TimeUnit};
@@ -8,6 +5,7 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
 
+use super::clock;
 use super::functions::Form;
 use crate::functions::{fold_constant, is_constant, unit_of_text};
 use crate::kernels::times::{in_unit, is_instant_or_span};
@@ -30,8 +28,11 @@ fn with_schema<'a>(values: &'a [Expr], schema: &'a DFSchema) -> Vec<(&'a Expr, &
     values.iter().map(|e| (e, schema)).collect()
 }
 
-/// Casts compared values to one comparable type, like [`unify_compared`], with one schema per value.
+/// Does the same as [`unify_compared`] for values that each have their own schema.
 pub(super) fn compared_over(values: &[(&Expr, &DFSchema)]) -> Result<Option<Vec<Expr>>> {
+    if let Some(clock) = clock::unify_compared(values) {
+        return Ok(Some(clock));
+    }
     let Some(values) = typed_values(values) else { return Ok(None) };
     let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));
     let (durations, intervals) = (of(is_duration), of(is_interval));
@@ -68,15 +69,18 @@ pub(super) fn compared_over(values: &[(&Expr, &DFSchema)]) -> Result<Option<Vec<
     Ok(Some(apply_form(&alike, Form::ExactSeconds)))
 }
 
-/// Casts the values from which an expression such as CASE chooses one to a common time type. Returns `None`
-/// if no value has to change, or if a value has a type other than a time.
+/// Casts values to a common time type if an expression such as CASE returns one of them. Returns `None` if no
+/// value has to change, or if a value has a type other than a time.
 pub(super) fn chosen_from(values: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
+    if let Some(clock) = clock::choose_from(values, schema) {
+        return Ok(Some(clock));
+    }
     let Some(values) = typed_values(&with_schema(values, schema)) else { return Ok(None) };
     let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));
     let durations = of(is_duration);
     let foreign = match durations {
         true => of(|t| !t.is_null() && !is_duration(t) && !is_interval(t)),
-        // A string beside a timestamp remains a string, because it may not contain a time.
+        // Values are not cast if one is a string, because the string need not be a time.
         false => of(|t| !t.is_null() && !is_timestamp(t) && !is_date(t)),
     };
     if foreign || !(durations || of(is_timestamp)) {
@@ -87,7 +91,8 @@ pub(super) fn chosen_from(values: &[Expr], schema: &DFSchema) -> Result<Option<V
     Ok(changed.filter(|c| c.iter().any(Option::is_some)).map(|c| apply_changes(values, c)))
 }
 
-/// Casts a duration and an interval, or two timestamps or dates, that are added or subtracted, to one type.
+/// If a duration and an interval, or two timestamps or dates, are added or subtracted, casts them to one
+/// type. Returns `None` if nothing has to change or there is no such type.
 pub(super) fn unify_operands(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
     let values = typed_values(&[(left, schema), (right, schema)])?;
     let [a, b] = &values[..] else { return None };
@@ -139,8 +144,7 @@ fn in_one_type(values: &[Value]) -> Result<Option<Vec<Changed>>> {
         true => DataType::Duration(unit),
         false => DataType::Timestamp(unit, zone.clone()),
     };
-    // The columns among the values determine the unit of the common type. Without columns, the finest unit of
-    // the literals does.
+    // Columns determine the common unit; without columns, it is the finest unit of the literals.
     let units = |literals: bool| {
         let of = move |v: &Value| match (v.constant.is_some() == literals, &v.data_type) {
             (true, DataType::Timestamp(unit, _) | DataType::Duration(unit)) if !is_now(&v.expr) => {
@@ -203,8 +207,7 @@ fn in_type(value: &Value, unit: TimeUnit, to: &DataType) -> Result<Option<Change
     Ok(match t {
         t if t == to => Some(None),
         DataType::Timestamp(..) if is_now(&value.expr) => Some(cast(&value.expr)),
-        // The value stays unchanged: its unit is right, and DataFusion itself adds the time zone of the other
-        // values.
+        // The value stays unchanged, because DataFusion itself adds the time zone of the other values.
         DataType::Timestamp(u, _) if *u == unit => Some(None),
         // Microseconds can represent every calendar date, unlike nanoseconds.
         t if is_date(t) && unit != TimeUnit::Nanosecond => Some(cast(&value.expr)),
@@ -213,8 +216,7 @@ fn in_type(value: &Value, unit: TimeUnit, to: &DataType) -> Result<Option<Change
     })
 }
 
-/// Returns a literal as an array of length 1, with a string parsed as a timestamp. Returns `None` if this
-/// fails.
+/// Returns a literal as an array of length 1, with a string parsed as a timestamp, or `None` if this fails.
 fn read(constant: &ScalarValue, to: &DataType) -> Option<ArrayRef> {
     let literal = constant.to_array().ok()?;
     let literal = match literal.data_type() {

@@ -169,7 +169,10 @@ impl ScalarUDFImpl for Wide {
             _ => {}
         }
         let Some((unit, times)) = times_out_of_range(&args)? else {
-            return self.inner.invoke_with_args(args);
+            return match self.what {
+                What::Trunc => truncate_times(&self.inner, args),
+                _ => self.inner.invoke_with_args(args),
+            };
         };
         match self.what {
             What::Bin => bin_dates(&self.inner, args, unit, &times),
@@ -207,6 +210,23 @@ impl ScalarUDFImpl for Wide {
     fn documentation(&self) -> Option<&Documentation> {
         self.inner.documentation()
     }
+}
+
+/// Calls `date_trunc` with an array in place of a constant time.
+///
+/// DataFusion 55 rounds constants before 1970 up, and arrays down. Obsolete once the test
+/// `stock_constants_before_1970_are_still_rounded_up` fails.
+fn truncate_times(function: &ScalarUDF, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let Some(ColumnarValue::Scalar(time)) = args.args.get(1) else {
+        return function.invoke_with_args(args);
+    };
+    let time = time.to_array()?;
+    if let Some(given) = args.args.get_mut(1) {
+        *given = ColumnarValue::Array(time);
+    }
+    args.number_rows = 1;
+    let found = function.invoke_with_args(args)?.into_array(1)?;
+    Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?))
 }
 
 /// Computes `date_part` of durations.
@@ -261,8 +281,9 @@ const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 /// 1800-01-01 in days since 1970: the start of a 400-year cycle that nanoseconds can represent completely.
 const CYCLE_START_DAYS: i128 = -62_091;
 
-/// Returns the second argument as counts of its unit if nanoseconds cannot represent some of its times.
-/// Returns `None` for zones other than UTC, whose daylight saving rules do not repeat every 400 years.
+/// Returns the second argument as counts of its unit if some of its times are outside the 400-year cycle from
+/// [`CYCLE_START_DAYS`]. Returns `None` for other arguments, for timestamps in nanoseconds, and for zones
+/// other than UTC, whose daylight saving rules do not repeat every 400 years.
 fn times_out_of_range(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit, ArrayRef)>> {
     let Some(times) = args.args.get(1) else { return Ok(None) };
     let unit = match times.data_type() {
@@ -275,8 +296,8 @@ fn times_out_of_range(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit, Arr
     let times = times.to_array(if one { 1 } else { args.number_rows })?;
     let counts = cast(&times, &DataType::Int64)?;
     let per = per_unit(unit);
-    // Times within this 400-year cycle need no shift. The cycle ends long before the range of nanoseconds, so
-    // their bins and truncated times are also in that range.
+    // Times within this cycle need no shift: nanoseconds represent the cycle and long periods around it, so
+    // they also represent the bins and truncated times.
     let inside = |t: i64| {
         let days = i128::from(t) * per / NANOSECONDS_PER_DAY;
         (CYCLE_START_DAYS..CYCLE_START_DAYS + CYCLE_DAYS).contains(&days)
@@ -305,10 +326,9 @@ fn call_shifted(
     };
     let (one, to) = (matches!(given, ColumnarValue::Scalar(_)), given.data_type());
     let moved = cast(&moved, &to)?;
-    *given = match one {
-        true => ColumnarValue::Scalar(ScalarValue::try_from_array(&moved, 0)?),
-        false => ColumnarValue::Array(moved),
-    };
+    // A constant time becomes an array, too, for the reason that `truncate_times` gives.
+    *given = ColumnarValue::Array(moved);
+    args.number_rows = counts.len();
     let found = function.invoke_with_args(args)?;
     let found = found.to_array(counts.len())?;
     let found = cast(&found, &DataType::Int64)?;
@@ -327,7 +347,8 @@ fn call_shifted(
     given_as(cast(&back, &to)?, one)
 }
 
-/// Computes `date_bin`: fixed-length bins by arithmetic, bins of months by shifts of 400 years.
+/// Computes `date_bin`: bins of a fixed length by arithmetic, and bins of months by DataFusion for times that
+/// are shifted by multiples of 400 years, after which the calendar repeats, into the range that it supports.
 fn bin_dates(
     function: &ScalarUDF,
     args: ScalarFunctionArgs,
@@ -460,8 +481,7 @@ fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Co
             cast_with_options(&values, &DataType::Timestamp(*unit, zone.clone()), &strict)?
         }
         _ => {
-            // DataFusion's function computes the remaining arguments in nanoseconds: decimals, and strings
-            // with an explicit format.
+            // DataFusion's function computes decimals, and strings with an explicit format, in nanoseconds.
             let nanos = DataType::Timestamp(TimeUnit::Nanosecond, zone.clone());
             let field = args.return_field.as_ref().clone().with_data_type(nanos);
             let rows = if one { 1 } else { args.number_rows };

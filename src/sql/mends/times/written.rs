@@ -1,5 +1,3 @@
-//! Plans the type `TIMESTAMP` in SQL statements, if it has no precision, as microseconds.
-
 use std::ops::ControlFlow;
 
 use datafusion::execution::session_state::SessionState;
@@ -35,7 +33,6 @@ struct Timestamps {
     in_series: usize,
 }
 
-/// Whether an item of FROM is a call of `generate_series` or `range`.
 fn is_series(factor: &TableFactor) -> bool {
     let name = match factor {
         TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => name,
@@ -89,8 +86,7 @@ impl VisitorMut for Timestamps {
             }
             _ => return ControlFlow::Continue(()),
         };
-        // An empty identifier replaces the expression for now, so that its parts can be moved into the
-        // operator.
+        // An empty identifier takes the place of the expression while its parts move into the operator.
         let taken = std::mem::replace(expr, Expr::Identifier(Ident::new("")));
         let (left, right) = match taken {
             Expr::Cast { expr, data_type, .. } => (expr, null_of(data_type)),

@@ -1,0 +1,118 @@
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, execute_stream,
+};
+use futures::lock::Mutex;
+use futures::stream::{StreamExt, TryStreamExt, iter};
+
+use crate::sql::exec::one_input;
+
+/// The rows that several [`SharedExec`] return, once one of them has computed them.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct SharedResult(Mutex<Option<Kept>>);
+
+#[derive(Debug)]
+struct Kept {
+    batches: Vec<RecordBatch>,
+    _memory: MemoryReservation,
+}
+
+impl SharedResult {
+    async fn rows(
+        &self,
+        input: Arc<dyn ExecutionPlan>,
+        context: Arc<TaskContext>,
+    ) -> Result<Vec<RecordBatch>> {
+        // Other nodes wait here while the first one computes the rows. If it fails or is cancelled, the next
+        // node computes the rows.
+        let mut kept = self.0.lock().await;
+        if let Some(kept) = kept.as_ref() {
+            return Ok(kept.batches.clone());
+        }
+        let memory = MemoryConsumer::new("SharedExec").register(context.memory_pool());
+        let mut rows = execute_stream(input, Arc::clone(&context))?;
+        let mut batches = Vec::new();
+        while let Some(batch) = rows.next().await {
+            let batch = batch?;
+            memory.try_grow(batch.get_array_memory_size())?;
+            batches.push(batch);
+        }
+        *kept = Some(Kept { batches: batches.clone(), _memory: memory });
+        Ok(batches)
+    }
+}
+
+/// Returns the rows of its input in one partition. Of all nodes with the same [`SharedResult`], the first
+/// that is executed reads its input, and the others return the same rows.
+#[derive(Debug)]
+pub(in crate::sql) struct SharedExec {
+    input: Arc<dyn ExecutionPlan>,
+    result: Arc<SharedResult>,
+    properties: Arc<PlanProperties>,
+}
+
+impl SharedExec {
+    pub(in crate::sql) fn new(input: Arc<dyn ExecutionPlan>, result: Arc<SharedResult>) -> Self {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(input.schema()),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Final,
+            Boundedness::Bounded,
+        );
+        Self { input, result, properties: Arc::new(properties) }
+    }
+
+    fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
+        Self::new(input, Arc::clone(&self.result))
+    }
+}
+
+impl DisplayAs for SharedExec {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedExec")
+    }
+}
+
+impl ExecutionPlan for SharedExec {
+    fn name(&self) -> &str {
+        "SharedExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    one_input!();
+
+    fn execute(
+        &self,
+        _partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let schema = self.schema();
+        let (input, result) = (Arc::clone(&self.input), Arc::clone(&self.result));
+        let named = Arc::clone(&schema);
+        let rows = futures::stream::once(async move {
+            let batches = result.rows(input, context).await?;
+            // The batches may come from the input of another node, whose columns may differ in nullability.
+            // So they get the schema of this node.
+            let batches = batches.into_iter().map(move |batch| {
+                let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+                let (schema, columns) = (Arc::clone(&named), batch.columns().to_vec());
+                let batch = RecordBatch::try_new_with_options(schema, columns, &options)?;
+                Ok::<_, DataFusionError>(batch)
+            });
+            Ok::<_, DataFusionError>(iter(batches))
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows.try_flatten())))
+    }
+}

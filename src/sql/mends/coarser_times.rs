@@ -1,0 +1,198 @@
+use std::sync::{Arc, LazyLock};
+
+use arrow::array::{AsArray, Int64Array};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Int64Type, TimeUnit};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, exec_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, TryCast, Volatility,
+};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::scalar::ScalarValue;
+
+use crate::kernels::times::per_unit;
+
+static COUNTS: LazyLock<[Arc<ScalarUDF>; 3]> = LazyLock::new(|| {
+    [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond].map(|unit| {
+        let signature = Signature::any(1, Volatility::Immutable);
+        Arc::new(ScalarUDF::new_from_impl(CountIn { unit, signature }))
+    })
+});
+
+/// Functions that cast a timestamp to a coarser unit.
+const FUNCTIONS: [&str; 4] =
+    ["to_timestamp_micros", "to_timestamp_millis", "to_timestamp_seconds", "to_unixtime"];
+
+/// Functions that cast a value to the type with a given name.
+const CASTS: [&str; 2] = ["arrow_cast", "arrow_try_cast"];
+
+/// Analyzer rule: rounds timestamps down where a cast, or `to_unixtime`, drops digits.
+///
+/// Arrow rounds times before 1970 up, so that the seconds before and after 1970 become one. Obsolete once the
+/// test `stock_casts_before_1970_still_round_up` fails. `arrow_cast` of a timestamp becomes a cast here, because the
+/// simplifier would first make it a cast and then compare the time below the cast.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct CoarserTimes;
+
+impl AnalyzerRule for CoarserTimes {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let plan = plan.transform_up_with_subqueries(|plan| {
+            let may_change = |e: &Expr| source_of(e).is_some() || is_named_cast(e);
+            let has_time = |e: &Expr| e.exists(|e| Ok(may_change(e))).unwrap_or(true);
+            if !plan.expressions().iter().any(has_time) {
+                return Ok(Transformed::no(plan));
+            }
+            let mut schema = merge_schema(&plan.inputs());
+            if let LogicalPlan::TableScan(scan) = &plan {
+                let (name, source) = (scan.table_name.clone(), scan.source.schema());
+                schema.merge(&DFSchema::try_from_qualified_schema(name, &source)?);
+            }
+            let names = NamePreserver::new(&plan);
+            plan.map_expressions(|e| {
+                let name = names.save(&e);
+                let done = e.transform_up(|e| {
+                    let e = plain_cast(e, &schema);
+                    let counted = source_of(&e.data)
+                        .and_then(|of| count(of, &e.data.get_type(&schema).ok()?, &schema));
+                    Ok(match counted {
+                        Some(counted) => Transformed::yes(counted),
+                        None => e,
+                    })
+                })?;
+                Ok(done.update_data(|e| name.restore(e)))
+            })
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_coarser_times"
+    }
+}
+
+/// Returns the functions that [`CoarserTimes`] inserts, also into plans that are sent to worker processes.
+#[cfg(feature = "cluster")]
+pub(in crate::sql) fn count_functions() -> [Arc<ScalarUDF>; 3] {
+    COUNTS.clone()
+}
+
+/// If an expression casts a value to a timestamp or to a count of seconds, returns this value.
+fn source_of(e: &Expr) -> Option<&Expr> {
+    match e {
+        Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
+            matches!(field.data_type(), DataType::Timestamp(..)).then_some(&**expr)
+        }
+        Expr::ScalarFunction(call) => match call.args.as_slice() {
+            [of] if FUNCTIONS.contains(&call.name()) => Some(of),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn is_named_cast(e: &Expr) -> bool {
+    matches!(e, Expr::ScalarFunction(call) if CASTS.contains(&call.name()))
+}
+
+/// Makes a call of `arrow_cast` that casts a timestamp to a timestamp a cast.
+fn plain_cast(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let is_time = |e: &Expr| matches!(e.get_type(schema), Ok(DataType::Timestamp(..)));
+    let Expr::ScalarFunction(call) = &e else { return Transformed::no(e) };
+    let [of, _] = call.args.as_slice() else { return Transformed::no(e) };
+    if !is_named_cast(&e) || !is_time(of) || !is_time(&e) {
+        return Transformed::no(e);
+    }
+    let Ok(to) = e.get_type(schema) else { return Transformed::no(e) };
+    let of = Box::new(of.clone());
+    Transformed::yes(match call.name() == "arrow_cast" {
+        true => Expr::Cast(Cast::new(of, to)),
+        false => Expr::TryCast(TryCast::new(of, to)),
+    })
+}
+
+/// Returns a timestamp in a coarser unit, or in seconds for the type Int64; `None` for any other value.
+fn count(of: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
+    let DataType::Timestamp(from, zone) = of.get_type(schema).ok()? else { return None };
+    let (unit, to_zone) = match to {
+        DataType::Timestamp(unit, to_zone) => (*unit, to_zone.clone()),
+        _ => (TimeUnit::Second, zone.clone()),
+    };
+    let function = match unit {
+        TimeUnit::Second => &COUNTS[0],
+        TimeUnit::Millisecond => &COUNTS[1],
+        TimeUnit::Microsecond => &COUNTS[2],
+        TimeUnit::Nanosecond => return None,
+    };
+    if unit >= from {
+        return None;
+    }
+    let cast = |e: Expr, to: DataType| Expr::Cast(Cast::new(Box::new(e), to));
+    let of = match zone == to_zone {
+        true => of.clone(),
+        false => cast(of.clone(), DataType::Timestamp(from, to_zone)),
+    };
+    let counted = function.call(vec![of]);
+    Some(match to {
+        DataType::Int64 => counted,
+        to => cast(counted, to.clone()),
+    })
+}
+
+/// Counts the whole units between 1970 and a timestamp.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct CountIn {
+    unit: TimeUnit,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for CountIn {
+    fn name(&self) -> &str {
+        match self.unit {
+            TimeUnit::Second => "count_seconds",
+            TimeUnit::Millisecond => "count_milliseconds",
+            TimeUnit::Microsecond => "count_microseconds",
+            TimeUnit::Nanosecond => "count_nanoseconds",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Int64)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [times] = args.args.as_slice() else {
+            return exec_err!("internal error: {} takes 1 argument; please report it", self.name());
+        };
+        let DataType::Timestamp(from, _) = times.data_type() else {
+            return exec_err!(
+                "internal error: {} takes a timestamp; please report it",
+                self.name()
+            );
+        };
+        let is_one = matches!(times, ColumnarValue::Scalar(_));
+        let times = times.to_array(if is_one { 1 } else { args.number_rows })?;
+        let ratio = i64::try_from(per_unit(self.unit) / per_unit(from)).unwrap_or(1).max(1);
+        let counts = cast(&times, &DataType::Int64)?;
+        let counts: Int64Array =
+            counts.as_primitive::<Int64Type>().unary(|count| count.div_euclid(ratio));
+        Ok(match is_one {
+            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&counts, 0)?),
+            false => ColumnarValue::Array(Arc::new(counts)),
+        })
+    }
+
+    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
+        Ok(inputs.first().map_or(SortProperties::Unordered, |input| input.sort_properties))
+    }
+}

@@ -1,0 +1,146 @@
+//! Hides values that Arrow arrays may store below NULL structs and lists from DataFusion's functions.
+
+use std::sync::Arc;
+
+use datafusion::common::Column;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::datasource::source_as_provider;
+use datafusion::error::Result;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Unnest};
+use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule};
+
+use crate::functions::{stock_field, with_masked_fields, without_hidden_values};
+use crate::sql::sources::listing::FilesTable;
+
+/// Analyzer rule: replaces `get_field`, `array_append` and other functions of DataFusion that return the
+/// values below a NULL struct or list, and masks the structs that `unnest` divides into columns.
+///
+/// Obsolete once the tests `stock_fields_of_null_are_still_values` and
+/// `stock_lists_of_null_still_have_elements` fail.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct HiddenValues;
+
+impl AnalyzerRule for HiddenValues {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let plan = plan.transform_up_with_subqueries(|plan| {
+            if let LogicalPlan::Unnest(unnest) = plan {
+                return match unnest.struct_type_columns.is_empty() {
+                    true => Ok(Transformed::no(LogicalPlan::Unnest(unnest))),
+                    false => mask_structs(unnest).map(Transformed::yes),
+                };
+            }
+            replace_functions(plan, &|e| match e {
+                Expr::ScalarFunction(call) => without_hidden_values(&call.func),
+                _ => None,
+            })
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_hidden_values"
+    }
+}
+
+/// Replaces the function of each call in a node's expressions for which `by` returns another function.
+fn replace_functions(
+    plan: LogicalPlan,
+    by: &dyn Fn(&Expr) -> Option<Arc<datafusion::logical_expr::ScalarUDF>>,
+) -> Result<Transformed<LogicalPlan>> {
+    let mut is_affected = false;
+    plan.apply_expressions(|e| {
+        is_affected = is_affected || e.exists(|e| Ok(by(e).is_some()))?;
+        Ok(if is_affected { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !is_affected {
+        return Ok(Transformed::no(plan));
+    }
+    let names = NamePreserver::new(&plan);
+    plan.map_expressions(|e| {
+        let name = names.save(&e);
+        let done = e.transform_up(|e| match (by(&e), e) {
+            (Some(function), Expr::ScalarFunction(mut call)) => {
+                call.func = function;
+                Ok(Transformed::yes(Expr::ScalarFunction(call)))
+            }
+            (_, e) => Ok(Transformed::no(e)),
+        })?;
+        Ok(done.update_data(|e| name.restore(e)))
+    })
+}
+
+fn mask_structs(unnest: Unnest) -> Result<LogicalPlan> {
+    let columns = unnest.input.schema().iter().enumerate().map(|(at, field)| {
+        let column = Expr::Column(Column::from(field));
+        match unnest.struct_type_columns.contains(&at) {
+            true => with_masked_fields(column).alias_qualified(field.0.cloned(), field.1.name()),
+            false => column,
+        }
+    });
+    let masked = Projection::try_new(columns.collect(), Arc::clone(&unnest.input))?;
+    let unnest = LogicalPlan::Unnest(unnest);
+    unnest.with_new_exprs(unnest.expressions(), vec![LogicalPlan::Projection(masked)])
+}
+
+/// Logical optimizer rule, the last of each pass: restores DataFusion's `get_field` for columns of Parquet
+/// files, whose NULL structs have no values. Only for this function do scans read single fields of a struct.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct ParquetFields;
+
+impl OptimizerRule for ParquetFields {
+    fn name(&self) -> &str {
+        "serrate_parquet_fields"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::TopDown)
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        _config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        let is_parquet = match &plan {
+            LogicalPlan::TableScan(_) => reads_parquet(&plan),
+            LogicalPlan::Projection(_) | LogicalPlan::Filter(_) => {
+                plan.inputs().first().is_some_and(|input| reads_parquet(input))
+            }
+            _ => false,
+        };
+        if !is_parquet {
+            return Ok(Transformed::no(plan));
+        }
+        replace_functions(plan, &|e| match e {
+            Expr::ScalarFunction(call) if matches!(call.args.first(), Some(Expr::Column(_))) => {
+                stock_field(&call.func)
+            }
+            _ => None,
+        })
+    }
+}
+
+/// Whether all columns of a plan are columns of Parquet files.
+fn reads_parquet(plan: &LogicalPlan) -> bool {
+    let mut plan = plan;
+    loop {
+        plan = match plan {
+            LogicalPlan::Filter(filter) => &filter.input,
+            LogicalPlan::SubqueryAlias(alias) => &alias.input,
+            LogicalPlan::Projection(projection)
+                if projection.expr.iter().all(|e| matches!(e, Expr::Column(_))) =>
+            {
+                &projection.input
+            }
+            LogicalPlan::TableScan(scan) => {
+                let table = source_as_provider(&scan.source);
+                return table.is_ok_and(|table| {
+                    table.downcast_ref::<FilesTable>().is_some_and(FilesTable::is_parquet)
+                });
+            }
+            _ => return false,
+        }
+    }
+}
