@@ -94,8 +94,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the error for argument 0 if its leaves have a wrong type. If the leaves are decimals, the
-    /// message suggests a cast.
+    /// Returns the error for leaves of argument 0 of the wrong type `leaf`. For decimals, it suggests a cast.
     pub(crate) fn wrong_values(&self, must: impl std::fmt::Display, leaf: &DataType) -> Error {
         let hint = match leaf {
             t if t.is_decimal() => {
@@ -182,8 +181,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the axis in argument `i`, or `None` if the argument is NULL or not given. Axis 0 is an error
-    /// that suggests `across`.
+    /// Returns the axis in argument `i`; `None` if the argument is NULL or not given. Axis 0 is an error that
+    /// suggests `across` instead.
     pub(crate) fn axis(&self, i: usize, lists: &Lists, across: &str) -> Result<Option<usize>> {
         let Some(axis) = self.literal_integer(i, "the axis", "1 or -1")? else { return Ok(None) };
         resolve_axis(self.name(), axis, lists.ndim(), across).map(Some)
@@ -313,8 +312,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns integer argument `i` as one value for all rows or as one value per row. The value is NULL if
-    /// the argument is not given.
+    /// Returns integer argument `i` as one value or as one value per row; NULL if it is not given.
     pub(crate) fn row_arg(&self, i: usize) -> Result<RowArg> {
         match self.args.get(i) {
             None => Ok(RowArg::NONE),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
-use arrow::compute::is_null;
+use arrow::compute::{is_not_null, is_null};
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::{Call, Plan};
@@ -64,8 +64,8 @@ fn locate_arguments(
     second_is_list: bool,
     last_is_text: bool,
 ) -> ArgumentPositions {
-    // Four arguments are `(x, lo, hi, closed)`, or `(x, time, lo, hi)` if the second is a list and the last
-    // is no `closed` literal.
+    // Four arguments are `(x, time, lo, hi)` if the second is a list and the last is no `closed` literal,
+    // else `(x, lo, hi, closed)`.
     match (arguments, second_is_list) {
         (3, _) => ArgumentPositions { values: 0, closed: None },
         (4, false) => ArgumentPositions { values: 0, closed: Some(3) },
@@ -130,12 +130,17 @@ fn call(call: &Call<'_>) -> Result<ArrayRef> {
     let mask = elementwise::binary(Op::And, Operand::Array(&above), Operand::Array(&below))?;
     match picks {
         false => call.lists(&mask),
-        true => call.lists(&filter::filter(&call.ragged(0)?, &mask)?),
+        true => {
+            // A NULL bound matches every time, but no bound matches a time that is NULL.
+            let known = values.with_leaves(Arc::new(is_not_null(values.leaves())?))?;
+            let mask = elementwise::binary(Op::And, Operand::Array(&mask), Operand::Array(&known))?;
+            call.lists(&filter::filter(&call.ragged(0)?, &mask)?)
+        }
     }
 }
 
-/// Returns the mask of the values that satisfy `op` with the bound in argument `bound`. If `open` is true,
-/// all values satisfy a NULL bound.
+/// Returns the mask of the values that satisfy `op` with the argument `bound`. If `open` is true, a NULL
+/// bound matches all values of its row.
 fn compare_bound(
     call: &Call<'_>,
     op: Op,

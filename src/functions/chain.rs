@@ -25,16 +25,13 @@ use datafusion::physical_expr::expressions::{BinaryExpr as PhysicalBinary, Colum
 /// [`Chain`]. Optimizer rules do not recognize the call, so shorter expressions stay unchanged.
 const LONG: usize = 64;
 
-/// Minimum number of operators that are appended at once to an existing [`Chain`] call, which replaces long
-/// arithmetic.
+/// Minimum number of operators that are appended at once to an existing [`Chain`] call.
 const MORE: usize = 16;
 
-/// Maximum number of operands in one call that are neither columns nor literals. The values of all these
-/// operands are in memory at once.
+/// Maximum number of operands in one call that are neither columns nor literals. All are in memory at once.
 const COMPUTED: usize = 64;
 
-/// The operators that a [`Chain`] call (one call for a long arithmetic expression) can contain, each with the
-/// letter that encodes it in the first argument of the call.
+/// The operators that a [`Chain`] call can contain, each with its letter in the first argument of the call.
 const OPERATORS: [(Operator, char); 10] = [
     (Operator::Plus, '+'),
     (Operator::Minus, '-'),
@@ -62,8 +59,7 @@ fn decode_operator(letter: char) -> Result<Operator> {
     })
 }
 
-/// Whether the left side of an expression nests so many operators that one [`Chain`] call should replace
-/// them.
+/// Whether the left side of an expression nests enough operators to replace them with one [`Chain`] call.
 pub(crate) fn is_long(expr: &Expr) -> bool {
     let mut next = expr;
     for length in 0..LONG {
@@ -78,9 +74,8 @@ pub(crate) fn is_long(expr: &Expr) -> bool {
 /// Maximum depth of nested operators, so that a thread with a small stack can copy and compare them.
 const DEEPEST: usize = 256;
 
-/// Whether an expression nests more than [`DEEPEST`] operators. The planner has already replaced long
-/// arithmetic on numbers and on lists with calls, so these are other operators, such as many intervals added
-/// to a date.
+/// Whether an expression nests more than [`DEEPEST`] operators. Long arithmetic on numbers and lists has been
+/// replaced with calls by then, so the operators are others, such as those that add many intervals to a date.
 pub(super) fn is_too_deep(expr: &Expr) -> bool {
     let mut next = expr;
     let mut depth = 0usize;
@@ -108,8 +103,7 @@ pub(crate) fn is_chain(call: &ScalarFunction) -> bool {
     Arc::ptr_eq(&call.func, &CHAIN) || Arc::ptr_eq(&call.func, &LIST_CHAIN)
 }
 
-/// Replaces nested operators on numbers, such as `a + b + c`, with one call of the function [`Chain`].
-/// Returns any other expression unchanged, as `Err`.
+/// Replaces nested operators on numbers with one [`Chain`] call; `Err` has any other expression, unchanged.
 pub(crate) fn gather_operands(
     expr: Expr,
     schema: &datafusion::common::DFSchema,
@@ -198,7 +192,7 @@ impl ScalarUDFImpl for Chain {
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
         internal_err!(
-            "internal error: the result type of joined operators depends on these operators; please report it"
+            "internal error: the result type of __serrate_chain depends on its argument 1, not only on types; please report it"
         )
     }
 
@@ -207,7 +201,7 @@ impl ScalarUDFImpl for Chain {
             (args.scalar_arguments.first(), args.arg_fields)
         else {
             return internal_err!(
-                "internal error: the first argument of the function for joined operators must encode these operators; please report it"
+                "internal error: __serrate_chain needs the string of its operators as argument 1; please report it"
             );
         };
         let mut found = first.data_type().clone();
@@ -226,7 +220,7 @@ impl ScalarUDFImpl for Chain {
             (args.next(), args.next())
         else {
             return internal_err!(
-                "internal error: the first argument of the function for joined operators must encode these operators; please report it"
+                "internal error: __serrate_chain needs the string of its operators as argument 1; please report it"
             );
         };
         for (letter, next) in letters.chars().zip(args) {
@@ -239,7 +233,7 @@ impl ScalarUDFImpl for Chain {
 fn write_chain(args: &[Expr], name: impl Fn(&Expr) -> String) -> Result<String> {
     let [letters, first, rest @ ..] = args else {
         return internal_err!(
-            "internal error: the first argument of the function for joined operators must encode these operators; please report it"
+            "internal error: __serrate_chain needs the string of its operators as argument 1; please report it"
         );
     };
     let mut out = name(first);
@@ -296,8 +290,7 @@ impl Operands {
 /// Minimum number of nested operators on lists that are replaced with one call of the function [`ListChain`].
 const LONG_OF_LISTS: usize = 16;
 
-/// The operator functions that a [`ListChain`] call can contain, each with the letter that stands for it in
-/// the first argument of the call.
+/// The operator functions of a [`ListChain`] call, each with its letter in the first argument of the call.
 const FUNCTIONS: [(&str, char); 5] = [
     ("ragged_add", '+'),
     ("ragged_sub", '-'),
@@ -306,8 +299,7 @@ const FUNCTIONS: [(&str, char); 5] = [
     ("ragged_mod", '%'),
 ];
 
-/// Returns the letter that encodes a call in a [`ListChain`], or `None` if a [`ListChain`] cannot contain the
-/// call.
+/// Returns the letter of a call in a [`ListChain`]; `None` if a [`ListChain`] cannot contain the call.
 fn list_letter(call: &ScalarFunction) -> Option<char> {
     let (_, letter) = FUNCTIONS.iter().find(|(name, _)| *name == call.name())?;
     (call.args.len() == 2 && super::is_ours(&call.func)).then_some(*letter)
@@ -376,9 +368,8 @@ fn gather_lists(call: ScalarFunction) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LIST_CHAIN), operands))
 }
 
-/// Appends an operator and its right operand to a [`ListChain`] call. If the call already has more than
-/// [`COMPUTED`] operands that are neither columns nor literals, returns a new call whose first operand is the
-/// old call.
+/// Appends an operator and its right operand to a [`ListChain`] call. If the call has more than [`COMPUTED`]
+/// operands that are neither columns nor literals, it becomes the first operand of a new call.
 fn append_operator(mut chain: ScalarFunction, letter: char, right: Expr) -> Expr {
     let is_computed = |e: &&Expr| !matches!(e, Expr::Column(_) | Expr::Literal(..));
     if chain.args.iter().filter(is_computed).count() > COMPUTED {
@@ -421,7 +412,7 @@ impl ScalarUDFImpl for ListChain {
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         let [letters, first, rest @ ..] = args else {
             return internal_err!(
-                "internal error: the first argument of the function for joined operators must encode these operators; please report it"
+                "internal error: __serrate_list_chain needs the string of its operators as argument 1; please report it"
             );
         };
         let letters = written_letters(letters);
@@ -436,7 +427,7 @@ impl ScalarUDFImpl for ListChain {
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
         internal_err!(
-            "internal error: the result type of joined operators depends on these operators; please report it"
+            "internal error: the result type of __serrate_list_chain depends on its argument 1, not only on types; please report it"
         )
     }
 
@@ -445,7 +436,7 @@ impl ScalarUDFImpl for ListChain {
             (args.scalar_arguments.first(), args.arg_fields)
         else {
             return internal_err!(
-                "internal error: the first argument of the function for joined operators must encode these operators; please report it"
+                "internal error: __serrate_list_chain needs the string of its operators as argument 1; please report it"
             );
         };
         let mut found = Arc::clone(first);
@@ -466,7 +457,7 @@ impl ScalarUDFImpl for ListChain {
         ) = (values.next(), values.next(), fields.next())
         else {
             return internal_err!(
-                "internal error: the first argument of the function for joined operators must encode these operators; please report it"
+                "internal error: __serrate_list_chain needs the string of its operators as argument 1; please report it"
             );
         };
         let (mut so_far, mut so_far_field) = (first, field);

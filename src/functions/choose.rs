@@ -64,7 +64,7 @@ pub(super) static WHERE: Def = Def {
     ..Def::DEFAULTS
 };
 
-/// Returns the leaf type of the only list, or the common type of `a` and `b` if both are lists.
+/// Returns the leaf type of the list if only one of `a` and `b` is a list, otherwise their common type.
 fn common_type(plan: &Plan<'_>, a: &Lists, b: &Lists) -> Result<DataType> {
     let (x, y) = (a.leaf(), b.leaf());
     match (a.depth() > 0, b.depth() > 0) {
@@ -78,8 +78,8 @@ fn common_type(plan: &Plan<'_>, a: &Lists, b: &Lists) -> Result<DataType> {
     }
 }
 
-/// Checks that argument `i`, of type `value`, can be cast to the leaf type `values`. Returns the leaf type,
-/// for a dictionary the type of the dictionary values.
+/// Checks that argument `i`, of type `value`, can be cast to `values`, the leaf type of the other argument.
+/// Returns `values` or, if it is a dictionary, the type of the dictionary's values.
 pub(super) fn check_fits(
     plan: &Plan<'_>,
     i: usize,
@@ -90,7 +90,7 @@ pub(super) fn check_fits(
         DataType::Dictionary(_, values) => values.as_ref(),
         values => values,
     };
-    // A column of floats may have fractions, which a cast would drop.
+    // A cast of a column of floats to integers would drop fractions.
     let cut = value.is_floating() && values.is_integer() && plan.known_literal(i).is_none();
     if cut || !can_cast_types(value, values) {
         return Err(plan.refuse(format!(
@@ -101,7 +101,7 @@ pub(super) fn check_fits(
     Ok(values.clone())
 }
 
-/// Returns a field of lists with the levels of the deepest argument and with leaves of type `leaf`, or an
+/// Returns a field of lists with the levels of the deepest argument and leaves of type `leaf`. Returns an
 /// error if all arguments are scalars.
 fn deepest_field(plan: &Plan<'_>, sides: &[&Lists], leaf: DataType) -> Result<FieldRef> {
     let deep = sides.iter().rev().max_by_key(|l| l.depth());
@@ -130,8 +130,7 @@ fn cast_argument(call: &Call<'_>, i: usize, to: &DataType) -> Result<BatchOperan
             let back = cast(&there, &from)?;
             Ok(not_distinct(&back, value)?.true_count() == value.len())
         });
-        // A cast to a narrower float type may round, because SQL also rounds a literal to the type of a
-        // column.
+        // A cast between float types may round, because SQL also rounds a literal to the type of a column.
         let nearest = from.is_floating() && to.is_floating();
         if !(nearest || exact.unwrap_or(false)) {
             return Err(Error::invalid(format!(
@@ -262,8 +261,8 @@ casts!(
     "`TRY_CAST(x AS DOUBLE[][])`, for the depth that `x` has."
 );
 
-/// Returns an error that replaces the cast error `error`. It names the first value that `to` cannot
-/// represent, and the position of the value.
+/// Returns an error that names the first value that `to` cannot represent, and its position; `error`, the
+/// error of the cast, if there is no such value.
 fn without_place(x: &RaggedArray, to: &DataType, error: Error) -> Error {
     let Ok(tried) = cast(x.leaves(), to) else { return error };
     let Some(leaf) = (0..tried.len()).find(|i| tried.is_null(*i) && x.leaves().is_valid(*i)) else {
@@ -286,7 +285,6 @@ fn without_place(x: &RaggedArray, to: &DataType, error: Error) -> Error {
     ))
 }
 
-/// Parses a scalar type by its name in SQL or in Arrow.
 fn parse_type(text: &str) -> Option<DataType> {
     use arrow::datatypes::TimeUnit::Microsecond;
     let word = text.trim();

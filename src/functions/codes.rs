@@ -33,8 +33,8 @@ struct VocabularyCodes {
     /// Codes in the order of their tokens.
     texts: ArrayRef,
     tokens: Vec<u32>,
-    /// Index into `texts` of the code of each token. Empty if tokens are so sparse that this vector would be
-    /// much too long.
+    /// Index into `texts` of each token. Empty if tokens are so sparse that this vector would be much too
+    /// long; `tokens` is then searched.
     places: Vec<Option<u32>>,
 }
 
@@ -105,8 +105,7 @@ fn tag_field(data_type: DataType, codes: &VocabularyCodes) -> FieldRef {
     Arc::new(Field::new("", data_type, true).with_metadata(metadata))
 }
 
-/// Returns the path and vocabulary of a call, or an error if the file has another vocabulary than it had at
-/// planning.
+/// Returns the path and vocabulary of a call, or an error if the vocabulary has changed since planning.
 fn planned_codes<'a>(call: &Call<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {
     let path = call.text(1).ok_or_else(|| {
         Error::invalid(format!(
@@ -119,7 +118,7 @@ fn planned_codes<'a>(call: &Call<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)>
     if then.is_some_and(|id| *id != codes.vocabulary.id().to_string()) {
         return Err(Error::file(
             codes_file(path),
-            "the vocabulary changed after the query was planned; run it again",
+            "the vocabulary changed after the query was planned; run the query again",
         ));
     }
     Ok((path, codes))

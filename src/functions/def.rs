@@ -37,17 +37,16 @@ pub(crate) struct Def {
 /// Facts about a function that optimizer rules use. [`NONE`](Self::NONE) is safe for every function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
-    /// Whether the result has fewer values than the argument lists. `sql::pushdown::below_joins` then
-    /// evaluates the call below a join.
+    /// Whether results have fewer values than the arguments; `below_joins` then moves calls below joins.
     pub(crate) shrinks: bool,
     /// Whether a call with one argument depends on the values of a row, but not on how inner lists divide
-    /// them. `sql::pushdown::flat_filters` then filters below the call without building inner lists.
+    /// them. `sql::pushdown::flat_filters` then replaces `ragged_filter` in the argument with
+    /// `ragged_compress`, which builds no inner lists.
     pub(crate) whole_row: bool,
-    /// Part of the first argument that the function reads. `sql::pushdown::lengths` skips values that nothing
-    /// reads.
+    /// Part of the first argument that the function reads. `sql::pushdown::lengths` skips what nothing reads.
     pub(crate) reads: Reads,
-    /// Whether the function compares values. If it does, `sql::mends::times` refuses intervals as arguments,
-    /// because intervals have no order.
+    /// Whether the function compares values. `sql::mends::times` then refuses intervals as arguments, because
+    /// intervals have no order.
     pub(crate) compares: bool,
     /// Scalar functions and aggregates of other names that this function replaces on lists.
     /// `sql::statement::hints` suggests this function when one of them is called on a list.
@@ -75,7 +74,7 @@ pub(crate) enum Reads {
     Lengths,
     /// The lengths of lists, and which values are NULL.
     LengthsAndNulls,
-    /// No values: the function only moves or drops values, if all arguments but the first are literals. If a
+    /// No values, if all arguments but the first are literals: the function only moves or drops values. If a
     /// query needs only the list lengths of the result, the list lengths of the argument suffice.
     Structure,
 }
@@ -86,9 +85,8 @@ impl Reads {
     }
 }
 
-/// When a call can fail although planning has accepted the types of its arguments. A rewrite may evaluate a
-/// call that cannot fail for rows that the query skips: rows that a condition drops, that match no row of a
-/// join, or that take another branch of CASE.
+/// When a call can fail although planning has accepted its types. If a call cannot fail, a rewrite may
+/// evaluate it also for rows that the query skips by a condition, a join or another branch of CASE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fails {
     Never,
@@ -103,8 +101,7 @@ pub(crate) enum Fails {
 }
 
 impl Def {
-    /// Default values of the fields of a definition. Each definition sets `name`, `doc`, `plan` and `call`
-    /// itself.
+    /// Default values of the fields. Each definition sets `name`, `doc`, `plan` and `call` itself.
     pub(crate) const DEFAULTS: Self = Self {
         name: "",
         aliases: &[],
@@ -112,7 +109,7 @@ impl Def {
         doc: Doc::EMPTY,
         plan: |plan| {
             Err(plan.refuse(
-                "argument 1 cannot be checked, because the function has no definition (internal error)"
+                "internal error: the function has no definition with which to check its arguments; please report it"
             ))
         },
         call: |_| {
@@ -150,7 +147,7 @@ impl Def {
         }
     }
 
-    /// Returns the names of the parameters, or `None` for a function with several syntaxes or with any number
+    /// Returns the names of the parameters; `None` if the function has several syntaxes or takes any number
     /// of arguments.
     pub(crate) fn parameter_names(&self) -> Option<Vec<&'static str>> {
         let [syntax] = self.doc.syntax else { return None };
@@ -269,8 +266,8 @@ impl ScalarUDFImpl for RaggedUdf {
         &self.signature
     }
 
-    /// Declares scalar subqueries, which read the table of a look-up, as conditional arguments. Otherwise, if
-    /// two calls share a table, the optimizer would make the table a column, with one copy per row.
+    /// Declares scalar subqueries, which read the table of a look-up, as conditional arguments. Without this,
+    /// if two calls share a table, the optimizer would make the table a column, with one copy per row.
     fn conditional_arguments<'a>(
         &self,
         args: &'a [Expr],
@@ -278,14 +275,17 @@ impl ScalarUDFImpl for RaggedUdf {
         Some(args.iter().partition(|e| !matches!(e, Expr::ScalarSubquery(_))))
     }
 
-    /// Whether the function returns NULL if an argument is NULL. Only functions with one argument do, because
-    /// others may treat NULL as an absent argument.
+    /// Whether a NULL argument always gives NULL. True only for functions of exactly one argument; for other
+    /// functions, NULL can mean that an argument is not given.
     fn is_strict(&self) -> bool {
         self.def.arity == (1, 1)
     }
 
     fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
-        exec_err!("{}: internal error, the result type depends on the arguments", self.def.name)
+        exec_err!(
+            "internal error: the result type of {} depends on its arguments, not only on their types; please report it",
+            self.def.name
+        )
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
@@ -316,7 +316,7 @@ impl ScalarUDFImpl for RaggedUdf {
         };
         if array.len() != rows || array.data_type() != returns {
             return exec_err!(
-                "{}: internal error, computed {} rows of {}, but {rows} rows of {returns} were planned",
+                "internal error: {} returned {} rows of type {}, but {rows} rows of type {returns} were planned; please report it",
                 self.def.name,
                 array.len(),
                 array.data_type()

@@ -1,4 +1,4 @@
-//! Tensors of a fixed shape, masks, padded lists.
+//! Functions that return tensors of a fixed shape, masks, or padded lists.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ pub(super) static DENSIFY: Def = Def {
         let dtype = DType::of_leaves(lists.leaf(), plan.name())?;
         if let Some(fill) = parse_fill(plan.known_literal(2)).map_err(|m| plan.refuse(m))? {
             fill.to_tensor(dtype).map_err(|e| {
-                plan.refuse(format!("argument 3 (the fill value) does not fit the result: {e}"))
+                plan.refuse(format!("argument 3 (the fill value) does not fit the type of the result; give another value: {e}"))
             })?;
         }
         plan_side(plan, 3)?;
@@ -150,8 +150,7 @@ fn plan_mask(plan: &Plan<'_>) -> Result<FieldRef> {
     Ok(Arc::new(tensor_field("", DType::Bool, &sizes)?))
 }
 
-/// Returns the sizes of the tensor, from argument 1 at planning. They must be literals, because they
-/// determine the type of the result.
+/// Returns the sizes of the tensor from argument 1, a literal because it determines the type of the result.
 fn literal_sizes(plan: &Plan<'_>) -> Result<Vec<usize>> {
     let Some(value) = plan.known_literal(1) else {
         return Err(plan.refuse(
@@ -223,7 +222,8 @@ fn parse_fill(value: Option<&ScalarValue>) -> std::result::Result<Option<Fill>, 
     }))
 }
 
-/// Returns the value that fills the padding. It may be computed but must be the same for all rows.
+/// Returns the value that fills the padding; `None` if it is not given. It may be computed but must be the
+/// same for all rows.
 fn given_fill<'a>(call: &Call<'a>) -> Result<Option<&'a ScalarValue>> {
     match call.constant(2) {
         None if call.len() > 2 => Err(Error::invalid(format!(
@@ -242,8 +242,7 @@ fn parse_side(text: Option<&str>) -> Result<Side> {
     text.map_or(Ok(Side::default()), str::parse)
 }
 
-/// Returns the options with which a batch becomes a dense tensor. Uses one thread, because partitions already
-/// run in parallel.
+/// Returns the options of a dense tensor. Only one thread builds it, because partitions run in parallel.
 fn dense_options(call: &Call<'_>, i: usize) -> Result<DenseOptions> {
     Ok(DenseOptions {
         side: parse_side(call.text(i))?,
@@ -339,8 +338,7 @@ pub(super) static PAD: Def = Def {
     ..Def::DEFAULTS
 };
 
-/// Returns the sizes to which the function `ragged_pad` pads lists: for each axis, one size for all rows or
-/// one per row.
+/// Returns, for each axis, the size to which `ragged_pad` pads lists: one for all rows or one per row.
 fn row_sizes(call: &Call<'_>, axes: usize) -> Result<Vec<RowArg>> {
     let constant = call.constant(1).is_some();
     let sizes = match call.constant(1) {
@@ -359,7 +357,7 @@ fn row_sizes(call: &Call<'_>, axes: usize) -> Result<Vec<RowArg>> {
     let wrong = |row: usize| valid(row) && level.layout().length(row) != axes;
     if let Some(row) = (0..sizes.len()).find(|r| wrong(*r)) {
         return Err(Error::invalid(format!(
-            "{}: {} size(s) for the {axes} axes of lists in row {row}; give one size per axis, NULL for an axis to leave as it is",
+            "{}: argument 2 has {} size(s) in row {row}, but argument 1 has {axes} axes of lists; give one size per axis, NULL for an axis to leave as it is",
             call.name(),
             level.layout().length(row)
         )));

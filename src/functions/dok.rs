@@ -31,7 +31,7 @@ use crate::error::{Error, Result};
 use crate::kernels::coords::coord;
 use crate::kernels::text::is_text;
 use serrate_core::internal::keyed::{self, Contents, Spec, Version};
-use serrate_core::internal::{aligned, with_nulls};
+use serrate_core::internal::{aligned, share_lists, with_nulls};
 
 const TABLE: (&str, &str) = (
     "m",
@@ -137,15 +137,14 @@ fn count(plan: &Plan<'_>, expected: usize, more: &str, keys: &[(&str, DataType)]
     }
     let names: Vec<&str> = keys.iter().map(|(name, _)| *name).collect();
     Err(plan.refuse(format!(
-        "argument 1 (the table) has {expected} key(s), so write {}({SUCH}, {}{more}); {} argument(s) follow it",
+        "argument 1 (the table) has {expected} key(s), so write {}({SUCH}, {}{more}); {} argument(s) follow the table",
         plan.name(),
         names.join(", "),
         plan.len() - 1
     )))
 }
 
-/// Checks the types of the keys, and returns the field of the result: type `of`, or lists of `of` if keys are
-/// lists.
+/// Checks the types of the keys. Returns a field of type `of` or, if keys are lists, of lists of `of`.
 fn result_field(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Result<FieldRef> {
     let mut lists: Option<Lists> = None;
     for (i, (name, key)) in (1..).zip(keys) {
@@ -234,7 +233,7 @@ fn look_up_rows(
         let key = RaggedArray::try_from_arrow(key)?;
         lists = Some(match lists {
             None => key,
-            Some(lists) => aligned(&lists, &key, lists.axes().len())?.0,
+            Some(lists) => share_lists(&lists, &key, lists.axes().len())?.0,
         });
     }
     let Some(lists) = lists else {
@@ -271,8 +270,8 @@ impl DefaultValue {
         }
     }
 
-    /// Casts the default of a look-up to the type of the values. The flag is true if the default is one value
-    /// for all rows, and false if it is an array with one value per row.
+    /// Casts the default of a look-up to the type of the values. The flag is true if one value is for all
+    /// rows, and false if there is one per row.
     fn cast(&self, of: &DataType) -> Result<(ArrayRef, bool)> {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let (values, one) = match self {
@@ -280,7 +279,7 @@ impl DefaultValue {
             Self::Rows(values) => (Arc::clone(values), false),
         };
         let values = cast_with_options(&values, of, &options).map_err(|e| {
-            Error::invalid(format!("dok_get: the default is not a valid {of}: {e}"))
+            Error::invalid(format!("dok_get: the default cannot be cast to {of}, the type of the values; give another default: {e}"))
         })?;
         Ok((values, one))
     }
@@ -371,8 +370,9 @@ fn read_elements(
     }
 }
 
-/// Converts indices to int64 and counts negative ones from the end of the axis. Also returns which rows have
-/// no NULL index. Indices outside the tensor become negative or stay too large.
+/// Converts indices to int64, and resolves negative indices, which count from the end of the axis. Also
+/// returns which rows have no NULL index (`None`: all rows). An index outside the tensor becomes negative or
+/// stays too large for the axis.
 fn normalize_indices(
     keys: &[ArrayRef],
     shape: &[usize],
@@ -391,8 +391,7 @@ fn normalize_indices(
         let size = u64::try_from(*size).unwrap_or(u64::MAX);
         let from_start = |i: i64| match i {
             0.. => i,
-            // An index before the start of the axis stays negative, which the look-up treats as outside the
-            // tensor.
+            // An index before the start of the axis stays negative, so the look-up finds no value for it.
             _ => i.checked_add_unsigned(size).unwrap_or(i64::MIN),
         };
         // An index too large for int64 becomes NULL in the cast. It is outside the tensor, too.
@@ -428,8 +427,7 @@ pub(crate) trait TableNames: fmt::Debug + Send + Sync {
 
 /// A function whose first argument may be the name of a table of the session.
 struct NamedTableUdf {
-    /// The same function without table names: its first argument is a path or a serialized [`Spec`], which
-    /// identifies a version of a file.
+    /// The function without table names, whose first argument is a path or a [`Spec`] of a file version.
     inner: Arc<ScalarUDF>,
     names: Arc<dyn TableNames>,
     /// The file version that the plan uses, kept in memory for as long as the plan exists.
@@ -447,8 +445,9 @@ pub(crate) fn with_names(names: &Arc<dyn TableNames>) -> Vec<ScalarUDF> {
 }
 
 impl NamedTableUdf {
-    /// Returns the text that replaces a table name or path in the call (a [`Spec`], which identifies a
-    /// version of a file), and this version. Returns `None` if the text stays unchanged.
+    /// Returns the [`Spec`] that replaces a table name or a path in a call, as text, and the version of a
+    /// file that it identifies. Returns `None` if `text` is neither a table name nor a path, and stays
+    /// unchanged.
     fn bind_name(&self, text: &str) -> DfResult<Option<(String, Arc<Version>)>> {
         if text.starts_with('{') {
             return Ok(None);

@@ -22,18 +22,18 @@ use crate::array::list_depth;
 /// True for columns, literals, operators and casts that accept all values, and functions of Serrate and
 /// DataFusion that cannot fail. Ignores subqueries, because each runs once, whatever the rows.
 pub(crate) fn cannot_fail(e: &Expr, schema: &DFSchema) -> Result<bool> {
-    Known { schema, types: HashMap::new(), shapes: HashMap::new() }.cannot_fail(e)
+    KnownTypes { schema, types: HashMap::new(), shapes: HashMap::new() }.cannot_fail(e)
 }
 
-/// The type and shape of each subexpression, computed only once. Otherwise, the search would take time cubic
-/// in the number of nested operators. The shape is the column with the same list lengths.
-struct Known<'a> {
+/// The type and shape (the column with the same list lengths) of each subexpression, computed only once.
+/// Otherwise, time would be cubic in the number of nested operators.
+struct KnownTypes<'a> {
     schema: &'a DFSchema,
     types: HashMap<*const Expr, FieldRef>,
     shapes: HashMap<*const Expr, Option<&'a Column>>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> KnownTypes<'a> {
     fn cannot_fail(&mut self, e: &'a Expr) -> Result<bool> {
         let schema = self.schema;
         let alone = match e {
@@ -155,8 +155,8 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Whether a call of a function never fails, whatever its arguments contain. Returns `false` for functions
-/// other than Serrate's, slices, `array_length` and `cardinality`.
+/// Whether a call never fails, whatever its arguments contain. Only calls of Serrate's functions, of
+/// `array_length` and of `cardinality`, and [slices with constant bounds](is_fixed_slice) can give `true`.
 pub(crate) fn never_fails(call: &ScalarFunction) -> bool {
     match our_def(call) {
         Some(def) => match def.fails {

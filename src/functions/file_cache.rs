@@ -50,8 +50,7 @@ impl<T> FileCache<T> {
         Ok(value)
     }
 
-    /// Returns the cached contents of a file, which are `None` before the first read. Marks the file as most
-    /// recently used.
+    /// Marks a file as most recently used. Returns its contents, which are `None` before the first read.
     fn touch_slot(&self, full: &Path) -> CacheSlot<T> {
         let mut files = lock_ignoring_poison(&self.files);
         let entry = match files.iter().position(|f| f.path == full) {
@@ -111,8 +110,7 @@ mod tests {
         let path = dir.path().join("a");
         let cache = FileCache::new();
         for i in 0..20 {
-            // The file gets new contents of the same length, so the cache cannot see the change by the
-            // length.
+            // New contents have the same length, so the cache cannot detect the change by the length.
             fs::write(&path, format!("{i:02}")).unwrap();
             let text = cache.get(&path, |p| fs::read_to_string(p).map_err(|e| Error::io(p, e)));
             assert_eq!(text.unwrap().as_str(), format!("{i:02}"));

@@ -81,7 +81,7 @@ fn check_keys(plan: &Plan<'_>, i: usize, leaf: &DataType) -> Result<()> {
     match have_order(leaf) {
         true => Ok(()),
         false => Err(plan.refuse(format!(
-            "argument {} must hold values that can be compared, or structs of such values; its values are {leaf}",
+            "argument {} must hold values that can be compared, or structs of such values; its values are {leaf}, so cast them first",
             i + 1
         ))),
     }
@@ -121,7 +121,7 @@ fn plan_group(plan: &Plan<'_>) -> Result<FieldRef> {
             )));
         }
     }
-    retyped_field(plan, lists.repeated(keys.depth() - 1, 2))
+    retyped_field(plan, lists.repeat_level(keys.depth() - 1, 2))
 }
 
 /// Whether the argument `groups` is given. An untyped NULL counts as not given.

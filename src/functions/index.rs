@@ -165,8 +165,8 @@ pub(super) static GET: Def = Def {
     ..Def::DEFAULTS
 };
 
-/// Returns an error if an index has a list beside another list or an integer, because numpy would combine the
-/// positions in both element by element.
+/// Returns an error if an index has a list for one axis and a list or an integer for another axis. numpy
+/// combines the two element by element, which is not supported here.
 fn one_at_a_time(plan: &Plan<'_>, text: &str, index: &[Index]) -> Result<()> {
     let picks = |i: &Index| matches!(i, Index::At(_) | Index::Array(_) | Index::Mask(_));
     let mut picking = index.iter().zip(item_positions(text)).filter(|(item, _)| picks(item));

@@ -151,7 +151,8 @@ impl HigherOrderUDFImpl for RaggedMap {
     }
 
     fn clear_null_values(&self) -> bool {
-        // DataFusion need not remove the values of NULL lists, because `RaggedArray` does so where necessary.
+        // `RaggedArray` itself removes the values of NULL lists where necessary, so DataFusion need not do
+        // it.
         false
     }
 

@@ -1,4 +1,4 @@
-//! `array_has` over a constant list.
+//! `array_has` without DataFusion's rewrite of list literals, which returns wrong results for NULL.
 
 use std::sync::Arc;
 
@@ -64,8 +64,8 @@ impl ScalarUDFImpl for ListContains {
     }
 }
 
-/// Returns the elements that are not NULL of a list literal, or of a call of `make_array` with literals.
-/// Returns `None` for any other expression.
+/// Returns the non-NULL elements of a list literal or of a `make_array` of literals; `None` for any other
+/// list.
 fn constant_elements(list: &Expr) -> Result<Option<Vec<Expr>>> {
     let values = match list {
         Expr::Literal(list @ (ScalarValue::List(_) | ScalarValue::LargeList(_)), _)

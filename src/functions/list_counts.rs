@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::compute::cast;
-use arrow::datatypes::DataType;
-use datafusion::common::ScalarValue;
+use arrow::datatypes::{DataType, Int64Type};
+use datafusion::common::{ScalarValue, exec_err};
 use datafusion::error::Result;
 use datafusion::functions_nested::cardinality::cardinality_udf;
 use datafusion::functions_nested::dimension::{array_dims_udf, array_ndims_udf};
@@ -15,9 +16,8 @@ use datafusion::logical_expr::{
 };
 
 /// Returns functions that count elements, levels or positions. DataFusion's functions of these names return
-/// unsigned integers, whose difference is a decimal, and which list functions do not accept
-/// (`x[list_position(x, 2)]`). Remove once `stock_positions_are_still_unsigned` in `tests/sql/numbers.rs`
-/// fails.
+/// unsigned integers, whose difference is a decimal, and which list functions do not accept. Remove once
+/// `stock_positions_are_still_unsigned` in `tests/sql/numbers.rs` fails.
 pub(crate) fn signed_counts() -> [ScalarUDF; 6] {
     let lengths = [array_length_udf(), array_dims_udf(), array_ndims_udf(), cardinality_udf()];
     let [length, dims, levels, elements] = lengths;
@@ -60,7 +60,11 @@ impl ScalarUDFImpl for Signed {
     }
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        // DataFusion's function checks its result against its own return type, which is unsigned.
+        if self.name() == "array_length" && args.args.len() == 2 {
+            return Ok(ColumnarValue::Array(measure_dimensions(&args)?));
+        }
+        // DataFusion's function checks that its result has the type of `return_field`, so this field gets the
+        // function's own type, which is unsigned.
         let types: Vec<DataType> = args.arg_fields.iter().map(|f| f.data_type().clone()).collect();
         let promised = self.inner.return_type(&types)?;
         args.return_field = Arc::new(args.return_field.as_ref().clone().with_data_type(promised));
@@ -82,5 +86,41 @@ impl ScalarUDFImpl for Signed {
 
     fn documentation(&self) -> Option<&Documentation> {
         self.inner.documentation()
+    }
+}
+
+/// Returns the length of each list in a dimension. Dimension 1 is the list itself, dimension 2 its first
+/// element, and so on. The length is NULL if the list has no such dimension.
+///
+/// DataFusion's function also reads the first element of empty and NULL lists, and panics. Obsolete once the
+/// test `stock_lengths_of_dimensions_still_panic` in `tests/sql/numbers.rs` fails.
+fn measure_dimensions(args: &ScalarFunctionArgs) -> Result<ArrayRef> {
+    let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+    let [lists, dimensions] = arrays.as_slice() else {
+        return exec_err!("internal error: array_length has 2 arguments here; please report it");
+    };
+    let dimensions = cast(dimensions, &DataType::Int64)?;
+    let dimensions = dimensions.as_primitive::<Int64Type>();
+    let lengths = (0..lists.len()).map(|row| {
+        let dimension = dimensions.is_valid(row).then(|| dimensions.value(row))?;
+        let mut list = take_list(lists, row)?;
+        for _ in 1..dimension {
+            list = take_list(&list, 0)?;
+        }
+        (dimension > 0).then(|| i64::try_from(list.len()).ok())?
+    });
+    Ok(Arc::new(lengths.collect::<Int64Array>()))
+}
+
+/// Returns the list at index `at` of an array of lists; `None` for a NULL list or an index past the end.
+fn take_list(lists: &ArrayRef, at: usize) -> Option<ArrayRef> {
+    if at >= lists.len() || lists.is_null(at) {
+        return None;
+    }
+    match lists.data_type() {
+        DataType::List(_) => Some(lists.as_list::<i32>().value(at)),
+        DataType::LargeList(_) => Some(lists.as_list::<i64>().value(at)),
+        DataType::FixedSizeList(..) => Some(lists.as_fixed_size_list().value(at)),
+        _ => None,
     }
 }

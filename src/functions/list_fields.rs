@@ -9,10 +9,10 @@ use datafusion::logical_expr::{
     Signature,
 };
 
-/// Returns `array_concat`, `array_normalize` and `array_repeat`, which replace DataFusion's functions.
-/// Parquet names the element field of a list `element`, and Arrow names it `item`. DataFusion's functions
-/// return one name or the other, depending on the batch, and the query fails. Remove once
-/// `stock_element_fields_still_differ` in `tests/sql/over_lists.rs` fails.
+/// Returns functions that replace DataFusion's functions of the same names. Parquet names the element field
+/// of a list `element`, Arrow names it `item`, and DataFusion's functions return either name, depending on
+/// the batch, so that queries fail. Remove once `stock_element_fields_still_differ` in
+/// `tests/sql/over_lists.rs` fails.
 pub(crate) fn typed_lists() -> impl Iterator<Item = ScalarUDF> {
     datafusion::functions_nested::all_default_nested_functions()
         .into_iter()

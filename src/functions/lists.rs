@@ -49,8 +49,8 @@ impl Lists {
         wrap_levels(&self.levels, leaf)
     }
 
-    /// Returns the list type that functions return for these levels: without `FixedSizeList`, and with
-    /// nullable elements.
+    /// Returns the type of results: this list type with `List` for `FixedSizeList`, and with nullable
+    /// elements.
     pub(crate) fn open(&self) -> DataType {
         self.with_leaf(self.leaf.clone())
     }
@@ -69,8 +69,7 @@ impl Lists {
         self.outer(self.depth(), leaf)
     }
 
-    /// Returns a copy of these levels, in which each level that is a LargeList in `other` is a LargeList,
-    /// too.
+    /// Returns a copy of these levels that also has a LargeList at each level where `other` has one.
     pub(crate) fn widened_by(&self, other: &Self) -> Self {
         let mut out = self.clone();
         for (level, (kind, _)) in out.levels.iter_mut().zip(&other.levels) {
@@ -108,8 +107,9 @@ impl Lists {
         wrap_levels(&levels, leaf)
     }
 
-    /// Replaces the level with index `at` (0 is the outermost) with `levels` nested lists of the same kind.
-    pub(super) fn repeated(&self, at: usize, levels: usize) -> DataType {
+    /// Returns the type in which `levels` nested lists of the same kind replace the level with index `at` (0
+    /// is the outermost).
+    pub(super) fn repeat_level(&self, at: usize, levels: usize) -> DataType {
         let mut all = self.levels.clone();
         if let Some((kind, field)) = all.get(at).cloned() {
             let inner = (kind, field);
@@ -120,10 +120,12 @@ impl Lists {
         wrap_levels(&all, self.leaf.clone())
     }
 
-    /// Inserts a level of `List` at index `at`: 0 is the outermost level, `depth()` the innermost.
+    /// Returns the type with an additional level of `List` at index `at`: 0 is the outermost level, `depth()`
+    /// the innermost.
     pub(super) fn with_level(&self, at: usize) -> DataType {
         let mut all = self.levels.clone();
-        // The element field moves with the elements that it describes.
+        // The elements of the level above become elements of the new level, so their field moves to the new
+        // level.
         let field = Arc::new(Field::new_list_field(DataType::Null, true));
         all.insert(at.min(all.len()), (ListKind::List, field));
         if let (Some(above), Some(new)) = (at.checked_sub(1), all.get(at).cloned())
@@ -135,8 +137,7 @@ impl Lists {
         wrap_levels(&all, self.leaf.clone())
     }
 
-    /// Removes the levels for which `keep` (outermost first) is false. Returns the type of the remaining
-    /// lists, or the leaf type if no level remains.
+    /// Returns the type of the levels for which `keep` (outermost first) is true; the leaf type if none.
     pub(crate) fn only(&self, keep: &[bool]) -> DataType {
         let mut out = self.clone();
         for (position, kept) in keep.iter().enumerate().rev() {
@@ -173,7 +174,7 @@ fn wrap_levels(levels: &[(ListKind, FieldRef)], leaf: DataType) -> DataType {
     })
 }
 
-/// Selects rows of a column by index, and copies consecutive lists at once.
+/// Returns the rows of a column at the indices `order`. Consecutive lists are copied at once.
 pub(super) fn rows_at(column: &ArrayRef, order: &UInt64Array) -> Result<ArrayRef> {
     if list_depth(column.data_type()) == 0 {
         return Ok(take(column, order, None)?);
@@ -182,8 +183,8 @@ pub(super) fn rows_at(column: &ArrayRef, order: &UInt64Array) -> Result<ArrayRef
     lists.to_arrow_as(column.data_type())
 }
 
-/// Returns for each leaf the index of the outermost element that contains the leaf. `axes` are the list
-/// levels between these elements and the leaves.
+/// Returns for each leaf the index, from 0 to `elements - 1`, of the outermost list that contains it. `axes`
+/// are the levels of the lists.
 pub(super) fn ancestors_of_leaves(axes: &[ListAxis], elements: usize) -> UInt64Array {
     let mut of: Vec<u64> = (0..elements as u64).collect();
     for axis in axes {
@@ -196,8 +197,9 @@ pub(super) fn ancestors_of_leaves(axes: &[ListAxis], elements: usize) -> UInt64A
     UInt64Array::from(of)
 }
 
-/// Broadcasts arrays to the lists of the deepest one. Returns these lists and the leaves of each array. A
-/// list that is null in one array is null in the result. Valid lists of unequal length are an error.
+/// Broadcasts arrays to the lists of the deepest array. Returns these lists and the leaves of each array, or
+/// `None` if there are no arrays. A list that is null in one array is null in the result. Valid lists of
+/// unequal length are an error.
 pub(super) fn broadcast_together(
     arrays: &[RaggedArray],
 ) -> Result<Option<(RaggedArray, Vec<ArrayRef>)>> {

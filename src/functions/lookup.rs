@@ -28,7 +28,7 @@ const FROM: (&str, &str) = (
 /// Field names of the key-value structs that the subquery of a look-up table returns.
 pub(crate) const PAIR: [&str; 2] = ["k", "v"];
 
-/// Functions with a table argument that a subquery reads, and the index of the argument.
+/// Functions whose look-up table a subquery reads, and the index of the table argument.
 pub(crate) const TABLES: [(&str, usize); 2] = [("ragged_lookup", 1), ("ragged_bin", 2)];
 
 pub(crate) const BIN_COLUMNS: [&str; 2] = ["code", "cuts"];
@@ -63,8 +63,7 @@ impl LookupTable {
     }
 }
 
-/// A Parquet file, and the look-up tables read from it. The names of its key and value columns identify a
-/// table.
+/// A Parquet file, and the look-up tables read from it by the names of their key and value columns.
 struct LookupFile {
     path: PathBuf,
     made: Mutex<HashMap<[String; 2], Arc<LookupTable>>>,
@@ -115,7 +114,7 @@ fn subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
     let pairs =
         pairs.as_struct_opt().filter(|pairs| pairs.num_columns() == 2).ok_or_else(|| {
             Error::type_of(
-                "the pairs of a table to look up keys in",
+                "the rows of the table to look up keys in",
                 "structs with two fields, the key and the value",
                 pairs.data_type(),
             )
@@ -126,7 +125,8 @@ fn subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
     Ok(table)
 }
 
-/// Returns the names of the key and value columns, which are the arguments after the table at index `from`.
+/// Returns the names of the key and value columns. They are the two arguments after the table, which is
+/// argument `from`; the default is [`BIN_COLUMNS`].
 fn columns<'a>(
     text: impl Fn(usize) -> Result<Option<&'a str>>,
     from: usize,
@@ -152,7 +152,7 @@ fn plan_types(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
             return Ok([key.data_type().clone(), value.data_type().clone()]);
         }
         return Err(plan.refuse(format!(
-            "argument {} is an argument that only the planner adds; remove it from the call",
+            "argument {} is one too many; remove it (only the planner adds this argument)",
             from + 4
         )));
     }
@@ -182,8 +182,8 @@ fn read_table(call: &Call<'_>, from: usize) -> Result<Arc<LookupTable>> {
     LookupFile::get(path, columns(|i| Ok(call.text(i)), from)?)
 }
 
-/// Returns the value of argument `i`, which must be the same for all rows. A join that replaces a subquery
-/// returns the value of the subquery in every row.
+/// Returns the value of argument `i`, or an error if rows have different values. The argument is an array if
+/// a join has replaced the subquery; the join repeats the value of the subquery in every row.
 fn only_value(call: &Call<'_>, i: usize) -> Result<ScalarValue> {
     let values = call.array(i)?;
     if values.is_empty() {

@@ -13,8 +13,7 @@ use crate::kernels::unary::{self, Unary};
 
 const X: (&str, &str) = ("x", "a list of any depth of numbers");
 
-/// Returns when a unary function can fail: negation and absolute value fail for the smallest integer of a
-/// type.
+/// Returns for which values a unary function can fail: only `-` and `abs` do, for a type's smallest integer.
 const fn unary_fails(how: Unary) -> Fails {
     match how {
         Unary::Neg | Unary::Abs => Fails::Values,
@@ -22,8 +21,7 @@ const fn unary_fails(how: Unary) -> Fails {
     }
 }
 
-/// Returns facts that list further names of the scalar function in SQL or DataFusion, such as `ceiling` for
-/// `ceil`.
+/// Returns facts that list further names of the function in SQL or DataFusion, as `ceiling` for `ceil`.
 const fn unary_facts(how: Unary) -> Facts {
     let instead_of: &[&str] = match how {
         Unary::Ceil => &["ceiling"],
@@ -198,8 +196,7 @@ fn plan_unary(plan: &Plan<'_>, how: Unary) -> Result<FieldRef> {
     Ok(nullable(lists.plain_leaf(out)))
 }
 
-/// Applies a unary function to the leaves. First casts leaves of type Null to floats, and dictionaries to the
-/// type of their values.
+/// Applies a unary function to the leaves. Casts Null leaves to floats, and dictionaries to their value type.
 fn compute_unary(x: &RaggedArray, how: Unary) -> Result<RaggedArray> {
     if how == Unary::IsNull {
         return unary::unary(how, x);

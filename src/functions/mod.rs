@@ -21,13 +21,16 @@ mod file_cache;
 mod filter;
 mod group;
 mod harmless;
+mod hidden;
 mod index;
 mod lambda;
+mod lead;
 mod list_contains;
 mod list_counts;
 mod list_fields;
 mod list_subsets;
 mod lists;
+mod long_number;
 mod lookup;
 mod math;
 mod naming;
@@ -47,6 +50,7 @@ mod sort;
 mod structs;
 mod take;
 mod text;
+mod text_positions;
 mod timestamps;
 mod unsigned;
 mod window;
@@ -61,7 +65,7 @@ use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF};
 use datafusion::prelude::SessionContext;
 
 pub(crate) use aggregate::{
-    SUM_STATE, exact_aggregates, exact_deviation, exact_mean, float_extremes,
+    SUM_STATE, exact_aggregates, exact_deviation, exact_mean, float_extremes, mended_aggregates,
 };
 pub(crate) use chain::is_chain;
 pub(crate) use codes::codes_file;
@@ -73,10 +77,15 @@ pub(crate) use doc::wrap_words;
 pub(crate) use dok::{TableNames, with_names};
 pub(crate) use failure::{cannot_fail, is_fixed_slice, never_fails};
 pub(crate) use harmless::physical_cannot_fail;
+#[cfg(feature = "cluster")]
+pub(crate) use hidden::masked_fields;
+pub(crate) use hidden::{stock_field, with_masked_fields, without_hidden_values};
+pub(crate) use lead::shifted_windows;
 pub(crate) use list_contains::list_contains;
 pub(crate) use list_counts::signed_counts;
 pub(crate) use list_fields::typed_lists;
 pub(crate) use list_subsets::null_subsets;
+pub(crate) use long_number::{WITH_DIGITS, decimal_of_digits, long_number};
 pub(crate) use lookup::{BIN_COLUMNS, PAIR, TABLES};
 pub(crate) use naming::{COMPARISON, literal, loosest_operator, precedence};
 pub(crate) use nested::compare_nested;
@@ -237,13 +246,12 @@ pub(crate) fn definition(function: &ScalarUDF) -> Option<&'static Def> {
     DEFS.iter().copied().find(|def| def.name == function.name()).filter(|_| is_ours(function))
 }
 
-/// Returns the facts that optimizer rules use about a function of Serrate, or no facts for any other
-/// function.
+/// Returns the facts that optimizer rules use about a function of Serrate; none for other functions.
 pub(crate) fn facts_of(function: &ScalarUDF) -> &'static Facts {
     definition(function).map_or(&Facts::NONE, |def| &def.facts)
 }
 
-/// Returns which part of the first argument a function of Serrate or DataFusion reads.
+/// Returns what a function of Serrate or DataFusion reads of the lists in its first argument.
 pub(crate) fn reads_of_lists(function: &ScalarUDF) -> Reads {
     match function.name() {
         "array_length" | "cardinality" => Reads::Lengths,
@@ -252,15 +260,14 @@ pub(crate) fn reads_of_lists(function: &ScalarUDF) -> Reads {
     }
 }
 
-/// Returns the name of the list function that corresponds to the scalar function or aggregate `name`, or
-/// `None`.
+/// Returns the name of the list function for the scalar function or aggregate `name`, if there is one.
 pub(crate) fn for_lists(name: &str) -> Option<&'static str> {
     let named = |def: &&&Def| def.name.strip_prefix("ragged_") == Some(name);
     let of = DEFS.iter().find(|def| def.facts.instead_of.contains(&name));
     of.or_else(|| DEFS.iter().find(named)).map(|def| def.name)
 }
 
-/// Whether no call of a function fails, whatever the values.
+/// Whether no call of the function `name` fails, whatever the values of its arguments.
 #[doc(hidden)]
 pub fn is_total(name: &str) -> bool {
     DEFS.iter().any(|def| def.name == name && def.fails == Fails::Never)
@@ -277,7 +284,8 @@ pub(crate) fn parameter_names(name: &str) -> Option<(Vec<&'static str>, usize)> 
     Some((def.parameter_names()?, def.arity.0))
 }
 
-/// Whether a name is a reduction, for which `f(x) FILTER (WHERE mask)` is `f(ragged_filter(x, mask))`.
+/// Whether `name` is a function that reduces lists, for which `f(x) FILTER (WHERE mask)` is
+/// `f(ragged_filter(x, mask))`.
 pub(crate) fn is_reduction(name: &str) -> bool {
     DEFS.iter().any(|def| {
         (def.name == name || def.aliases.contains(&name))
@@ -299,7 +307,7 @@ pub(crate) fn arity(name: &str) -> Option<(usize, usize)> {
     scalar.or_else(|| aggregate::arity(name))
 }
 
-/// Returns the first way to call a scalar function, as its documentation writes it.
+/// Returns the first syntax in the documentation of a scalar function of Serrate; `None` for other functions.
 #[cfg(test)]
 pub(crate) fn first_syntax(name: &str) -> Option<&'static str> {
     let def = DEFS.iter().find(|def| def.name == name)?;
@@ -317,6 +325,14 @@ pub fn all_aggregate() -> Vec<Arc<AggregateUDF>> {
 }
 
 /// Returns all functions that take lambdas.
+///
+/// ```
+/// use serrate::functions::{all_aggregate, all_higher_order, all_scalar};
+/// assert!(all_scalar().iter().any(|f| f.name() == "ragged_sum"));
+/// assert!(all_aggregate().iter().all(|f| f.name().ends_with("_agg")));
+/// assert_eq!(all_higher_order()[0].name(), "ragged_map");
+/// # Ok::<(), serrate::Error>(())
+/// ```
 pub fn all_higher_order() -> Vec<Arc<HigherOrderUDF>> {
     HIGHER_ORDER.clone()
 }
@@ -358,6 +374,7 @@ pub fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
         Arc::new(planner::LiteralLists),
         Arc::new(planner::ListOperators),
         Arc::new(timestamps::Timestamps),
+        Arc::new(long_number::LongNumbers),
     ]
 }
 
@@ -365,6 +382,21 @@ pub fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
 /// `[256, 64]` into a literal. It inserts [`expr_planners`] before the planners of a session.
 ///
 /// Call it once per session, after [`register_functions`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use serrate::datafusion::prelude::SessionContext;
+/// use serrate::functions::{expr_planners, register_functions, register_operators};
+/// let mut ctx = SessionContext::new();
+/// register_functions(&mut ctx)?;
+/// register_operators(&ctx)?;
+/// assert!(ctx.state().expr_planners().len() > expr_planners().len());
+/// let out = ctx.sql("SELECT make_array(1, 2) * 2").await?.collect().await?;
+/// assert_eq!(out[0].num_rows(), 1);
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 /// Reserved; no error is returned today. After an error, the session is unchanged.
@@ -379,6 +411,13 @@ pub fn register_operators(ctx: &SessionContext) -> Result<()> {
 }
 
 /// Returns the pages of `docs/functions/` as file name and Markdown: an index, and a page per family.
+///
+/// ```
+/// let pages = serrate::functions::documentation();
+/// let (file, text) = &pages[0];
+/// assert!(file.ends_with(".md") && text.contains('#'));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 pub fn documentation() -> Vec<(String, String)> {
     let mut index = String::from(PREFACE);
     let mut pages = Vec::new();
@@ -418,14 +457,14 @@ const PREFACE: &str = "# SQL functions
 <!-- Generated from the functions; SERRATE_BLESS=1 cargo test --test slt writes it again. -->
 
 Axis 0 is the rows, axis 1 the outermost list of a row, and so on. Negative axes count from the
-innermost, so -1 is always the axis of the values. A scalar function works within a row and takes the
-axes from 1 on; aggregates, which cross rows, end in `_agg`. A NULL list is not an empty list. Lists
-keep their kind (`List`, `LargeList`); a `FixedSizeList` becomes a `List` unless said otherwise. What
-decides the type of a result (an axis, the sizes of a tensor) must be a literal; columns and
-parameters are refused there.
+innermost, so -1 is always the axis of the values. A scalar function works within a row, so its axes
+begin at 1; the names of aggregates, which combine rows, end in `_agg`. A NULL list is not an empty
+list. Lists keep their kind (`List`, `LargeList`); a `FixedSizeList` becomes a `List` unless the
+function says otherwise. An argument that determines the type of the result (an axis, the sizes of a
+tensor) must be a literal, not a column or a parameter.
 
-`f(x = 3)` compares, and `f(x => 3)` names an argument. DataFusion's `ctx.sql` reads the first as a
-name too: write `f(x == 3)` or `f((x = 3))` there.
+`f(x = 3)` compares, and `f(x => 3)` names an argument. DataFusion's `ctx.sql` takes the first form
+for a named argument, too: write `f(x == 3)` or `f((x = 3))` there.
 
 The tests run every example.
 ";

@@ -30,7 +30,7 @@ fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>>
             Ok([precedence(op), first, second].into_iter().flatten().min())
         }
         _ => {
-            // The subquery that reads the table of a look-up is not part of the name.
+            // Omits the subquery for a look-up table, an argument that only the planner adds.
             let said = args.iter().filter(|e| !matches!(e, Expr::ScalarSubquery(_)));
             let args: Result<Vec<String>> = said.map(name_expression).collect();
             name.push_str(def.name);
@@ -76,9 +76,9 @@ fn name_expression(expr: &Expr) -> Result<String> {
     })
 }
 
-/// Writes an operand, in parentheses if the operator around it binds tighter. Only the operand's name
-/// decides, because the optimizer may replace the operand with a column of that name, and the name of the
-/// whole expression must not change.
+/// Writes an operand, in parentheses if the operator around it, of precedence `outer`, binds tighter. Only
+/// the operand's name decides: if the optimizer replaces the operand with a column of this name, the whole
+/// name must not change. Returns the same as [`write_call`].
 fn write_operand(expr: &Expr, outer: u8, right: bool, name: &mut String) -> Result<Option<u8>> {
     let start = name.len();
     let own = match expr {
@@ -110,8 +110,7 @@ fn write_other(expr: &Expr, name: &mut String) -> Result<Option<u8>> {
     Ok(loosest_operator(&text))
 }
 
-/// Returns the precedence of the loosest operator in a name, outside parentheses and quotes, or `None` if the
-/// name has no operator.
+/// Returns the precedence of the loosest operator outside parentheses and quotes in a name, if there is one.
 pub(crate) fn loosest_operator(text: &str) -> Option<u8> {
     let (mut depth, mut quoted) = (0usize, false);
     let words = text.split(' ').filter(|word| {
@@ -195,7 +194,7 @@ fn is_span(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Interval(_) | DataType::Duration(_))
 }
 
-/// Writes a timestamp as in SQL: with a blank in place of `T`, and without a time at midnight.
+/// Writes a timestamp as in SQL: with a blank in place of `T`, and only the date if the time is midnight.
 fn plain_time(text: &str) -> String {
     match text.strip_suffix("T00:00:00") {
         Some(date) => date.to_owned(),

@@ -15,7 +15,7 @@ use crate::kernels::elementwise::{self, Op, Operand, OperandType, Types};
 use crate::kernels::reduce::{self, Reduction};
 use crate::kernels::times::cast_time;
 
-/// Returns when an operator fails: only arithmetic does, on overflow or division by zero.
+/// Returns when operators fail: arithmetic on overflow or division by zero, others on unequal list lengths.
 const fn operator_fails(op: Op) -> Fails {
     match op {
         Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Rem | Op::Pow => Fails::Values,
@@ -270,16 +270,14 @@ fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
         )));
     }
     let out = operand_types(plan, op, &left, &right)?.output().clone();
-    // The deeper operand determines the list levels of the result. A level is a LargeList if either operand
-    // has one there.
+    // The result has the list levels of the deeper operand, each a LargeList if it is one in either operand.
     let (deep, other) =
         if left.depth() >= right.depth() { (&left, &right) } else { (&right, &left) };
     Ok(nullable(deep.widened_by(other).plain_leaf(out)))
 }
 
-/// Returns the types to which both operands are cast. In a comparison, which always returns booleans, the
-/// value of a literal may decide. In arithmetic, only the types decide, so that constant folding keeps the
-/// result type.
+/// Returns the types to which both operands are cast. In a comparison, which returns booleans anyway, a
+/// literal's value may decide. In arithmetic, only types decide, so that constant folding keeps the type.
 fn operand_types(plan: &Plan<'_>, op: Op, left: &Lists, right: &Lists) -> Result<Types> {
     types_at(plan, op, (0, left), (1, right))
 }
@@ -348,7 +346,7 @@ fn compute_operator(call: &Call<'_>, op: Op) -> Result<ArrayRef> {
         right = right.cast(types.right())?;
     }
     call.lists(&match left {
-        // Changes a left array in place, such as the result of `v * 2` in `v * 2 + 1`.
+        // The operator changes a left array in place, such as the result of `v * 2` in `v * 2 + 1`.
         BatchOperand::Each(left) if matches!(right, BatchOperand::One(_)) => {
             elementwise::binary_owned(op, left, right.operand())?
         }

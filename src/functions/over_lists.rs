@@ -27,7 +27,7 @@ pub(super) fn map_over_lists(call: &ScalarFunction, schema: &DFSchema) -> Option
             body.push(arg.clone());
             continue;
         }
-        let name = variable(names.len());
+        let name = variable_name(names.len());
         let leaf = Arc::new(Field::new_list_field(leaf_type(data_type).clone(), true));
         body.push(Expr::LambdaVariable(LambdaVariable::new(name.clone(), Some(leaf))));
         names.push(name);
@@ -40,12 +40,11 @@ pub(super) fn map_over_lists(call: &ScalarFunction, schema: &DFSchema) -> Option
     Some(Expr::HigherOrderFunction(HigherOrderFunction::new(map, lists)))
 }
 
-/// If `map` is a `ragged_map` that replaced a call of a scalar function on lists, returns this call, for
-/// display.
+/// If `map` is a `ragged_map` that replaced a call of a scalar function on lists, returns the call.
 pub(crate) fn written_call(map: &HigherOrderFunction) -> Option<Expr> {
     let (Expr::Lambda(lambda), lists) = map.args.split_last()? else { return None };
     let Expr::ScalarFunction(mut call) = lambda.body.as_ref().clone() else { return None };
-    if lambda.params.iter().enumerate().any(|(at, name)| *name != variable(at)) {
+    if lambda.params.iter().enumerate().any(|(at, name)| *name != variable_name(at)) {
         return None;
     }
     let mut lists = lists.iter();
@@ -58,6 +57,6 @@ pub(crate) fn written_call(map: &HigherOrderFunction) -> Option<Expr> {
 }
 
 /// Returns the name of the lambda parameter for the elements of the list with index `at`.
-fn variable(at: usize) -> String {
+fn variable_name(at: usize) -> String {
     format!("value_{at}")
 }

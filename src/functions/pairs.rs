@@ -99,7 +99,7 @@ fn plan_pair(plan: &Plan<'_>) -> Result<FieldRef> {
     Ok(nullable(deepest.plain().without(axis - 1, DataType::Float64)))
 }
 
-/// Returns the list levels of the deeper list. A level is a LargeList if either list has one there.
+/// Returns the list levels of the deeper argument, each a LargeList if it is one in either argument.
 fn deepest_levels(y: Lists, x: Lists) -> Lists {
     if x.depth() > y.depth() { x.widened_by(&y) } else { y.widened_by(&x) }
 }

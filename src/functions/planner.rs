@@ -1,5 +1,6 @@
 //! Expression planners that run before those of DataFusion: operators on lists, and lists of literals.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
@@ -19,6 +20,7 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use super::chain;
 use super::list_counts::array_length;
 use super::over_lists::map_over_lists;
+use super::text_positions::plan_characters;
 use super::unsigned::{plan_quotient, signed_index, signed_operand, takes_unsigned};
 use crate::array::{leaf_type, list_depth};
 use crate::kernels::elementwise::{Op, OperandType, Types};
@@ -45,7 +47,7 @@ impl ExprPlanner for LiteralLists {
 pub(crate) fn is_constant(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(..) => true,
-        // Comparisons are not folded here, because the optimizer must first canonicalize their floats.
+        // A comparison does not count as constant, because the optimizer must first canonicalize its floats.
         Expr::BinaryExpr(b) => {
             b.op.negate().is_none() && is_constant(&b.left) && is_constant(&b.right)
         }
@@ -94,7 +96,7 @@ impl ExprPlanner for ListOperators {
             return Ok(PlannerResult::Planned(call));
         }
         let expr = with_known_type(with_empty_lists(expr, schema), schema);
-        let expr = with_time_of_day(expr, schema);
+        let expr = with_one_clock(with_time_of_day(expr, schema), schema);
         let call = plan_operator(&expr, schema).or_else(|| plan_test(&expr, schema));
         if let Some(call) = call.or_else(|| plan_quotient(&expr, schema)) {
             return Ok(PlannerResult::Planned(call));
@@ -130,7 +132,13 @@ impl ExprPlanner for ListOperators {
     ) -> Result<PlannerResult<RawFieldAccessExpr>> {
         let RawFieldAccessExpr { field_access, expr } = access;
         let signed = |index: Box<Expr>| Box::new(signed_index(*index, schema));
-        let is_list = expr.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
+        let data_type = expr.get_type(schema);
+        if let Ok(DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) = data_type
+            && let Some(characters) = plan_characters(&expr, &field_access)
+        {
+            return Ok(PlannerResult::Planned(characters));
+        }
+        let is_list = data_type.is_ok_and(|t| list_depth(&t) > 0);
         let field_access = match field_access {
             GetFieldAccess::ListIndex { key } if is_list => {
                 GetFieldAccess::ListIndex { key: signed(key) }
@@ -146,16 +154,19 @@ impl ExprPlanner for ListOperators {
     }
 }
 
-/// Casts a date to a timestamp before a duration is added, as DuckDB does. DataFusion cannot add a duration
-/// to a date.
+/// If a duration is added to a date or subtracted from it, casts the date to a timestamp, as DuckDB does.
+/// DataFusion supports no such operation on a date.
 fn with_time_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if !matches!(expr.op, BinaryOperator::Plus | BinaryOperator::Minus) {
         return expr;
     }
-    let (Ok(left), Ok(right)) = (expr.left.get_type(schema), expr.right.get_type(schema)) else {
-        return expr;
-    };
     let is_date = |t: &DataType| matches!(t, DataType::Date32 | DataType::Date64);
+    let Ok(right) = expr.right.get_type(schema) else { return expr };
+    // Checks the right side first: the type of a long left side `a + b + c + ..` takes time to compute.
+    if !is_date(&right) && !matches!(right, DataType::Duration(_)) {
+        return expr;
+    }
+    let Ok(left) = expr.left.get_type(schema) else { return expr };
     let time = |e: Expr, unit| Expr::Cast(Cast::new(Box::new(e), DataType::Timestamp(unit, None)));
     match (&expr.op, &left, &right) {
         (_, date, DataType::Duration(unit)) if is_date(date) => {
@@ -168,6 +179,47 @@ fn with_time_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     }
 }
 
+/// Casts times of day (`TIME`) of two units to one unit before they are compared: to the finer unit, or a constant
+/// to the unit of the other side if this unit represents it. DataFusion has no common type for them, which is an
+/// error in SELECT even before the analyzer rules run.
+fn with_one_clock(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    let unit_of = |t: &DataType| match t {
+        DataType::Time32(unit) | DataType::Time64(unit) => Some(*unit),
+        _ => None,
+    };
+    if !matches!(expr.op, Eq | NotEq | Lt | LtEq | Gt | GtEq) {
+        return expr;
+    }
+    let Ok(right) = expr.right.get_type(schema) else { return expr };
+    let Some(of_right) = unit_of(&right) else { return expr };
+    let Ok(left) = expr.left.get_type(schema) else { return expr };
+    let Some(of_left) = unit_of(&left) else { return expr };
+    let cast = |e: Expr, to: DataType| Expr::Cast(Cast::new(Box::new(e), to));
+    match of_left.cmp(&of_right) {
+        Ordering::Less => match exact_constant(&expr.right, &left) {
+            Some(right) => RawBinaryExpr { right, ..expr },
+            None => RawBinaryExpr { left: cast(expr.left, right), ..expr },
+        },
+        Ordering::Greater => match exact_constant(&expr.left, &right) {
+            Some(left) => RawBinaryExpr { left, ..expr },
+            None => RawBinaryExpr { right: cast(expr.right, left), ..expr },
+        },
+        Ordering::Equal => expr,
+    }
+}
+
+/// Returns a constant in a type that represents it exactly.
+fn exact_constant(e: &Expr, to: &DataType) -> Option<Expr> {
+    let Expr::Literal(value, _) =
+        is_constant(e).then(|| fold_constant(e.clone(), &DFSchema::empty()))??
+    else {
+        return None;
+    };
+    let cast = value.cast_to(to).ok()?;
+    (cast.cast_to(&value.data_type()).ok()? == value).then_some(Expr::Literal(cast, None))
+}
+
 /// Whether the planners include [`ListOperators`], which plans LIKE, ILIKE and IN on lists.
 pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
     // A planner can be identified only by its debug text.
@@ -175,9 +227,8 @@ pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
     planners.iter().any(|p| format!("{p:?}") == ours)
 }
 
-/// Predicates that the parser does not parse as operators, so that statements are rewritten to custom
-/// operators: `LIKE`, `ILIKE`, `IN`, each also with `NOT`. The right side of `IN` becomes a `make_array`
-/// call.
+/// Predicates that are no operators for the parser: `LIKE`, `ILIKE`, `IN`, each also with `NOT`. Statements
+/// are rewritten to custom operators of these names. The right side of `IN` becomes a `make_array` call.
 pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
 
 /// Custom operator in `call ON LISTS NULL`. If an argument of the call is a list, the call is applied to the
@@ -209,7 +260,7 @@ fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
     if list_depth(&found) == 0 || *leaf_type(&found) != DataType::Boolean {
         let shown = mask.schema_name();
         return plan_err!(
-            "{name}(..) FILTER (WHERE ..) requires a mask, which is a list of booleans, as in FILTER (WHERE x > 3), but the condition is one {found} per row: {name} reduces the list of one row. To select rows, use WHERE; to leave them NULL, use CASE WHEN {shown} THEN {name}(..) END"
+            "{name}(..) FILTER (WHERE ..) requires a mask, which is a list of booleans, as in FILTER (WHERE x > 3), but the condition is one {found} per row: {name} reduces the list of one row. To remove the other rows, use WHERE; to return NULL for them, use CASE WHEN {shown} THEN {name}(..) END"
         );
     }
     let Some(list) = function.args.first_mut() else {
@@ -225,7 +276,6 @@ const TESTS: [(&str, &str); 2] =
 
 /// Replaces a call with its counterpart for lists if an argument is a list.
 fn on_lists(call: Expr, schema: &DFSchema) -> Expr {
-    // Removes the alias expression in which DataFusion wraps a call that uses an alias of a function.
     let plain = match &call {
         Expr::Alias(alias) => alias.expr.as_ref(),
         plain => plain,
@@ -310,8 +360,7 @@ impl Predicate {
     }
 }
 
-/// Plans `IN` on a list as one membership test if all values after IN are literals, else as one comparison
-/// per value.
+/// Plans `IN` on a list as one membership test if all values after IN are literals, else as comparisons.
 fn plan_in(left: &Expr, items: &[Expr], schema: &DFSchema) -> Option<Expr> {
     if items.iter().all(is_constant) {
         let list = make_array(items.to_vec());
@@ -334,7 +383,8 @@ fn negate_mask(mask: Expr) -> Expr {
     }
 }
 
-/// Returns the call of a function that tests each string of a list, for an operator such as `~`.
+/// Returns the call of a function that tests each string of a list, for an operator such as `~`. Returns
+/// `None` for other operators, and if the left side is not a list or the right side is one.
 fn plan_test(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     use BinaryOperator::{
         PGILikeMatch, PGLikeMatch, PGNotILikeMatch, PGNotLikeMatch, PGRegexIMatch, PGRegexMatch,
@@ -386,15 +436,13 @@ fn with_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr
     expr
 }
 
-/// Depth of nested operators, such as `((a + b) + c) + d`, at which the planner adds a cast to the type of
-/// the nested operators. An operator outside the cast reads the type from the cast and does not compute the
-/// types of all operators inside it again.
+/// Depth of nested operators, such as `((a + b) + c) + d`, at which the planner casts them to their own type.
+/// An operator outside the cast then need not compute the types of all operators inside.
 const KNOWN: usize = 16;
 
 /// Shortens the computation of types in long expressions such as `a + b + c`, because the type of each
-/// operator depends on its whole left side. A left side of numbers becomes one call. Other arithmetic on the
-/// left side gets a cast to its own type, so that the type is known at once. The simplifier removes the cast
-/// again, and column names do not show it.
+/// operator depends on its whole left side. A left side of numbers becomes one call. Other left sides get a
+/// cast to their own type, which the simplifier removes again, and which column names do not show.
 fn with_known_type(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if chain::is_long(&expr.left) {
         let left = std::mem::replace(&mut expr.left, lit(ScalarValue::Null));
@@ -501,8 +549,8 @@ fn narrow_constant(op: Op, scalar: &Expr, list: &DataType, first: bool, schema: 
         let types = Types::new(op, left, right).ok()?;
         let to = if first { types.left() } else { types.right() };
         if to.is_decimal() && !value.data_type().is_numeric() {
-            // A literal that is not a number, such as a string, stays unchanged. It can be compared as a
-            // decimal, but not be stored as a decimal.
+            // A literal that is not a number, such as a string, stays unchanged: a comparison reads it as a
+            // decimal, but a literal of type decimal cannot store it.
             return None;
         }
         Some(Expr::Literal(value.cast_to(to).ok()?, metadata))

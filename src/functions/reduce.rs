@@ -21,7 +21,7 @@ const ARGS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns when a reduction fails: only integer sums and products do, on overflow.
+/// Returns for which values a reduction can fail: only integer sums and products do, on overflow.
 const fn reduction_fails(how: Reduction) -> Fails {
     match how {
         Reduction::Sum | Reduction::Prod => Fails::IntegerOverflow,

@@ -169,7 +169,7 @@ pub(super) static RESHAPE: Def = Def {
             );
         }
         let axis = plan.axis(2, &lists, "rows cannot be divided")?.unwrap_or(1);
-        retyped_field(plan, lists.repeated(axis - 1, sizes.len()))
+        retyped_field(plan, lists.repeat_level(axis - 1, sizes.len()))
     },
     call: |call| {
         let sizes = call.constant(1).and_then(literal_sizes).unwrap_or_default();

@@ -37,7 +37,7 @@ pub(super) static SCATTER: Def = Def {
                 "one value per position, in lists of the same lengths, or one scalar for all positions",
             ),
         ],
-        missing: "If two values have the same position, the last one stays. NULL positions, and lists that are NULL in `indices` or `values`, write nothing. A NULL list of `x` stays NULL. A position out of range is an error that names the row.",
+        missing: "If two values have the same position, the last one stays. NULL positions, and innermost lists that are NULL in `indices` or `values`, write nothing. A NULL list of `x` stays NULL, and an outer list that is NULL in `indices` or `values` becomes NULL. A position out of range is an error that names the row.",
         duckdb: "none; combine `list_transform` with an index and `list_position`.",
         example: example!("ragged_scatter"),
     },

@@ -215,7 +215,9 @@ fn unzip_field(call: &Call<'_>) -> Result<ArrayRef> {
 fn open_field(x: &RaggedArray, name: &str) -> Result<RaggedArray> {
     let all = x.leaves().as_struct();
     let Some(values) = all.column_by_name(name) else {
-        return Err(Error::invalid(format!("ragged_unzip: the structs have no field {name:?}")));
+        return Err(Error::invalid(format!(
+            "ragged_unzip: the structs have no field {name:?}; name one of their fields"
+        )));
     };
     let values = match all.nulls() {
         None => Arc::clone(values),

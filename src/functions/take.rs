@@ -150,7 +150,7 @@ pub(super) fn check_counts(plan: &Plan<'_>, i: usize, levels: usize) -> Result<(
     let lists = check_integers(plan, i, "numbers of elements")?;
     if lists.depth() > levels {
         return Err(plan.refuse(format!(
-            "argument {} has {} levels of lists, but at most {levels} are allowed here; select or flatten levels first",
+            "argument {} has {} levels of lists, but this argument can have at most {levels}; select or flatten levels first",
             i + 1,
             lists.depth()
         )));

@@ -9,9 +9,10 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExp
 use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, TryCast};
 
-/// Operators that replace casts in statements: `CAST(x AS TIMESTAMP)`, `TRY_CAST(x AS TIMESTAMP)` and `x AT
-/// TIME ZONE 'zone'`. The right side is a NULL of the target type or the zone. DataFusion plans these casts
-/// in nanoseconds, which cannot represent years before 1678 or after 2262, and has no hook to change that.
+/// Custom operators that replace `CAST(x AS TIMESTAMP)`, `TRY_CAST(x AS TIMESTAMP)` and `x AT TIME ZONE
+/// 'zone'` in statements. The left side is `x`. The right side is a NULL of the target type, or the zone.
+/// DataFusion plans these casts in nanoseconds, which cannot represent years before 1678 or after 2262, and
+/// has no hook to change that.
 pub(crate) const AS_TIMESTAMP: &str = "AS TIMESTAMP";
 pub(crate) const TRY_AS_TIMESTAMP: &str = "TRY AS TIMESTAMP";
 pub(crate) const AT_TIME_ZONE: &str = "AT TIME ZONE";
@@ -90,7 +91,7 @@ fn timestamp_cast(value: Expr, to: DataType, safe: bool) -> Expr {
     }
 }
 
-/// Returns the unit of a timestamp literal: nanoseconds above 6 fractional digits, else microseconds.
+/// Returns nanoseconds for the text of a timestamp with more than 6 fractional digits, else microseconds.
 pub(crate) fn unit_of_text(text: &str) -> TimeUnit {
     let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
     let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();

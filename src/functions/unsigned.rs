@@ -40,6 +40,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr::PhysicalExpr;
 
+use super::chain;
 /// Common type that DataFusion gives a UInt64 and a signed integer.
 const WIDE: DataType = DataType::Decimal128(20, 0);
 
@@ -300,9 +301,8 @@ pub(super) fn signed_operand(operand: Expr, schema: &DFSchema) -> Expr {
     Expr::Cast(Cast::new(Box::new(operand), to))
 }
 
-/// Kinds of integer operands in a division.
 #[derive(Clone, Copy, PartialEq)]
-enum Whole {
+enum IntegerKind {
     Signed,
     Unsigned,
     /// UInt8, UInt16 or UInt32, whose values fit Int64 and UInt64.
@@ -311,34 +311,48 @@ enum Whole {
     Wide,
 }
 
+impl IntegerKind {
+    /// Returns the kind of a sum, product or remainder of operands of two kinds.
+    fn combine_with(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Small, kind) | (kind, Self::Small) => kind,
+            (left, right) if left == right => left,
+            _ => Self::Wide,
+        }
+    }
+}
+
 /// Returns the kind of an integer expression, or `None` for any other expression, such as a decimal column.
-fn find_whole(expr: &Expr, schema: &DFSchema) -> Option<Whole> {
+fn find_whole(expr: &Expr, schema: &DFSchema) -> Option<IntegerKind> {
     match expr {
         Expr::BinaryExpr(BinaryExpr {
             left,
             op: Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Modulo,
             right,
-        }) => Some(match (find_whole(left, schema)?, find_whole(right, schema)?) {
-            (Whole::Small, other) | (other, Whole::Small) => other,
-            (left, right) if left == right => left,
-            _ => Whole::Wide,
-        }),
+        }) => Some(find_whole(left, schema)?.combine_with(find_whole(right, schema)?)),
+        // The kind of a chain of operators follows from the kinds of its operands, because the type of a long
+        // chain takes much longer to compute.
+        Expr::ScalarFunction(call) if chain::is_chain(call) => {
+            let mut operands = call.args.iter().skip(1);
+            let first = find_whole(operands.next()?, schema)?;
+            operands.try_fold(first, |whole, e| Some(whole.combine_with(find_whole(e, schema)?)))
+        }
         Expr::Negative(of) => match of.as_ref() {
             Expr::Cast(cast) if *cast.field.data_type() == WIDE => {
-                find_whole(&cast.expr, schema).map(|_| Whole::Wide)
+                find_whole(&cast.expr, schema).map(|_| IntegerKind::Wide)
             }
             of => find_whole(of, schema),
         },
         Expr::ScalarFunction(call) if call.func.inner().is::<WholeQuotient>() => {
             match expr.get_type(schema).ok()? {
-                DataType::Int64 => Some(Whole::Signed),
-                _ => Some(Whole::Wide),
+                DataType::Int64 => Some(IntegerKind::Signed),
+                _ => Some(IntegerKind::Wide),
             }
         }
         expr => match expr.get_type(schema).ok()? {
-            DataType::UInt64 => Some(Whole::Unsigned),
-            t if t.is_signed_integer() => Some(Whole::Signed),
-            t if t.is_unsigned_integer() => Some(Whole::Small),
+            DataType::UInt64 => Some(IntegerKind::Unsigned),
+            t if t.is_signed_integer() => Some(IntegerKind::Signed),
+            t if t.is_unsigned_integer() => Some(IntegerKind::Small),
             _ => None,
         },
     }
@@ -353,9 +367,10 @@ fn unsigned_literal(expr: &Expr) -> Option<Expr> {
     Some(Expr::Literal(value, metadata.clone()))
 }
 
-/// Plans `/` or `%` of an unsigned and a signed integer if DataFusion's result would have a fraction. An
-/// integer literal beside a UInt64 becomes a UInt64. A quotient of a UInt64 and a signed integer may exceed
-/// both types, so it is a DECIMAL(20, 0), like their sum.
+/// Plans `/` or `%` of an unsigned and a signed integer if DataFusion's result would have a fraction. If one
+/// operand is a UInt64, an integer literal as the other operand becomes a UInt64. A quotient of a UInt64 and
+/// a signed integer may exceed both types, so it is a DECIMAL(20, 0), like their sum. Returns `None` if
+/// DataFusion plans the operator correctly.
 pub(super) fn plan_quotient(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let op = match expr.op {
         BinaryOperator::Divide => Operator::Divide,
@@ -368,22 +383,23 @@ pub(super) fn plan_quotient(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<E
         Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right)))
     };
     match (left, right) {
-        (Whole::Small, Whole::Wide) | (Whole::Wide, Whole::Small | Whole::Wide) => {}
+        (IntegerKind::Small, IntegerKind::Wide)
+        | (IntegerKind::Wide, IntegerKind::Small | IntegerKind::Wide) => {}
         (left, right) if left == right => return None,
-        (Whole::Small, _) | (_, Whole::Small) => return None,
-        (Whole::Unsigned, Whole::Signed) => {
+        (IntegerKind::Small, _) | (_, IntegerKind::Small) => return None,
+        (IntegerKind::Unsigned, IntegerKind::Signed) => {
             if let Some(right) = unsigned_literal(&expr.right) {
                 return Some(as_operator(expr.left.clone(), right));
             }
         }
-        (Whole::Signed, Whole::Unsigned) => {
+        (IntegerKind::Signed, IntegerKind::Unsigned) => {
             if let Some(left) = unsigned_literal(&expr.left) {
                 return Some(as_operator(left, expr.right.clone()));
             }
         }
         _ => {}
     }
-    // DataFusion's remainder of decimals without fraction has no fraction either.
+    // Only quotients need this: DataFusion's remainder of decimals without fraction has no fraction.
     (op == Operator::Divide).then(|| {
         let signature = Signature::any(2, Volatility::Immutable);
         ScalarUDF::new_from_impl(WholeQuotient { signature })
@@ -416,7 +432,8 @@ impl ScalarUDFImpl for WholeQuotient {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
-            // The absolute value of a quotient is at most that of its dividend.
+            // The absolute value of a quotient is at most that of its dividend, so 64 bits, or the digits of
+            // the dividend, suffice.
             [left, _] if left.is_signed_integer() => Ok(DataType::Int64),
             [DataType::Decimal128(digits, 0), _] => Ok(DataType::Decimal128(*digits, 0)),
             [_, _] => Ok(WIDE),

@@ -155,7 +155,7 @@ pub(super) static NGRAMS: Def = Def {
     plan: |plan| {
         let lists = plan.lists(0)?;
         check_positive(plan, 1, "n")?;
-        super::index::retyped_field(plan, lists.repeated(lists.depth() - 1, 2))
+        super::index::retyped_field(plan, lists.repeat_level(lists.depth() - 1, 2))
     },
     call: |call| {
         let n = call.integer(1).and_then(|n| usize::try_from(n).ok()).unwrap_or(1);
@@ -218,7 +218,6 @@ fn output_type(plan: &Plan<'_>, how: Reduction, leaf: &DataType) -> Result<DataT
 /// List levels of the elements, of their times and of the argument `at`.
 struct Shape {
     x: Lists,
-    /// Number of list levels of the argument `time`.
     levels: usize,
     time: DataType,
     at: Lists,
@@ -231,7 +230,7 @@ fn check_times(plan: &Plan<'_>) -> Result<Shape> {
     }
     if time.depth() > x.depth() {
         return Err(plan.refuse(format!(
-            "argument 2 (time) has {} levels of lists, but the list that it describes has only {}; give at most as many",
+            "argument 2 (time) has {} levels of lists, but argument 1, whose elements have these times, has only {}; give times with at most as many levels as argument 1",
             time.depth(),
             x.depth()
         )));
@@ -266,8 +265,8 @@ fn is_time(t: &DataType) -> bool {
     matches!(t, Timestamp(..) | Date32 | Date64 | Duration(_))
 }
 
-/// Returns an error if the times, the argument `at` and the spans cannot be compared. Tries the comparison on
-/// empty arrays.
+/// Returns an error if the times, `at` and the spans have types that cannot be compared. To find out, it
+/// compares empty arrays.
 fn check_types(plan: &Plan<'_>, given: Option<&TimeWindow>) -> Result<()> {
     let none = |i: usize| RaggedArray::try_from_arrow(&new_empty_array(plan.data_type(i)));
     let (x, time) = (none(0)?, none(1)?);
@@ -285,8 +284,7 @@ fn check_types(plan: &Plan<'_>, given: Option<&TimeWindow>) -> Result<()> {
     })
 }
 
-/// Casts the strings in `at` to the time type `to`. Returns `at` unchanged if it has no strings, or if `to`
-/// is no time type.
+/// Casts the strings in `at` to `to`. Returns `at` unchanged if it has no strings or `to` is no time type.
 fn parse_times(at: RaggedArray, to: &DataType) -> Result<RaggedArray> {
     if !at.leaf_type().is_string() || !is_time(to) {
         return Ok(at);
@@ -318,8 +316,8 @@ fn closure_of(text: Option<&str>) -> Result<Closure> {
     text.map_or(Ok(Closure::Right), str::parse)
 }
 
-/// Creates a window. If neither end is given, the window contains all earlier times. If one end is given, the
-/// other is at the time itself.
+/// Creates a window. If neither end is given, the window contains all earlier times. If only one end is
+/// given, the other end is the time itself.
 fn make_window(before: Option<Span>, after: Option<Span>, closure: Closure) -> TimeWindow {
     let none = Span::Exact(0);
     let past = if after.is_some() { none } else { Span::Unbounded };

@@ -16,8 +16,8 @@ use crate::error::{Error, Result};
 /// Bit patterns of the one or two arguments of an aggregate in one row.
 type RowKey = [u64; 2];
 
-/// Passes each distinct row of one group to a fold once. `seen` counts how often each row occurs, so that a
-/// window can remove rows.
+/// Passes each distinct row of a group to a fold once. `seen` counts the rows with each key, so that a window
+/// can remove rows.
 #[derive(Debug)]
 pub(super) struct Different {
     fold: Box<dyn Fold>,
@@ -124,7 +124,7 @@ fn keys(values: &[ArrayRef]) -> Result<Vec<RowKey>> {
             integers.iter().enumerate().for_each(|(row, v)| set(row, v));
         } else {
             return Err(Error::type_of(
-                "numbers to aggregate with DISTINCT",
+                "internal error, please report it: the numbers to aggregate with DISTINCT",
                 "a type of 64 bits",
                 array.data_type(),
             ));

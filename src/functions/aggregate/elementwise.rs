@@ -98,14 +98,13 @@ fn leaf_type(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<Data
     })
 }
 
-/// Returns the kind of exact sum for the values of `lists`, whose result does not depend on the order of
-/// addition. Returns `None` for a reduction that adds no values.
+/// Returns the kind of exact sum, which does not depend on the order of addition, for the values of `lists`;
+/// `None` for a reduction that adds no values.
 fn exact_sum(how: Reduction, lists: &Lists) -> Option<Exact> {
     matches!(how, Reduction::Sum | Reduction::Mean).then(|| Exact::of(lists.leaf()))
 }
 
-/// Returns the types of the columns of the partial state: the values and, for a mean, the number of values at
-/// each position.
+/// Returns the types of the partial state: values and, for a mean, the number of values at each position.
 fn state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
     let Some(lists) = types.lists()? else { return Ok(vec![DataType::Null]) };
     let leaf = leaf_type(types, &lists, how)?;
@@ -117,8 +116,8 @@ fn state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
     Ok(out)
 }
 
-/// Number of buffered values at which `combine_waiting` first combines the buffered rows of each group to one
-/// row. Later, it runs whenever the buffered values have doubled since the last time.
+/// Number of buffered values up to which rows are not combined. Beyond it, the rows of each group are
+/// combined to one row whenever the number of values has doubled since the last time.
 const WAITING: usize = 1 << 18;
 
 /// One combined row of lists per group, and buffered rows that are not combined yet.
@@ -131,8 +130,8 @@ struct ElementwiseState {
     rows: CollectedRows,
     waiting: usize,
     settled: usize,
-    /// Whether each group has at most one buffered row, which `combine_waiting` has computed. Even the only
-    /// row of a group passes through `combine_waiting` once, to replace its NULL values.
+    /// Whether `combine_waiting` has combined all rows, so that each group has at most one. Even a single row
+    /// is combined once, to replace its NULL values.
     laid: bool,
     groups: usize,
 }
@@ -154,14 +153,14 @@ impl ElementwiseState {
         })
     }
 
-    /// Buffers rows that are not NULL. `columns` have the types of the partial state.
+    /// Buffers rows. No value in `columns` is NULL, and the columns have the types of the partial state.
     fn push(&mut self, columns: Vec<ArrayRef>, groups: Vec<usize>, values: usize) -> Result<()> {
         self.groups = self.groups.max(groups.iter().max().map_or(0, |g| g + 1));
         self.rows.push(columns, groups);
         self.laid = false;
         self.waiting = self.waiting.saturating_add(values);
-        // Each value is copied only a few times, because `combine_waiting` runs only after the buffered
-        // values have doubled.
+        // Rows are combined only after the number of values has doubled, so each value is copied only a few
+        // times.
         if self.waiting > WAITING.max(self.settled.saturating_mul(2)) {
             self.combine_waiting()?;
         }

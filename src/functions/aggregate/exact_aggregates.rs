@@ -11,6 +11,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::common::types::{
@@ -97,8 +98,7 @@ impl ExactAggregate {
         Self { stock, statistic, signature }
     }
 
-    /// Returns the kind of exact sum for arguments of these types, or `None` if DataFusion's own aggregate
-    /// handles them.
+    /// Returns the kind of exact sum for these types; `None` if DataFusion's own aggregate handles them.
     fn exact_sum(&self, fields: &[FieldRef]) -> Option<Exact> {
         let is = |wanted: &DataType| fields.iter().all(|f| f.data_type() == wanted);
         match self.statistic {
@@ -108,6 +108,12 @@ impl ExactAggregate {
             Statistic::Sum | Statistic::Mean if is(&DataType::UInt64) => Some(Exact::Unsigned),
             _ => None,
         }
+    }
+
+    /// Whether the argument has the type of the literal NULL, for which DataFusion has no sum and no mean.
+    fn is_of_nothing(&self, fields: &[FieldRef]) -> bool {
+        matches!(self.statistic, Statistic::Sum | Statistic::Mean)
+            && fields.iter().all(|f| f.data_type().is_null())
     }
 
     fn begin_moments(&self, args: &AccumulatorArgs<'_>) -> Option<Moments> {
@@ -160,7 +166,11 @@ impl AggregateUDFImpl for ExactAggregate {
     }
 
     fn return_type(&self, types: &[DataType]) -> DfResult<DataType> {
-        self.stock.return_type(types)
+        match (self.statistic, types) {
+            (Statistic::Sum, [DataType::Null]) => Ok(DataType::Int64),
+            (Statistic::Mean, [DataType::Null]) => Ok(DataType::Float64),
+            _ => self.stock.return_type(types),
+        }
     }
 
     fn is_nullable(&self) -> bool {
@@ -172,6 +182,9 @@ impl AggregateUDFImpl for ExactAggregate {
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
+        if self.is_of_nothing(args.expr_fields) {
+            return Ok(Box::new(Nothing(args.return_type().clone())));
+        }
         match self.begin_distinct(&args) {
             Some(own) => Ok(own),
             None => self.stock.accumulator(args),
@@ -182,6 +195,9 @@ impl AggregateUDFImpl for ExactAggregate {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn Accumulator>> {
+        if self.is_of_nothing(args.expr_fields) {
+            return Ok(Box::new(Nothing(args.return_type().clone())));
+        }
         match self.begin_distinct(&args) {
             Some(own) => Ok(own),
             None => self.stock.create_sliding_accumulator(args),
@@ -190,6 +206,7 @@ impl AggregateUDFImpl for ExactAggregate {
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
         match self.exact_sum(args.expr_fields) {
+            _ if self.is_of_nothing(args.expr_fields) => false,
             Some(_) => !args.is_distinct,
             None => self.stock.groups_accumulator_supported(args),
         }
@@ -206,6 +223,10 @@ impl AggregateUDFImpl for ExactAggregate {
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> DfResult<Vec<FieldRef>> {
+        if self.is_of_nothing(args.input_fields) {
+            let state = Field::new(format!("{}[0]", args.name), args.return_type().clone(), true);
+            return Ok(vec![Arc::new(state)]);
+        }
         if self.exact_sum(args.input_fields).is_none() {
             return self.stock.state_fields(args);
         }
@@ -270,5 +291,39 @@ impl AggregateUDFImpl for ExactAggregate {
 
     fn documentation(&self) -> Option<&Documentation> {
         self.stock.documentation()
+    }
+}
+
+/// The sum or mean of values that are all NULL, with the type of the result.
+#[derive(Debug)]
+struct Nothing(DataType);
+
+impl Accumulator for Nothing {
+    fn update_batch(&mut self, _values: &[ArrayRef]) -> DfResult<()> {
+        Ok(())
+    }
+
+    fn retract_batch(&mut self, _values: &[ArrayRef]) -> DfResult<()> {
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn evaluate(&mut self) -> DfResult<ScalarValue> {
+        ScalarValue::try_from(&self.0)
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self)
+    }
+
+    fn state(&mut self) -> DfResult<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?])
+    }
+
+    fn merge_batch(&mut self, _states: &[ArrayRef]) -> DfResult<()> {
+        Ok(())
     }
 }

@@ -1,9 +1,9 @@
 //! `min` and `max` of floats, lists and structs. NaN is greater than any number, and -0.0 less than 0.0.
 //!
 //! DataFusion's grouped aggregates replace a NaN with any number and any number with a NaN, so the result
-//! depends on batches. The `max` of -Infinity alone is the smallest finite number, and of two structs that
-//! cannot be compared, the first wins. Remove this file once `stock_extremes_are_still_wrong` in the SQL
-//! tests fails.
+//! depends on batches. DataFusion's `max` of -Infinity alone is the smallest finite number, and of two
+//! structs that it cannot compare, it returns the first. Remove this file once
+//! `stock_extremes_are_still_wrong` in the SQL tests fails.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -198,7 +198,7 @@ impl<T: ArrowPrimitiveType<Native: InOrder>> Fold for Extremes<T> {
         let Some(values) = values.first() else { return Ok(()) };
         let values = values.as_primitive_opt::<T>().ok_or_else(|| {
             Error::type_of(
-                "values of a minimum or maximum",
+                "internal error, please report it: the values of a minimum or maximum",
                 T::DATA_TYPE.to_string(),
                 values.data_type(),
             )

@@ -112,8 +112,7 @@ impl Histogram {
         self.groups[group].get_or_insert_default()
     }
 
-    /// Returns the distinct values and their counts for each of the first `groups` groups, the most frequent
-    /// value first.
+    /// Returns the values of the first `groups` groups with their counts, the most frequent value first.
     fn collect_entries(&self, groups: usize, top: Option<usize>) -> Result<ArrayRef> {
         let mut lengths = vec![0usize; groups];
         let (mut ids, mut counts) = (Vec::new(), Vec::new());

@@ -11,11 +11,14 @@ mod exact_aggregates;
 mod extremes;
 mod histogram;
 mod max_shape;
+mod mended;
 mod moments;
 mod nest;
 mod nested_extremes;
+mod quantile;
 mod rows;
 mod sliding_extremes;
+mod sliding_frames;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -42,6 +45,7 @@ pub(crate) use exact_aggregates::{
     SUM_STATE, build_udafs as exact_aggregates, exact_deviation, exact_mean,
 };
 pub(crate) use extremes::build_udafs as float_extremes;
+pub(crate) use mended::build_udafs as mended_aggregates;
 pub(super) use moments::{Moments, Statistic};
 
 pub(super) static AGGREGATES: &[&AggDef] = &[
@@ -156,7 +160,8 @@ impl AggBegin<'_> {
 pub(super) trait Fold: fmt::Debug + Send + Sync {
     fn fresh(&self) -> Result<Box<dyn Fold>>;
 
-    /// Adds rows: `values` has the arguments, then the ORDER BY expressions, `groups` the group of each row.
+    /// Adds rows. `values` has the arguments, then the ORDER BY expressions; `groups` has the group of each
+    /// row.
     fn update(&mut self, values: &[ArrayRef], groups: &[usize]) -> Result<()>;
 
     fn update_one(&mut self, values: &[ArrayRef]) -> Result<()> {
@@ -189,8 +194,7 @@ pub(super) trait Fold: fmt::Debug + Send + Sync {
     fn size(&self) -> usize;
 }
 
-/// Adapts an [`AggDef`], the definition of an aggregate in this crate, to DataFusion's trait for aggregate
-/// functions.
+/// Adapts an [`AggDef`], the definition of an aggregate, to DataFusion's trait for aggregate functions.
 struct RaggedUdaf {
     def: &'static AggDef,
     signature: Signature,

@@ -270,7 +270,7 @@ impl Moments {
     }
 
     /// Returns a coefficient of the regression line, or NULL (`None`) if all `x` are equal. The coefficient
-    /// of determination is also NULL if all `y` are equal.
+    /// of determination is 1 if all `y` are equal, as in the SQL standard.
     fn fit_line(&self, group: usize) -> Result<Option<f64>> {
         let (xx, xy) = (self.spread_x(group)?, self.spread_xy(group)?);
         let one = |spread: &Option<Whole>| spread.as_ref().is_some_and(Whole::is_zero);
@@ -283,7 +283,7 @@ impl Moments {
                 return Ok((!one(&yy)).then_some(f64::NAN));
             };
             if yy.is_zero() {
-                return Ok(None);
+                return Ok(Some(1.0));
             }
             let squares = xx.real().times(yy.real());
             let xy = xy.real();
@@ -343,7 +343,7 @@ impl MomentRows<'_> {
 fn of_type<T: ArrowPrimitiveType>(array: &ArrayRef) -> Result<&PrimitiveArray<T>> {
     array.as_primitive_opt::<T>().ok_or_else(|| {
         Error::type_of(
-            "the partial state of an exact sum",
+            "internal error, please report it: the partial state of an exact sum",
             T::DATA_TYPE.to_string(),
             array.data_type(),
         )
@@ -404,7 +404,7 @@ impl Fold for Moments {
         for ((_, sums), lists) in self.sums.iter_mut().zip(words) {
             let lists = lists.as_list_opt::<i32>().ok_or_else(|| {
                 Error::type_of(
-                    "the 64-bit words in the partial state of an exact sum",
+                    "internal error, please report it: the words in the partial state of an exact sum",
                     "List(Int64)",
                     lists.data_type(),
                 )

@@ -59,8 +59,7 @@ pub(super) struct Nest {
     rows: CollectedRows,
     keys: Fields,
     sort: Vec<SortOptions>,
-    /// Type of the result lists if the lists of the rows in a group are concatenated, or `None` if each row
-    /// becomes one element.
+    /// Type of the result lists if they concatenate the rows' lists; `None` if each row becomes one element.
     joined: Option<DataType>,
 }
 

@@ -11,8 +11,7 @@ use super::Fold;
 use crate::error::Result;
 use crate::functions::nested::compare_nested;
 
-/// Maximum number of arrays in `chunks`, which contain the best values. One more array merges all arrays into
-/// one.
+/// Maximum number of arrays in `chunks`, which hold the best values. Beyond it, all are merged into one.
 const CHUNKS: usize = 32;
 
 pub(super) struct NestedExtremes {
@@ -20,8 +19,8 @@ pub(super) struct NestedExtremes {
     /// How a better value compares with a worse one: `Less` for `min`, `Greater` for `max`.
     wanted: Ordering,
     chunks: Vec<ArrayRef>,
-    /// The best value of each group, as the index of an array in `chunks` and the index of a row in this
-    /// array. `None` before the first value of a group.
+    /// The best value of each group: index of an array in `chunks`, and index in this array. `None` before
+    /// the first value of a group.
     best: Vec<Option<(usize, usize)>>,
 }
 
@@ -70,8 +69,7 @@ impl Fold for NestedExtremes {
             self.best.resize(most, None);
         }
         let new = self.chunks.len();
-        // Comparators of the new values with each array in `chunks`, and (last) of the new values with one
-        // another. Each comparator is created on first use.
+        // Comparators of the new values with each array in `chunks` and, last, with one another.
         let mut orders: Vec<Option<DynComparator>> = Vec::new();
         orders.resize_with(new.saturating_add(1), || None);
         let mut changed = Vec::new();

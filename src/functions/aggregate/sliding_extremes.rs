@@ -20,8 +20,8 @@ pub(super) struct SlidingExtreme {
     data_type: DataType,
     /// How a better value compares with a worse one: `Less` for `min`, `Greater` for `max`.
     wanted: Ordering,
-    /// The values that become the result when all earlier rows have left the frame, each as its row index and
-    /// an array of length 1. Each is at most as good as the value before it.
+    /// The values that become the result when all earlier rows have left the frame, as row indices and arrays
+    /// of length 1. Each is at most as good as the value before it.
     candidates: VecDeque<(usize, ArrayRef)>,
     entered: usize,
     left: usize,

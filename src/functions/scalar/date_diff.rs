@@ -1,5 +1,3 @@
-//! `date_diff`: the time between two timestamps, in calendar units.
-
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array};
@@ -18,8 +16,7 @@ const NAME: &str = "date_diff";
 const TIMES: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
 
-/// Returns `date_diff(part, start, end)`, which counts the boundaries of a calendar part, such as months,
-/// between two times.
+/// Returns `date_diff(part, start, end)`, which counts the calendar boundaries (of months, say) in between.
 pub(super) fn date_diff() -> ScalarUDF {
     ScalarUDF::new_from_impl(DateDiff {
         aliases: ["datediff".to_owned()],
@@ -121,13 +118,13 @@ impl ScalarUDFImpl for DateDiff {
     }
 }
 
-fn microseconds(times: &ArrayRef) -> Result<Int64Array, ArrowError> {
+fn to_microseconds(times: &ArrayRef) -> Result<Int64Array, ArrowError> {
     let times = cast(times, &TIMES)?;
     Ok(times.as_primitive::<TimestampMicrosecondType>().reinterpret_cast())
 }
 
 /// Returns the number of months from the year 0 to each time.
-fn months(times: &ArrayRef) -> Result<Int64Array, ArrowError> {
+fn count_months(times: &ArrayRef) -> Result<Int64Array, ArrowError> {
     let (years, months) = (date_part(times, DatePart::Year)?, date_part(times, DatePart::Month)?);
     let months_of_year = |year: i32, month: i32| i64::from(year) * 12 + i64::from(month) - 1;
     binary(years.as_primitive::<Int32Type>(), months.as_primitive::<Int32Type>(), months_of_year)
@@ -136,9 +133,9 @@ fn months(times: &ArrayRef) -> Result<Int64Array, ArrowError> {
 fn count_boundaries(part: Part, start: &ArrayRef, end: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     let number = |times: &ArrayRef| -> Result<Int64Array, ArrowError> {
         Ok(match part {
-            Part::Months(length) => months(times)?.unary(|m| m.div_euclid(length)),
-            Part::Weeks => microseconds(times)?.unary(|t| t.div_euclid(MICROSECONDS_PER_DAY)),
-            Part::Microseconds(length) => microseconds(times)?.unary(|t| t.div_euclid(length)),
+            Part::Months(length) => count_months(times)?.unary(|m| m.div_euclid(length)),
+            Part::Weeks => to_microseconds(times)?.unary(|t| t.div_euclid(MICROSECONDS_PER_DAY)),
+            Part::Microseconds(length) => to_microseconds(times)?.unary(|t| t.div_euclid(length)),
         })
     };
     let count = sub(&number(end)?, &number(start)?)?;

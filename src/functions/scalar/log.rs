@@ -1,5 +1,3 @@
-//! `log`: the logarithm with base 10, or with another base.
-
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;

@@ -1,5 +1,3 @@
-//! `regexp_extract`: the first match of a regular expression in a string.
-
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, StringArray, StringBuilder};
@@ -89,12 +87,16 @@ impl ScalarUDFImpl for RegexpExtract {
         };
         let (texts, patterns) = (text.to_array(rows)?, pattern.to_array(rows)?);
         let (texts, patterns) = (texts.as_string::<i32>(), patterns.as_string::<i32>());
-        Ok(ColumnarValue::Array(Arc::new(extract(texts, patterns, group)?)))
+        Ok(ColumnarValue::Array(Arc::new(extract_groups(texts, patterns, group)?)))
     }
 }
 
 /// Returns a group of the first match in each string: '' without a match, NULL for a NULL argument.
-fn extract(texts: &StringArray, patterns: &StringArray, group: usize) -> Result<StringArray> {
+fn extract_groups(
+    texts: &StringArray,
+    patterns: &StringArray,
+    group: usize,
+) -> Result<StringArray> {
     let mut out = StringBuilder::with_capacity(texts.len(), 0);
     // Keeps the last pattern compiled, because patterns rarely change from row to row.
     let mut last: Option<(&str, Regex)> = None;
@@ -105,7 +107,7 @@ fn extract(texts: &StringArray, patterns: &StringArray, group: usize) -> Result<
         };
         let regex = match last.take() {
             Some((source, regex)) if source == pattern => regex,
-            _ => compile(pattern)?,
+            _ => compile_pattern(pattern)?,
         };
         let found = regex.captures(text).and_then(|found| found.get(group));
         out.append_value(found.map_or("", |found| found.as_str()));
@@ -114,7 +116,7 @@ fn extract(texts: &StringArray, patterns: &StringArray, group: usize) -> Result<
     Ok(out.finish())
 }
 
-fn compile(pattern: &str) -> Result<Regex> {
+fn compile_pattern(pattern: &str) -> Result<Regex> {
     Regex::new(pattern).map_err(|e| {
         exec_datafusion_err!("{NAME}: {pattern:?} is not a valid regular expression: {e}")
     })

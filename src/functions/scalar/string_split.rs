@@ -1,5 +1,3 @@
-//! `string_split`: the parts of a string between separators.
-
 use std::sync::Arc;
 
 use arrow::array::{AsArray, ListBuilder, StringArray, StringBuilder};

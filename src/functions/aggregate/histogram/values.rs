@@ -55,8 +55,7 @@ pub(super) enum Ids<'a> {
     U16(&'a PrimitiveArray<UInt16Type>),
     U32(&'a PrimitiveArray<UInt32Type>),
     U64(&'a PrimitiveArray<UInt64Type>),
-    /// Values of a dictionary array: `keys` has the index of each row in the dictionary, `numbers` the id of
-    /// each dictionary value.
+    /// Values of a dictionary array: index of each row in the dictionary, and id of each dictionary value.
     Keys {
         keys: Vec<usize>,
         nulls: Option<NullBuffer>,
@@ -204,7 +203,7 @@ fn plain_floats(values: &ArrayRef) -> ArrayRef {
         .unwrap_or_else(|| Arc::clone(values))
 }
 
-/// Minimum number of values for which it is faster to scan a table of all 2^16 counts than to record which
+/// Minimum number of values for which scanning a table of all 2^16 counts is faster than recording which
 /// counts are not zero.
 const MANY: usize = 1 << 15;
 
@@ -273,8 +272,7 @@ impl Ids<'_> {
     }
 }
 
-/// Returns the id of the 8-bit value whose count is at index `place` of a table of counts. The id is the
-/// sign-extended value.
+/// Returns the id (the sign-extended value) of the 8-bit value that is counted at index `place` of a table.
 #[expect(clippy::cast_possible_truncation, reason = "the index came from 8 bits")]
 #[expect(clippy::cast_sign_loss, reason = "bits of a signed number")]
 fn byte_value(place: usize) -> u64 {

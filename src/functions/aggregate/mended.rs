@@ -1,0 +1,189 @@
+//! Corrects DataFusion aggregates that return wrong results for some calls.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::ScalarValue;
+use datafusion::error::Result as DfResult;
+use datafusion::functions_aggregate::array_agg::array_agg_udaf;
+use datafusion::functions_aggregate::bit_and_or_xor::{bit_and_udaf, bit_or_udaf};
+use datafusion::functions_aggregate::bool_and_or::{bool_and_udaf, bool_or_udaf};
+use datafusion::functions_aggregate::percentile_cont::percentile_cont_udaf;
+use datafusion::functions_aggregate::string_agg::string_agg_udaf;
+use datafusion::logical_expr::expr::AggregateFunctionParams;
+use datafusion::logical_expr::function::{
+    AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs,
+};
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, GroupsAccumulator, ReversedUDAF,
+    Signature,
+};
+use datafusion::physical_expr::PhysicalSortExpr;
+
+use super::{quantile, sliding_frames};
+
+pub(crate) fn build_udafs() -> [AggregateUDF; 7] {
+    let stock = [
+        array_agg_udaf(),
+        string_agg_udaf(),
+        percentile_cont_udaf(),
+        bool_and_udaf(),
+        bool_or_udaf(),
+        bit_and_udaf(),
+        bit_or_udaf(),
+    ];
+    stock.map(|stock| AggregateUDF::new_from_impl(MendedAggregate { stock }))
+}
+
+/// A DataFusion aggregate whose results are corrected in three cases:
+///
+/// * If the input has the opposite order, DataFusion reverses the keys of
+///   `array_agg(DISTINCT x ORDER BY x)` but not the result of distinct values. Remove once
+///   `stock_reversed_distinct_aggregates_are_still_wrong` fails.
+/// * `percentile_cont` has weights of only six digits, and panics if the partial aggregation of many groups
+///   is skipped. Remove once `stock_percentiles_still_have_six_digits` and
+///   `stock_percentiles_of_many_groups_still_panic` fail.
+/// * Sliding frames fail; see [`sliding_frames`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct MendedAggregate {
+    stock: Arc<AggregateUDF>,
+}
+
+impl MendedAggregate {
+    fn is_percentile(&self) -> bool {
+        self.stock.name() == "percentile_cont"
+    }
+}
+
+impl AggregateUDFImpl for MendedAggregate {
+    fn name(&self) -> &str {
+        self.stock.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.stock.aliases()
+    }
+
+    fn schema_name(&self, params: &AggregateFunctionParams) -> DfResult<String> {
+        self.stock.schema_name(params)
+    }
+
+    fn display_name(&self, params: &AggregateFunctionParams) -> DfResult<String> {
+        self.stock.display_name(params)
+    }
+
+    fn human_display(&self, params: &AggregateFunctionParams) -> DfResult<String> {
+        self.stock.human_display(params)
+    }
+
+    fn signature(&self) -> &Signature {
+        self.stock.signature()
+    }
+
+    fn return_type(&self, types: &[DataType]) -> DfResult<DataType> {
+        self.stock.return_type(types)
+    }
+
+    fn return_field(&self, fields: &[FieldRef]) -> DfResult<FieldRef> {
+        self.stock.return_field(fields)
+    }
+
+    fn is_nullable(&self) -> bool {
+        self.stock.is_nullable()
+    }
+
+    fn default_value(&self, data_type: &DataType) -> DfResult<ScalarValue> {
+        self.stock.default_value(data_type)
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
+        if self.is_percentile() {
+            return quantile::make_accumulator(&self.stock, args);
+        }
+        if !(args.is_distinct && args.is_reversed) {
+            return self.stock.accumulator(args);
+        }
+        let forward: Vec<PhysicalSortExpr> = args
+            .order_bys
+            .iter()
+            .map(|key| PhysicalSortExpr::new(Arc::clone(&key.expr), !key.options))
+            .collect();
+        let args = AccumulatorArgs { order_bys: &forward, is_reversed: false, ..args };
+        self.stock.accumulator(args)
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs<'_>) -> DfResult<Vec<FieldRef>> {
+        self.stock.state_fields(args)
+    }
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
+        self.stock.groups_accumulator_supported(args)
+    }
+
+    fn create_groups_accumulator(
+        &self,
+        args: AccumulatorArgs<'_>,
+    ) -> DfResult<Box<dyn GroupsAccumulator>> {
+        match self.is_percentile() {
+            true => quantile::make_groups_accumulator(&self.stock, args),
+            false => self.stock.create_groups_accumulator(args),
+        }
+    }
+
+    fn create_sliding_accumulator(
+        &self,
+        args: AccumulatorArgs<'_>,
+    ) -> DfResult<Box<dyn Accumulator>> {
+        match self.is_percentile() {
+            true => quantile::make_accumulator(&self.stock, args),
+            false => sliding_frames::make_accumulator(&self.stock, args),
+        }
+    }
+
+    fn with_beneficial_ordering(
+        self: Arc<Self>,
+        is_ordered: bool,
+    ) -> DfResult<Option<Arc<dyn AggregateUDFImpl>>> {
+        let stock = self.stock.as_ref().clone().with_beneficial_ordering(is_ordered)?;
+        Ok(stock.map(|stock| Arc::new(Self { stock: Arc::new(stock) }) as _))
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        self.stock.order_sensitivity()
+    }
+
+    fn simplify(&self) -> Option<AggregateFunctionSimplification> {
+        // DataFusion would simplify percentiles 0 and 1 to its minimum and maximum, which order NaN
+        // differently.
+        match self.is_percentile() {
+            true => None,
+            false => self.stock.simplify(),
+        }
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        match self.stock.reverse_udf() {
+            ReversedUDAF::Reversed(stock) => {
+                ReversedUDAF::Reversed(Arc::new(AggregateUDF::new_from_impl(Self { stock })))
+            }
+            other => other,
+        }
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> DfResult<Vec<DataType>> {
+        self.stock.coerce_types(types)
+    }
+
+    fn supports_null_handling_clause(&self) -> bool {
+        self.stock.supports_null_handling_clause()
+    }
+
+    fn supports_within_group_clause(&self) -> bool {
+        self.stock.supports_within_group_clause()
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.stock.documentation()
+    }
+}

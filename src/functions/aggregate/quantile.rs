@@ -1,0 +1,261 @@
+//! `percentile_cont`, also named `quantile_cont`, with linear interpolation as in `NumPy`. NaN is the
+//! greatest value, as in sorts.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, Float64Array, ListArray, PrimitiveArray,
+    RecordBatch,
+};
+use arrow::buffer::OffsetBuffer;
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, Float16Type, Float32Type, Float64Type};
+use datafusion::common::ScalarValue;
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::function::AccumulatorArgs;
+use datafusion::logical_expr::{Accumulator, AggregateUDF, ColumnarValue, GroupsAccumulator};
+
+use super::Fold;
+use super::adapter::{Grouped, Single};
+use crate::error::{Error, Result};
+use serrate_core::internal::select_ordered_quantile;
+
+/// Returns the accumulator of a call of `percentile_cont`. It is DataFusion's unless the quantile is a
+/// constant number from 0 to 1, and the call has DISTINCT or its values are floats.
+pub(super) fn make_accumulator(
+    stock: &AggregateUDF,
+    args: AccumulatorArgs<'_>,
+) -> DfResult<Box<dyn Accumulator>> {
+    let (asked, distinct) = (Asked::read_call(&args)?, args.is_distinct);
+    let values = args.expr_fields.first().map(|f| f.data_type().clone());
+    // DataFusion's accumulator checks the arguments.
+    let stock = stock.accumulator(args)?;
+    Ok(match (asked, values) {
+        (Some(asked), Some(_)) if distinct => Box::new(DistinctQuantile { stock, asked }),
+        (Some(asked), Some(values)) => match asked.make_fold(&values) {
+            Some(fold) => Box::new(Single::new(fold)),
+            None => stock,
+        },
+        _ => stock,
+    })
+}
+
+/// Returns the accumulator of a call for many groups; see [`make_accumulator`] for one group.
+pub(super) fn make_groups_accumulator(
+    stock: &AggregateUDF,
+    args: AccumulatorArgs<'_>,
+) -> DfResult<Box<dyn GroupsAccumulator>> {
+    let asked = Asked::read_call(&args)?;
+    let values = args.expr_fields.first().map(|f| f.data_type().clone());
+    let stock = stock.create_groups_accumulator(args)?;
+    let fold = asked.zip(values).and_then(|(asked, values)| asked.make_fold(&values));
+    Ok(fold.map_or(stock, |fold| Box::new(Grouped::new(fold))))
+}
+
+/// The quantile that a call of `percentile_cont` requests.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    q: f64,
+    descending: bool,
+}
+
+impl Asked {
+    /// Returns the quantile of a call; `None` if the second argument is not a constant number from 0 to 1.
+    fn read_call(args: &AccumulatorArgs<'_>) -> DfResult<Option<Self>> {
+        let Some(q) = args.exprs.get(1) else { return Ok(None) };
+        let none = RecordBatch::new_empty(Arc::new(args.schema.clone()));
+        let ColumnarValue::Scalar(q) = q.evaluate(&none)? else { return Ok(None) };
+        let ScalarValue::Float64(Some(q)) = q.cast_to(&DataType::Float64)? else {
+            return Ok(None);
+        };
+        let descending = args.order_bys.first().is_some_and(|by| by.options.descending);
+        Ok((0.0..=1.0).contains(&q).then_some(Self { q, descending }))
+    }
+
+    fn make_fold(self, values: &DataType) -> Option<Box<dyn Fold>> {
+        Some(match values {
+            DataType::Float16 => Box::new(Quantiles::<Float16Type>::new(self)),
+            DataType::Float32 => Box::new(Quantiles::<Float32Type>::new(self)),
+            DataType::Float64 => Box::new(Quantiles::<Float64Type>::new(self)),
+            _ => return None,
+        })
+    }
+
+    fn select_quantile(self, values: &mut [f64]) -> Option<f64> {
+        select_ordered_quantile(values, self.q, self.descending)
+    }
+}
+
+struct Quantiles<T: ArrowPrimitiveType> {
+    asked: Asked,
+    groups: Vec<Vec<T::Native>>,
+}
+
+impl<T: ArrowPrimitiveType> Quantiles<T> {
+    fn new(asked: Asked) -> Self {
+        Self { asked, groups: Vec::new() }
+    }
+
+    fn group_values(&mut self, group: usize) -> &mut Vec<T::Native> {
+        if group >= self.groups.len() {
+            self.groups.resize_with(group + 1, Vec::new);
+        }
+        &mut self.groups[group]
+    }
+}
+
+impl<T: ArrowPrimitiveType> fmt::Debug for Quantiles<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} of {} groups", self.asked, self.groups.len())
+    }
+}
+
+fn values_of<T: ArrowPrimitiveType>(values: &[ArrayRef]) -> Result<&PrimitiveArray<T>> {
+    values.first().and_then(|values| values.as_primitive_opt::<T>()).ok_or_else(|| {
+        Error::invalid("internal error: percentile_cont takes floats; please report it")
+    })
+}
+
+impl<T: ArrowPrimitiveType<Native: Into<f64>>> Fold for Quantiles<T> {
+    fn fresh(&self) -> Result<Box<dyn Fold>> {
+        Ok(Box::new(Self::new(self.asked)))
+    }
+
+    fn update(&mut self, values: &[ArrayRef], groups: &[usize]) -> Result<()> {
+        let values = values_of::<T>(values)?;
+        if let Some(last) = groups.iter().max() {
+            self.group_values(*last);
+        }
+        for (value, group) in values.iter().zip(groups) {
+            self.groups[*group].extend(value);
+        }
+        Ok(())
+    }
+
+    fn update_one(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let values = values_of::<T>(values)?;
+        let all = self.group_values(0);
+        match values.null_count() {
+            0 => all.extend_from_slice(values.values()),
+            _ => all.extend(values.iter().flatten()),
+        }
+        Ok(())
+    }
+
+    fn retracts(&self) -> bool {
+        true
+    }
+
+    fn retract_one(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let mut gone: HashMap<u64, usize> = HashMap::new();
+        for value in values_of::<T>(values)?.iter().flatten() {
+            *gone.entry(value.into().to_bits()).or_default() += 1;
+        }
+        self.group_values(0).retain(|value| match gone.get_mut(&(*value).into().to_bits()) {
+            Some(count) if *count > 0 => {
+                *count -= 1;
+                false
+            }
+            _ => true,
+        });
+        Ok(())
+    }
+
+    fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
+        let lists = states.first().and_then(|lists| lists.as_list_opt::<i32>());
+        let lists = lists.ok_or_else(|| {
+            Error::invalid("internal error: percentile_cont merges lists; please report it")
+        })?;
+        for (values, group) in lists.iter().zip(groups) {
+            if let Some(values) = values {
+                let values = values_of::<T>(std::slice::from_ref(&values))?;
+                self.group_values(*group).extend(values.iter().flatten());
+            }
+        }
+        Ok(())
+    }
+
+    fn state(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
+        let lists = || (0..groups).map(|group| self.groups.get(group).map_or(&[][..], |v| &v[..]));
+        let total = lists().try_fold(0usize, |total, list| total.checked_add(list.len()));
+        if total.is_none_or(|total| i32::try_from(total).is_err()) {
+            return Err(Error::invalid(
+                "percentile_cont collects more than 2147483647 values in a partition; use approx_percentile_cont",
+            ));
+        }
+        let values: PrimitiveArray<T> =
+            PrimitiveArray::from_iter_values(lists().flatten().copied());
+        let offsets = OffsetBuffer::from_lengths(lists().map(<[_]>::len));
+        let field = Arc::new(Field::new_list_field(T::DATA_TYPE, true));
+        Ok(vec![Arc::new(ListArray::try_new(field, offsets, Arc::new(values), None)?)])
+    }
+
+    fn result(&mut self, groups: usize) -> Result<ArrayRef> {
+        let mut scratch: Vec<f64> = Vec::new();
+        let found: Float64Array = (0..groups)
+            .map(|group| {
+                scratch.clear();
+                let values = self.groups.get(group)?;
+                scratch.extend(values.iter().map(|value| (*value).into()));
+                self.asked.select_quantile(&mut scratch)
+            })
+            .collect();
+        Ok(cast(&found, &T::DATA_TYPE)?)
+    }
+
+    fn forget(&mut self, groups: usize) -> Result<()> {
+        self.groups.drain(..groups.min(self.groups.len()));
+        Ok(())
+    }
+
+    fn size(&self) -> usize {
+        let held = self.groups.iter().map(|group| group.capacity() * size_of::<T::Native>());
+        held.sum::<usize>() + self.groups.capacity() * size_of::<Vec<T::Native>>()
+    }
+}
+
+/// DataFusion's accumulator of distinct values, whose result is replaced by the [`Asked`] quantile.
+#[derive(Debug)]
+struct DistinctQuantile {
+    stock: Box<dyn Accumulator>,
+    asked: Asked,
+}
+
+impl Accumulator for DistinctQuantile {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
+        self.stock.update_batch(values)
+    }
+
+    fn evaluate(&mut self) -> DfResult<ScalarValue> {
+        // The quantile is computed from the distinct values, which the state of `stock` lists. It gets the
+        // type of the result of `stock`.
+        let stock = self.stock.evaluate()?;
+        let state = self.stock.state()?;
+        let Some(ScalarValue::List(lists)) = state.first() else { return Ok(stock) };
+        let values = cast(lists.values(), &DataType::Float64)?;
+        let mut values = values.as_primitive::<Float64Type>().values().to_vec();
+        ScalarValue::Float64(self.asked.select_quantile(&mut values)).cast_to(&stock.data_type())
+    }
+
+    fn size(&self) -> usize {
+        self.stock.size()
+    }
+
+    fn state(&mut self) -> DfResult<Vec<ScalarValue>> {
+        self.stock.state()
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> DfResult<()> {
+        self.stock.merge_batch(states)
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
+        self.stock.retract_batch(values)
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        self.stock.supports_retract_batch()
+    }
+}

@@ -1,0 +1,222 @@
+//! Sliding frames of DataFusion's aggregates that cannot remove rows: `bool_and`, `bool_or`, `bit_and`, `bit_or`
+//! and `string_agg`. Obsolete once the test `stock_frames_of_booleans_still_fail` fails.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::concat;
+use arrow::datatypes::{FieldRef, Schema};
+use datafusion::common::ScalarValue;
+use datafusion::error::Result;
+use datafusion::logical_expr::function::AccumulatorArgs;
+use datafusion::logical_expr::{Accumulator, AggregateUDF};
+use datafusion::physical_expr::PhysicalExpr;
+
+/// Number of batches of a frame that are kept apart.
+const MOST_BATCHES: usize = 32;
+
+/// Returns an accumulator that supports sliding frames.
+pub(super) fn make_accumulator(
+    stock: &Arc<AggregateUDF>,
+    args: AccumulatorArgs<'_>,
+) -> Result<Box<dyn Accumulator>> {
+    let truths = match stock.name() {
+        "bool_and" => Some(true),
+        "bool_or" => Some(false),
+        _ => None,
+    };
+    if let Some(all) = truths {
+        return Ok(Box::new(CountedTruths { all, ..CountedTruths::default() }));
+    }
+    let call = Call::new(stock, &args);
+    let own = stock.create_sliding_accumulator(args)?;
+    if own.supports_retract_batch() {
+        return Ok(own);
+    }
+    Ok(Box::new(Replayed { call, batches: VecDeque::new() }))
+}
+
+/// `bool_and` and `bool_or` of a frame, from the number of its values.
+#[derive(Debug, Default)]
+struct CountedTruths {
+    /// Whether the result is true if all values are, otherwise if any value is.
+    all: bool,
+    truths: usize,
+    falsehoods: usize,
+}
+
+/// Returns the numbers of values that are true and that are false.
+fn count_truths(values: &[ArrayRef]) -> (usize, usize) {
+    let Some(values) = values.first().and_then(|values| values.as_boolean_opt()) else {
+        return (0, 0);
+    };
+    (values.true_count(), values.false_count())
+}
+
+impl Accumulator for CountedTruths {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let (truths, falsehoods) = count_truths(values);
+        self.truths = self.truths.saturating_add(truths);
+        self.falsehoods = self.falsehoods.saturating_add(falsehoods);
+        Ok(())
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let (truths, falsehoods) = count_truths(values);
+        self.truths = self.truths.saturating_sub(truths);
+        self.falsehoods = self.falsehoods.saturating_sub(falsehoods);
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let value = match (self.truths, self.falsehoods) {
+            (0, 0) => None,
+            (truths, falsehoods) => Some(if self.all { falsehoods == 0 } else { truths > 0 }),
+        };
+        Ok(ScalarValue::Boolean(value))
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?])
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.update_batch(states)
+    }
+}
+
+/// The parts of [`AccumulatorArgs`], owned, so that each evaluation can create an accumulator.
+struct Call {
+    stock: Arc<AggregateUDF>,
+    return_field: FieldRef,
+    schema: Schema,
+    ignore_nulls: bool,
+    is_distinct: bool,
+    name: String,
+    exprs: Vec<Arc<dyn PhysicalExpr>>,
+    expr_fields: Vec<FieldRef>,
+}
+
+impl Call {
+    fn new(stock: &Arc<AggregateUDF>, args: &AccumulatorArgs<'_>) -> Self {
+        Self {
+            stock: Arc::clone(stock),
+            return_field: Arc::clone(&args.return_field),
+            schema: args.schema.clone(),
+            ignore_nulls: args.ignore_nulls,
+            is_distinct: args.is_distinct,
+            name: args.name.to_owned(),
+            exprs: args.exprs.to_vec(),
+            expr_fields: args.expr_fields.to_vec(),
+        }
+    }
+
+    fn new_accumulator(&self) -> Result<Box<dyn Accumulator>> {
+        // DataFusion has no ORDER BY in the arguments of window functions.
+        self.stock.accumulator(AccumulatorArgs {
+            return_field: Arc::clone(&self.return_field),
+            schema: &self.schema,
+            ignore_nulls: self.ignore_nulls,
+            order_bys: &[],
+            is_reversed: false,
+            name: &self.name,
+            is_distinct: self.is_distinct,
+            exprs: &self.exprs,
+            expr_fields: &self.expr_fields,
+        })
+    }
+}
+
+/// Keeps the rows of a frame and aggregates all of them for each result, in time linear in the width of the frame.
+struct Replayed {
+    call: Call,
+    /// The arguments of the rows in the frame.
+    batches: VecDeque<Vec<ArrayRef>>,
+}
+
+impl fmt::Debug for Replayed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replayed").field("name", &self.call.name).finish_non_exhaustive()
+    }
+}
+
+impl Replayed {
+    fn concat_batches(&mut self) -> Result<()> {
+        let columns = self.batches.front().map_or(0, Vec::len);
+        let joined = (0..columns).map(|at| {
+            let parts: Vec<&dyn Array> =
+                self.batches.iter().filter_map(|b| b.get(at)).map(AsRef::as_ref).collect();
+            Ok(concat(&parts)?)
+        });
+        let joined = joined.collect::<Result<Vec<_>>>()?;
+        self.batches = VecDeque::from([joined]);
+        Ok(())
+    }
+}
+
+impl Accumulator for Replayed {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        if values.first().is_some_and(|first| !first.is_empty()) {
+            self.batches.push_back(values.to_vec());
+        }
+        match self.batches.len() > MOST_BATCHES {
+            true => self.concat_batches(),
+            false => Ok(()),
+        }
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        // Rows leave in the order in which they entered.
+        let mut leaving = values.first().map_or(0, |first| first.len());
+        while leaving > 0
+            && let Some(batch) = self.batches.pop_front()
+        {
+            let rows = batch.first().map_or(0, |first| first.len());
+            if let Some(rest) = rows.checked_sub(leaving).filter(|rest| *rest > 0) {
+                let rest = batch.iter().map(|column| column.slice(leaving, rest)).collect();
+                self.batches.push_front(rest);
+            }
+            leaving = leaving.saturating_sub(rows);
+        }
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let mut accumulator = self.call.new_accumulator()?;
+        for batch in &self.batches {
+            accumulator.update_batch(batch)?;
+        }
+        accumulator.evaluate()
+    }
+
+    fn size(&self) -> usize {
+        let held = self.batches.iter().flatten().map(|column| column.get_array_memory_size());
+        size_of_val(self).saturating_add(held.sum())
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        let mut accumulator = self.call.new_accumulator()?;
+        for batch in &self.batches {
+            accumulator.update_batch(batch)?;
+        }
+        accumulator.state()
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.update_batch(states)
+    }
+}

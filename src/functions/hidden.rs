@@ -1,0 +1,393 @@
+//! Replaces functions of DataFusion that read the values stored below a NULL struct or list.
+//!
+//! Arrow allows values below a NULL: the fields of a NULL struct, the elements of a NULL list. pyarrow writes
+//! such arrays, and `nullif` returns them. Remove this module once the tests
+//! `stock_fields_of_null_are_still_values` and `stock_lists_of_null_still_have_elements` in
+//! `tests/sql/hidden_values.rs` fail.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, GenericListArray,
+    OffsetSizeTrait, StructArray,
+};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::compute::{cast, filter, nullif};
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::exec_err;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::error::Result;
+use datafusion::functions::core::get_field;
+use datafusion::functions::core::getfield::GetFieldFunc;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, Expr, ExpressionPlacement, ReturnFieldArgs, ScalarFunctionArgs,
+    ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use datafusion::scalar::ScalarValue;
+
+/// Functions of DataFusion that read the elements of NULL lists.
+const OF_LISTS: [&str; 5] =
+    ["array_append", "array_dims", "array_prepend", "array_repeat", "flatten"];
+
+static FIELD: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(Field { stock: get_field() })));
+
+static MASKED: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    let signature = Signature::any(1, Volatility::Immutable);
+    Arc::new(ScalarUDF::new_from_impl(Masked { signature }))
+});
+
+/// Returns the function that replaces `get_field`. Its result is NULL if the struct is NULL.
+fn field_of_struct() -> Arc<ScalarUDF> {
+    Arc::clone(&FIELD)
+}
+
+/// Returns the function to use instead of `function` if `function` reads the values that Arrow stores below a
+/// NULL struct or list; `None` for other functions.
+pub(crate) fn without_hidden_values(function: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
+    if function.inner().is::<GetFieldFunc>() {
+        return Some(field_of_struct());
+    }
+    let is_of_lists = OF_LISTS.contains(&function.name()) && !function.inner().is::<OfVisible>();
+    is_of_lists.then(|| {
+        let inner = Arc::clone(function);
+        Arc::new(ScalarUDF::new_from_impl(OfVisible { inner }))
+    })
+}
+
+/// Returns DataFusion's function if `function` is the [`field_of_struct`].
+pub(crate) fn stock_field(function: &ScalarUDF) -> Option<Arc<ScalarUDF>> {
+    function.inner().is::<Field>().then(get_field)
+}
+
+/// Adds a call of a function that makes all fields of a struct NULL in the rows where the struct is NULL.
+pub(crate) fn with_masked_fields(e: Expr) -> Expr {
+    MASKED.call(vec![e])
+}
+
+/// Returns the function that [`with_masked_fields`] calls. Plans that are sent to workers may contain it.
+#[cfg(feature = "cluster")]
+pub(crate) fn masked_fields() -> Arc<ScalarUDF> {
+    Arc::clone(&MASKED)
+}
+
+/// Replaces values with NULL in the rows where `parents` is NULL.
+fn hide_values(values: &ArrayRef, parents: Option<&NullBuffer>) -> Result<ArrayRef> {
+    let Some(parents) = parents.filter(|parents| parents.null_count() > 0) else {
+        return Ok(Arc::clone(values));
+    };
+    Ok(nullif(values, &BooleanArray::new(!parents.inner(), None))?)
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Field {
+    stock: Arc<ScalarUDF>,
+}
+
+impl Field {
+    /// Calls DataFusion's `get_field` with one field name.
+    fn call_stock(
+        &self,
+        of: ColumnarValue,
+        name: &ColumnarValue,
+        call: &ScalarFunctionArgs,
+    ) -> Result<ColumnarValue> {
+        let args = vec![of, name.clone()];
+        self.stock.inner().invoke_with_args(ScalarFunctionArgs { args, ..call.clone() })
+    }
+
+    fn take_step(
+        &self,
+        of: &ArrayRef,
+        name: &ColumnarValue,
+        call: &ScalarFunctionArgs,
+    ) -> Result<ArrayRef> {
+        let stock = |of: &ArrayRef| {
+            let found = self.call_stock(ColumnarValue::Array(Arc::clone(of)), name, call)?;
+            found.into_array(of.len())
+        };
+        match of.data_type() {
+            DataType::Dictionary(_, values) if matches!(**values, DataType::Struct(_)) => {
+                let of = of.as_any_dictionary();
+                let found = hide_values(&stock(of.values())?, of.values().nulls())?;
+                Ok(of.with_values(found))
+            }
+            _ => hide_values(&stock(of)?, of.nulls()),
+        }
+    }
+}
+
+impl ScalarUDFImpl for Field {
+    fn name(&self) -> &str {
+        self.stock.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.stock.aliases()
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        self.stock.schema_name(args)
+    }
+
+    fn signature(&self) -> &Signature {
+        self.stock.signature()
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        self.stock.coerce_types(types)
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        self.stock.return_type(types)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        self.stock.return_field_from_args(args)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [of, path @ ..] = args.args.as_slice() else {
+            return self.stock.inner().invoke_with_args(args);
+        };
+        let (rows, is_one) = (args.number_rows, matches!(of, ColumnarValue::Scalar(_)));
+        let mut found = of.to_array(if is_one { 1 } else { rows })?;
+        for name in path {
+            if found.data_type().is_null() {
+                return Ok(ColumnarValue::Scalar(ScalarValue::Null));
+            }
+            found = self.take_step(&found, name, &args)?;
+        }
+        Ok(match is_one {
+            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?),
+            false => ColumnarValue::Array(found),
+        })
+    }
+
+    /// Simplifies like DataFusion's `get_field`, which joins `x['a']['b']` to one call.
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let mut stock = args.clone();
+        if let Some(of) = stock.first_mut() {
+            *of = with_stock_fields(std::mem::take(of));
+        }
+        Ok(match self.stock.simplify(stock, info)? {
+            ExprSimplifyResult::Original(_) => ExprSimplifyResult::Original(args),
+            ExprSimplifyResult::Simplified(e) => {
+                ExprSimplifyResult::Simplified(with_visible_fields(e)?)
+            }
+        })
+    }
+
+    fn placement(&self, args: &[ExpressionPlacement]) -> ExpressionPlacement {
+        self.stock.placement(args)
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.stock.documentation()
+    }
+}
+
+/// Replaces this module's function with DataFusion's `get_field` in each call of `x['a']['b']`.
+fn with_stock_fields(mut e: Expr) -> Expr {
+    let mut at = &mut e;
+    while let Expr::ScalarFunction(call) = at {
+        let Some(stock) = stock_field(&call.func) else { break };
+        call.func = stock;
+        let Some(of) = call.args.first_mut() else { break };
+        at = of;
+    }
+    e
+}
+
+fn with_visible_fields(e: Expr) -> Result<Expr> {
+    let done = e.transform_up(|e| match e {
+        Expr::ScalarFunction(ScalarFunction { func, args })
+            if func.inner().is::<GetFieldFunc>() =>
+        {
+            Ok(Transformed::yes(field_of_struct().call(args)))
+        }
+        e => Ok(Transformed::no(e)),
+    })?;
+    Ok(done.data)
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Masked {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Masked {
+    fn name(&self) -> &str {
+        "masked_fields"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        match types {
+            [of] => Ok(of.clone()),
+            _ => exec_err!("internal error: masked_fields takes 1 argument; please report it"),
+        }
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        match args.arg_fields {
+            [of] => Ok(Arc::clone(of)),
+            _ => exec_err!("internal error: masked_fields takes 1 argument; please report it"),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [of] = args.args.as_slice() else {
+            return exec_err!("internal error: masked_fields takes 1 argument; please report it");
+        };
+        let (rows, is_one) = (args.number_rows, matches!(of, ColumnarValue::Scalar(_)));
+        let of = of.to_array(if is_one { 1 } else { rows })?;
+        let Some(parents) = of.as_struct_opt() else { return Ok(ColumnarValue::Array(of)) };
+        let (fields, columns, nulls) = parents.clone().into_parts();
+        // A non-nullable field cannot hold NULL, so it stays unchanged.
+        let columns = fields.iter().zip(columns).map(|(field, column)| match field.is_nullable() {
+            true => hide_values(&column, nulls.as_ref()),
+            false => Ok(column),
+        });
+        let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
+        let masked: ArrayRef =
+            Arc::new(StructArray::try_new_with_length(fields, columns, nulls, of.len())?);
+        Ok(match is_one {
+            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&masked, 0)?),
+            false => ColumnarValue::Array(masked),
+        })
+    }
+}
+
+/// A function that is called after the elements of NULL lists are removed from its arguments.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct OfVisible {
+    inner: Arc<ScalarUDF>,
+}
+
+impl ScalarUDFImpl for OfVisible {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.inner.aliases()
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        self.inner.schema_name(args)
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        self.inner.coerce_types(types)
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        self.inner.return_type(types)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        self.inner.return_field_from_args(args)
+    }
+
+    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        for value in &mut args.args {
+            if !matches!(value.data_type(), DataType::List(_) | DataType::LargeList(_)) {
+                continue;
+            }
+            match value {
+                ColumnarValue::Array(lists) => {
+                    if let Some(visible) = find_visible(lists)? {
+                        *lists = visible;
+                    }
+                }
+                ColumnarValue::Scalar(list) => {
+                    if let Some(visible) = find_visible(&list.to_array()?)? {
+                        *list = ScalarValue::try_from_array(&visible, 0)?;
+                    }
+                }
+            }
+        }
+        self.inner.inner().invoke_with_args(args)
+    }
+
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        self.inner.simplify(args, info)
+    }
+
+    fn short_circuits(&self) -> bool {
+        self.inner.short_circuits()
+    }
+
+    fn placement(&self, args: &[ExpressionPlacement]) -> ExpressionPlacement {
+        self.inner.placement(args)
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.inner.documentation()
+    }
+}
+
+/// Removes the elements of NULL lists at any depth. Returns `None` if no NULL list has elements.
+fn find_visible(lists: &ArrayRef) -> Result<Option<ArrayRef>> {
+    match lists.data_type() {
+        DataType::List(_) => visible_lists(lists.as_list::<i32>()),
+        DataType::LargeList(_) => visible_lists(lists.as_list::<i64>()),
+        // Cast to List here, because DataFusion's own cast of fixed-size lists inside lists keeps the
+        // elements of NULL lists.
+        DataType::FixedSizeList(item, _) if lists.null_count() > 0 => {
+            let lists = cast(lists, &DataType::List(Arc::clone(item)))?;
+            Ok(Some(find_visible(&lists)?.unwrap_or(lists)))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn visible_lists<O: OffsetSizeTrait>(lists: &GenericListArray<O>) -> Result<Option<ArrayRef>> {
+    let below = find_visible(lists.values())?;
+    let has_hidden = lists.nulls().is_some_and(|nulls| {
+        let hidden = |row: usize| nulls.is_null(row) && lists.value_length(row).as_usize() > 0;
+        nulls.null_count() > 0 && (0..lists.len()).any(hidden)
+    });
+    if !has_hidden && below.is_none() {
+        return Ok(None);
+    }
+    let values = below.unwrap_or_else(|| Arc::clone(lists.values()));
+    let (offsets, values) = match has_hidden {
+        true => drop_hidden(lists, &values)?,
+        false => (lists.offsets().clone(), values),
+    };
+    let (DataType::List(item) | DataType::LargeList(item)) = lists.data_type() else {
+        return exec_err!("internal error: {} is not a list; please report it", lists.data_type());
+    };
+    let item = item.as_ref().clone().with_data_type(values.data_type().clone());
+    let lists = GenericListArray::try_new(Arc::new(item), offsets, values, lists.nulls().cloned())?;
+    Ok(Some(Arc::new(lists)))
+}
+
+/// Returns the offsets and values of lists without the elements of NULL lists.
+fn drop_hidden<O: OffsetSizeTrait>(
+    lists: &GenericListArray<O>,
+    values: &ArrayRef,
+) -> Result<(OffsetBuffer<O>, ArrayRef)> {
+    let length = |row: usize| lists.value_length(row).as_usize();
+    let lengths = (0..lists.len()).map(|row| if lists.is_null(row) { 0 } else { length(row) });
+    let first = lists.offsets().first().map_or(0, |first| first.as_usize());
+    let mut kept = BooleanBufferBuilder::new(values.len());
+    kept.append_n(first, false);
+    for row in 0..lists.len() {
+        kept.append_n(length(row), lists.is_valid(row));
+    }
+    kept.append_n(values.len().saturating_sub(kept.len()), false);
+    let offsets = OffsetBuffer::from_lengths(lengths);
+    Ok((offsets, filter(values, &BooleanArray::new(kept.finish(), None))?))
+}

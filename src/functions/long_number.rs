@@ -1,0 +1,100 @@
+//! Number literals with more digits than a double has.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow::datatypes::DataType;
+use datafusion::common::{DFSchema, exec_err, plan_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use datafusion::scalar::ScalarValue;
+
+/// Custom operator that replaces a number with many digits in the comparisons of a statement. The left side
+/// is the number, which DataFusion plans as a double, and the right side is a string of its digits.
+pub(crate) const WITH_DIGITS: &str = "WITH DIGITS";
+
+static LONG_NUMBER: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    let signature = Signature::any(2, Volatility::Immutable);
+    Arc::new(ScalarUDF::new_from_impl(LongNumber { signature }))
+});
+
+#[derive(Debug)]
+pub(crate) struct LongNumbers;
+
+impl ExprPlanner for LongNumbers {
+    fn plan_binary_op(
+        &self,
+        expr: RawBinaryExpr,
+        _schema: &DFSchema,
+    ) -> Result<PlannerResult<RawBinaryExpr>> {
+        Ok(match &expr.op {
+            BinaryOperator::Custom(word) if word == WITH_DIGITS => {
+                PlannerResult::Planned(LONG_NUMBER.call(vec![expr.left, expr.right]))
+            }
+            _ => PlannerResult::Original(expr),
+        })
+    }
+}
+
+/// Returns the double and the digits of a [`WITH_DIGITS`] operation; `None` for any other expression.
+pub(crate) fn long_number(e: &Expr) -> Option<(&Expr, &str)> {
+    let Expr::ScalarFunction(call) = e else { return None };
+    if !call.func.inner().is::<LongNumber>() {
+        return None;
+    }
+    match call.args.as_slice() {
+        [double, Expr::Literal(digits, _)] => Some((double, digits.try_as_str().flatten()?)),
+        _ => None,
+    }
+}
+
+/// Returns the decimal literal with the given digits, and the numbers of digits before and after the point.
+/// Returns `None` for more than 38 digits.
+pub(crate) fn decimal_of_digits(digits: &str) -> Option<(Expr, usize, usize)> {
+    let unsigned = digits.trim_start_matches('-').trim_start_matches('0');
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+    let precision = u8::try_from(whole.len() + fraction.len()).ok()?.max(1);
+    let scale = i8::try_from(fraction.len()).ok()?;
+    if precision > 38 {
+        return None;
+    }
+    let decimal =
+        ScalarValue::from(digits).cast_to(&DataType::Decimal128(precision, scale)).ok()?;
+    (!decimal.is_null()).then(|| (Expr::Literal(decimal, None), whole.len(), fraction.len()))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct LongNumber {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for LongNumber {
+    fn name(&self) -> &str {
+        "long_number"
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(args.first().map(|double| double.schema_name().to_string()).unwrap_or_default())
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        match types {
+            [double, _] => Ok(double.clone()),
+            _ => plan_err!("internal error: long_number takes 2 arguments; please report it"),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        match args.args.into_iter().next() {
+            Some(double) => Ok(double),
+            None => exec_err!("internal error: long_number takes 2 arguments; please report it"),
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Characters of a string by position: `s[2]`, `s[2:3]`.
+
+use datafusion::common::ScalarValue;
+use datafusion::functions::unicode::expr_fn::{right, substr, substring};
+use datafusion::logical_expr::{Expr, GetFieldAccess, lit};
+
+/// Returns the characters of a string at literal positions, which count from 1 as in DuckDB. Returns `None` for
+/// other positions.
+pub(super) fn plan_characters(text: &Expr, access: &GetFieldAccess) -> Option<Expr> {
+    match access {
+        GetFieldAccess::ListIndex { key } => match integer_of(key)? {
+            -1 => Some(right(text.clone(), lit(1i64))),
+            at if at > 0 => Some(substring(text.clone(), lit(at), lit(1i64))),
+            _ => None,
+        },
+        GetFieldAccess::ListRange { start, stop, stride } if integer_of(stride)? == 1 => {
+            match (integer_of(start)?, integer_of(stop)?) {
+                (start, -1) if start > 0 => Some(substr(text.clone(), lit(start))),
+                (start, -1) if start < 0 => Some(right(text.clone(), lit(start.checked_neg()?))),
+                (start, stop) if start > 0 && stop >= 0 => {
+                    let length = stop.checked_sub(start)?.checked_add(1)?.max(0);
+                    Some(substring(text.clone(), lit(start), lit(length)))
+                }
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+fn integer_of(e: &Expr) -> Option<i64> {
+    match e {
+        Expr::Literal(ScalarValue::Int64(value), _) => *value,
+        _ => None,
+    }
+}
