@@ -167,7 +167,7 @@ impl ExtensionOptions for SerrateOptions {
                     Ok(n) if n > 0 => n,
                     _ => {
                         return config_err!(
-                            "serrate.leaf_batch_size is '{value}'; set it to a whole number above 0"
+                            "serrate.leaf_batch_size must be a whole number above 0, not '{value}'"
                         );
                     }
                 }

@@ -106,8 +106,8 @@ lists! {
     &str => Utf8, Utf8;
 }
 
-/// Builds a call of the SQL function `name`. A test checks that every name in this module is a function, so
-/// the `coalesce` fallback is never reached.
+/// Builds a call of the SQL function `name`. A test checks that every name is a function of Serrate, so the
+/// fallback to `coalesce` is never reached.
 fn call(name: &str, args: Vec<Expr>) -> Expr {
     if let Some(f) = functions::scalar(name) {
         return f.call(args);
@@ -317,7 +317,21 @@ pub fn ragged_map(x: impl Argument, body: impl FnOnce(Expr) -> Expr) -> Expr {
     })
 }
 
-/// Like [`ragged_map`], over several lists; `names` are the variables, one per list.
+/// Applies a lambda like [`ragged_map`], but to several lists; `names` are its variables, one per list.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use serrate::datafusion::prelude::*;
+/// use serrate::expr_fn::{ragged_map_over, ragged_sum};
+/// let df = serrate::sql::session().sql("SELECT [1, 7] AS a, [10, 20] AS b").await?;
+/// let sums = ragged_map_over([col("a"), col("b")], &["x", "y"], |v| v[0].clone() + v[1].clone());
+/// let total = ragged_sum(sums).resolve_lambda_variables(df.schema())?.data;
+/// let batches = df.select(vec![total.alias("s")])?.collect().await?;
+/// assert_eq!(batches[0].num_rows(), 1);
+/// # Ok(())
+/// # }
+/// ```
 pub fn ragged_map_over(
     lists: impl IntoIterator<Item = impl Argument>,
     names: &[&str],

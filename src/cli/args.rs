@@ -26,7 +26,7 @@ Examples:
 
 Exit codes: 0 success, 1 a query or file failed, 2 wrong usage,
 130 interrupted, 143 terminated.
-A script file with the name of a command is run as ./inspect.";
+To run a script whose name is that of a command, write its path: ./inspect.";
 
 /// SQL over nested ragged data, and conversions between its formats.
 #[derive(Debug, Parser)]
@@ -74,8 +74,8 @@ pub(super) enum Command {
 
 /// Maximum number of threads that a command starts.
 pub(super) const THREADS: usize = 1024;
-/// Maximum value of `--batch` (training samples per batch), `--bucket` (batches per pool) and `--block`
-/// (labels that a thread computes at a time).
+/// Maximum value of `--batch` (samples per batch), `--bucket` (batches per pool) and `--block` (labels that a
+/// thread computes at a time).
 pub(super) const BATCH: usize = 1 << 24;
 pub(super) const LENGTH: usize = 1 << 31;
 /// Maximum number of generated patients, each of which takes some kilobytes on disk.
@@ -83,8 +83,7 @@ pub(super) const PATIENTS: u64 = 1_000_000_000;
 /// Maximum number of generated files.
 pub(super) const SHARDS: u64 = 100_000;
 
-/// Returns a parser for numbers up to `limit`. No machine has enough memory, threads or disk for a greater
-/// number.
+/// Returns a parser for numbers up to `limit`. No machine has memory, threads or disk for more.
 pub(super) fn up_to(limit: usize) -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(..=u64::try_from(limit).unwrap_or(u64::MAX))
 }
@@ -123,10 +122,11 @@ pub(super) struct QueryArgs {
 /// Arguments for results printed as tables. The other formats are never shortened.
 #[derive(Args, Clone, Debug)]
 pub(super) struct TableArgs {
-    /// Rows shown per table; 0 shows all.
+    /// Maximum number of rows shown per table; 0 shows all.
     #[arg(long, value_name = "N", default_value_t = 40)]
     pub(super) max_rows: usize,
-    /// Characters shown per value of a table; 0 shows all [default: 48, less on a narrow terminal].
+    /// Maximum number of characters shown per value of a table; 0 shows all [default: 48, fewer on a narrow
+    /// terminal].
     #[arg(long, value_name = "N")]
     pub(super) max_width: Option<usize>,
     /// Show the type of each column in a table.
@@ -142,7 +142,8 @@ pub(super) enum Format {
     /// One line per value, `name = value`; long values and results are shortened.
     #[value(aliases = ["lines", "expanded", "vertical"])]
     Line,
-    /// Comma-separated with a header; lists as JSON with null for NaN; '' as "" and NULL as nothing.
+    /// Comma-separated values with a header; lists are JSON in which NaN is null; an empty string is "", and
+    /// NULL is an empty field.
     Csv,
     /// One array of objects; NaN becomes null.
     Json,

@@ -44,7 +44,7 @@ pub(super) struct BatchesArgs {
     /// Folder to write, or `-` for a stream on standard output.
     #[arg(short, long, value_name = "DIR|-")]
     output: PathBuf,
-    /// Items per batch.
+    /// Number of items per batch.
     #[arg(long, value_name = "N", value_parser = up_to(BATCH))]
     batch: usize,
     /// Largest number of measurements (or events) per item.
@@ -54,17 +54,17 @@ pub(super) struct BatchesArgs {
     /// inclusive.
     #[arg(long, value_name = "LABELS")]
     labels: Option<PathBuf>,
-    /// Split of the subjects: train, tuning, held_out or another [default: all].
+    /// Split whose subjects are read: train, tuning, held_out or another [default: all].
     #[arg(long, value_name = "SPLIT")]
     split: Option<String>,
     /// Element of a sequence: one `measurement` or one `event`.
     #[arg(long, value_name = "UNIT", default_value = "measurement", value_parser = parse::<Unit>)]
     unit: Unit,
-    /// Part to take of a sequence longer than LEN: `random`, `balanced` (every element equally likely),
-    /// `end`, `start` or `step` [default: end with labels, else random].
+    /// Part to take of a sequence longer than --len: `random`, `balanced` (every element equally likely),
+    /// `end`, `start`, or with `step` all parts [default: end with labels, else random].
     #[arg(long, value_name = "WINDOW")]
     window: Option<String>,
-    /// Distance between the starts of consecutive windows, with --window step [default: LEN].
+    /// Distance between the starts of consecutive windows, with --window step [default: --len].
     #[arg(long, value_name = "N", conflicts_with = "overlap")]
     stride: Option<usize>,
     /// Number of elements that consecutive windows share, with --window step.
@@ -80,10 +80,11 @@ pub(super) struct BatchesArgs {
     /// Side on which sequences are padded.
     #[arg(long, value_name = "left|right", default_value = "right", value_parser = parse::<Side>)]
     side: Side,
-    /// Pad every batch to LEN (and --per-event) instead of to its longest item.
+    /// Pad every batch to --len (and --per-event) instead of to its longest item.
     #[arg(long)]
     fixed: bool,
-    /// Write the values of all items in a row, with the end offset of each item, instead of padding.
+    /// Write the values of all items one after the other, with the end offset of each item, instead of padding
+    /// the items.
     #[arg(long, conflicts_with = "fixed")]
     packed: bool,
     /// Write exactly the tensors of meds-torch-data.
@@ -173,8 +174,8 @@ pub(super) fn run(args: &BatchesArgs) -> Outcome {
     println(&line)
 }
 
-/// Opens the stream on standard output. The metadata of the stream lists the categories of the labels; for a
-/// folder, `batches.json` lists the same categories.
+/// Opens the stream on standard output. Its metadata lists the categories of the labels, as `batches.json`
+/// does for a folder.
 fn open_stream(loader: &MedsLoader) -> BatchStream<BufWriter<Stdout>> {
     let out = BufWriter::with_capacity(1 << 20, std::io::stdout());
     let stream = BatchStream::new(out, "standard output");
@@ -184,7 +185,7 @@ fn open_stream(loader: &MedsLoader) -> BatchStream<BufWriter<Stdout>> {
     }
 }
 
-/// Returns an error that names the flag if an argument is invalid whatever the input contains.
+/// Returns an error that names the flag if the value of an argument is invalid for every input.
 fn check_args(args: &BatchesArgs, window: Option<&str>) -> Outcome {
     let wrong = |message: String| Err(Failure::usage(message));
     let step = matches!(window, Some("step" | "step_through"));

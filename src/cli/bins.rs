@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bin {
     pub(super) low: u64,
-    /// Inclusive.
+    /// Largest integer in the range, which starts at `low`.
     pub(super) high: u64,
     pub(super) count: u64,
 }
@@ -19,8 +19,8 @@ impl Bin {
     }
 }
 
-/// Groups counted integers, in ascending order, into at most `most` bins (at least 4). The bins are single
-/// integers, ranges of one round width, or, for values over several orders of magnitude, powers of two.
+/// Groups counted integers, in ascending order, into at most `most` (4 or more) bins: single integers, ranges
+/// of one round width or, for values over several orders of magnitude, powers of two.
 pub(super) fn group_into_bins(counts: &[(u64, u64)], most: usize) -> Vec<Bin> {
     let (Some((min, _)), Some((max, _))) = (counts.first(), counts.last()) else {
         return Vec::new();
@@ -43,7 +43,7 @@ pub(super) fn group_into_bins(counts: &[(u64, u64)], most: usize) -> Vec<Bin> {
     bins
 }
 
-/// Whether bins of one width would put most values into the first bins.
+/// Whether most values would fall into the first few bins if all bins had the same width.
 fn is_skewed(counts: &[(u64, u64)], max: u64) -> bool {
     let total: u64 = counts.iter().map(|(_, n)| n).sum();
     let mut seen = 0;
@@ -81,7 +81,7 @@ fn split_geometrically(min: u64, max: u64, most: u64) -> Vec<Bin> {
     let mut bins = Vec::new();
     let mut low = min;
     loop {
-        // Zero is a bin of its own.
+        // The value 0 has a bin of its own.
         let power = if low == 0 { 0 } else { digits(low) + step - 1 };
         let high = match u32::try_from(power).ok().and_then(|p| 1u64.checked_shl(p)) {
             Some(bound) => bound - 1,
@@ -93,7 +93,7 @@ fn split_geometrically(min: u64, max: u64, most: u64) -> Vec<Bin> {
         }
         low = high + 1;
     }
-    // The first bin begins at the power of two below the smallest value.
+    // The first bin begins at the greatest power of two that is not above the smallest value.
     if let Some(first) = bins.first_mut().filter(|b| b.low > 0) {
         first.low = 1 << (digits(first.low) - 1);
     }

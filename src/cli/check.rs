@@ -15,7 +15,7 @@ Examples:
   serrate check cohort/ --labels tasks/  a tensorized cohort, labels elsewhere
   serrate check meds/ --json             one object, for programs
 
-Exit codes: 0 no faults, 1 there are errors (with --strict, or warnings).";
+Exit codes: 0 no errors, 1 errors (with --strict, errors or warnings).";
 
 /// Arguments of `serrate check`.
 #[derive(Args, Debug)]
@@ -56,8 +56,11 @@ fn name_severity(severity: Severity) -> &'static str {
 pub(super) fn run(args: &CheckArgs) -> Outcome {
     let audit = check(&args.path, &CheckOptions { labels: args.labels.clone() })?;
     if args.json {
-        let text = serde_json::to_string_pretty(&audit)
-            .map_err(|e| Failure::message(format!("cannot write the findings as JSON: {e}")))?;
+        let text = serde_json::to_string_pretty(&audit).map_err(|e| {
+            Failure::message(format!(
+                "internal error: the findings cannot be written as JSON ({e}); please report it"
+            ))
+        })?;
         println(&text)?;
     } else {
         for finding in &audit.findings {
@@ -100,8 +103,7 @@ fn print_summary(audit: &Audit) -> Outcome {
     ))
 }
 
-/// Formats a count and its percentage of `whole`. A count above 0 never shows as 0.000, and a count below
-/// `whole` never as 100.000.
+/// Formats a count and its percentage of `whole`: 0.000 only for a count of 0, 100.000 only for `whole`.
 fn format_share(part: u64, whole: u64) -> String {
     let (part, whole) = (u128::from(part), u128::from(whole.max(1)));
     let thousandths = (part * 200_000 / whole).div_ceil(2);

@@ -11,8 +11,8 @@ pub(super) fn code_prefix(code: &str) -> &str {
     end.map_or(code, |end| &code[..end])
 }
 
-/// Counts codes by prefix and returns the `most` most frequent prefixes, ties in byte order, then
-/// [`OTHERS`] if there are more.
+/// Counts codes by prefix. Returns the `most` most frequent prefixes, ties in byte order, then [`OTHERS`]
+/// with the sum of all further prefixes.
 pub(super) fn count_prefixes<'a>(
     codes: impl Iterator<Item = (&'a str, u64)>,
     most: usize,
@@ -24,7 +24,7 @@ pub(super) fn count_prefixes<'a>(
     let mut counts: Vec<(String, u64)> =
         counts.into_iter().map(|(prefix, count)| (prefix.to_owned(), count)).collect();
     counts.sort_by(|(a, n), (b, m)| m.cmp(n).then_with(|| a.cmp(b)));
-    // One more prefix takes no more room than the word for it.
+    // If only one prefix is left over, list it instead of [`OTHERS`], which would take one line as well.
     if counts.len() > most + 1 {
         let rest = counts.split_off(most);
         counts.push((OTHERS.into(), rest.iter().map(|(_, n)| n).sum()));

@@ -36,9 +36,9 @@ and the counts of all windows; docs/guide/cohorts.md describes both.";
 
 /// Number of subjects that a thread searches at a time.
 const BLOCK: usize = 256;
-/// Maximum number of shards in memory.
+/// Maximum number of shards in memory at a time.
 const SHARDS: usize = 8;
-/// Width of the table of counts.
+/// Maximum width of a line of the printed table of criteria, in characters.
 const LINE: usize = 80;
 
 /// Arguments of `serrate cohort`.
@@ -116,14 +116,14 @@ fn check_output(args: &CohortArgs, output: &Path, criteria: &Criteria) -> Outcom
     )))
 }
 
-/// Returns the columns that labels are made of.
+/// Returns the columns that labels need: subject, prediction time and, if the criteria define one, label.
 fn label_columns(criteria: &Criteria) -> Vec<CohortColumn> {
     let mut columns = vec![CohortColumn::Subject, CohortColumn::IndexTimestamp];
     columns.extend(criteria.has_label().then_some(CohortColumn::Label));
     columns
 }
 
-/// Searches all shards, and returns the labels of each if `wanted`.
+/// Searches all shards. The returned rows have the columns of labels if `wanted`, otherwise no columns.
 fn search_shards(
     cohort: &Cohort,
     wanted: bool,
@@ -251,8 +251,7 @@ fn explain_criteria(args: &CohortArgs, criteria: &Criteria) -> Outcome {
     println(&format!("  FROM meds_cohort({})", from.join(", ")))
 }
 
-/// Prints how many subjects and realizations remain after each criterion, in lines of at most [`LINE`]
-/// characters.
+/// Prints how many subjects and realizations (matching triggers) remain after each criterion.
 fn print_attrition(attrition: &Attrition) -> Outcome {
     let mut lines = vec![[
         "criterion".to_owned(),
@@ -285,7 +284,6 @@ fn print_attrition(attrition: &Attrition) -> Outcome {
     Ok(())
 }
 
-/// Shortens a text to `width` characters.
 fn shorten_text(text: &str, width: usize) -> String {
     match text.chars().count() <= width {
         true => text.to_owned(),

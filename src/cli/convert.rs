@@ -53,7 +53,7 @@ pub(super) struct ConvertArgs {
     to: Option<FileFormat>,
     #[command(flatten)]
     declared: DeclaredTypes,
-    /// Write NaN of .nrt files as NaN; by default, formats with nulls get NULL instead, as in SQL.
+    /// Write NaN of .nrt files, and NaN in JSON, as NaN; by default, formats with nulls get NULL instead, as in SQL.
     #[arg(long)]
     keep_nan: bool,
     /// Omit the ids (`subject_id`) from .nrt files.
@@ -93,6 +93,7 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     let options = OutputOptions {
         overwrite: args.overwrite,
         plain: args.plain,
+        nan_is_null: !args.keep_nan,
         dense: TableDenseOptions { tokens_as_i64: true, ..TableDenseOptions::default() },
     };
     let targets: Vec<PathBuf> = match to_folder {
@@ -181,8 +182,8 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     }
 }
 
-/// Returns the path at which the output file `target` is first written. If `staged` is given, this is a path
-/// in a temporary folder, used until all files are complete. Otherwise it is `target` itself.
+/// Returns the path at which the output file `target` is first written: its place in the temporary folder
+/// `staged`, which holds the files of `folder` until all are complete, or `target` itself without `staged`.
 pub(super) fn staged_path(staged: Option<&AtomicFiles>, folder: &Path, target: &Path) -> PathBuf {
     match (staged, target.strip_prefix(folder)) {
         (Some(staged), Ok(relative)) => staged.path().join(relative),
@@ -204,8 +205,8 @@ pub(super) fn names_folder(output: &Path) -> bool {
     output.is_dir() || slash || (output.extension().is_none() && !output.is_file())
 }
 
-/// Returns an error if a JSON input has a column of strings, which `.nrt` cannot hold. JSON stores times as
-/// strings, so the message says how to declare a column of times.
+/// Returns an error if a JSON input has a column of strings, which `.nrt` cannot hold. The message says how
+/// to declare times, which JSON stores as strings.
 fn check_strings(source: &InputSource, schema: &SchemaRef) -> Outcome {
     let json = matches!(source.format, FileFormat::Json | FileFormat::Ndjson);
     match schema.fields().iter().find(|f| leaf_type(f.data_type()).is_string()) {
@@ -240,8 +241,7 @@ fn vocabulary_path(
     })
 }
 
-/// Returns an error if the vocabulary file of another data set would be replaced while other files in the
-/// folder use it.
+/// Returns an error if another vocabulary would replace a vocabulary file that other files in the folder use.
 fn check_vocabulary(
     path: &Path,
     vocabulary: &Vocabulary,
@@ -260,7 +260,7 @@ fn check_vocabulary(
     match kept {
         None => Ok(()),
         Some(file) => Err(Failure::message(format!(
-            "{codes_file} lists the codes of another data set, which {input} in the same folder uses; write to another folder",
+            "{codes_file} has the codes of another data set and is still needed by {input} in the same folder; write to another folder",
             codes_file = path.display(),
             input = file.path().display()
         ))),

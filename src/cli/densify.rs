@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::convert::println;
 use super::error::{Failure, Outcome};
-use super::files::{DeclaredTypes, FileFormat, InputSource, MedsPart, check_name, conform};
+use super::files::{DeclaredTypes, FileFormat, InputSource, MedsPart, check_name, conform_batch};
 use super::interrupt;
 use super::output::group_digits;
 use crate::dense::{DenseOptions, Fill, Side, Size, TableDenseOptions};
@@ -36,14 +36,14 @@ pub(super) struct DensifyArgs {
     /// The safetensors file to write.
     #[arg(short, long, value_name = "OUT.safetensors")]
     output: PathBuf,
-    /// Rows to take: `A..B` (without B), `A..` or `..B` [default: all].
+    /// Rows to take, counted from 0: `A..B` (without B), `A..` or `..B` [default: all].
     #[arg(long, value_name = "A..B", value_parser = parse_rows)]
     rows: Option<RowRange>,
     /// Largest number of elements per axis after the rows; longer lists are cut on the side of the
     /// padding.
     #[arg(long, value_name = "N,..", value_delimiter = ',')]
     max_len: Vec<usize>,
-    /// Side of the padding.
+    /// Side on which lists are padded and cut.
     #[arg(long, value_name = "left|right", default_value = "right", value_parser = parse_side)]
     side: Side,
     /// Columns to take, in this order [default: all].
@@ -52,7 +52,7 @@ pub(super) struct DensifyArgs {
     /// Value of padding [default: 0].
     #[arg(long, value_name = "X", allow_hyphen_values = true, value_parser = parse_fill)]
     fill: Option<Fill>,
-    /// Largest size of the result, such as 500MB or 8GB.
+    /// Maximum size of all tensors together, such as 500MB or 8GB; a larger result is an error.
     #[arg(long, value_name = "BYTES", default_value = "4GiB", value_parser = parse_bytes)]
     limit: u64,
     #[command(flatten)]
@@ -119,8 +119,8 @@ fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
     if let [shard] = source.shards.as_slice()
         && shard.format == FileFormat::Nrt
     {
-        // An `.nrt` file allows reads of the selected rows and columns alone. Other formats are read from
-        // their first row on.
+        // Only selected rows and columns of an `.nrt` file are read; other formats are read from the first
+        // row.
         let file = NrtFile::open(&shard.path, &ReadOptions::default())?;
         let end = rows.end.unwrap_or(file.num_rows());
         if rows.start > end || end > file.num_rows() {
@@ -163,10 +163,10 @@ fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
             let batch = batch?;
             let here = position..position + batch.num_rows();
             position = here.end;
-            let part = intersect(&here, &whole);
+            let part = intersect_ranges(&here, &whole);
             if !part.is_empty() || (tables.is_empty() && batch.num_rows() == 0) {
                 let batch = batch.slice(part.start - here.start, part.len());
-                tables.push(RaggedTable::try_from_batch(&conform(&batch, &schema)?)?);
+                tables.push(RaggedTable::try_from_batch(&conform_batch(&batch, &schema)?)?);
             }
         }
     }
@@ -180,7 +180,7 @@ fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
     Ok(RaggedTable::concat(&tables)?)
 }
 
-fn intersect(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {
+fn intersect_ranges(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {
     let start = a.start.max(b.start).min(a.end);
     start..a.end.min(b.end).max(start)
 }
@@ -271,9 +271,9 @@ mod tests {
 
     #[test]
     fn overlaps() {
-        assert_eq!(intersect(&(0..10), &(3..usize::MAX)), 3..10);
-        assert_eq!(intersect(&(10..20), &(0..5)).len(), 0);
-        assert_eq!(intersect(&(10..20), &(30..40)).len(), 0);
-        assert_eq!(intersect(&(10..20), &(12..15)), 12..15);
+        assert_eq!(intersect_ranges(&(0..10), &(3..usize::MAX)), 3..10);
+        assert_eq!(intersect_ranges(&(10..20), &(0..5)).len(), 0);
+        assert_eq!(intersect_ranges(&(10..20), &(30..40)).len(), 0);
+        assert_eq!(intersect_ranges(&(10..20), &(12..15)), 12..15);
     }
 }

@@ -18,7 +18,7 @@ pub(super) type Outcome<T = ()> = Result<T, Failure>;
 pub(super) enum Failure {
     /// The arguments contradict each other: exit code 2.
     Usage(String),
-    /// A query or a file failed: exit code 1.
+    /// A query failed, or a file could not be read or written: exit code 1.
     Failed(String),
     /// The reader of standard output closed the pipe. Nothing is reported.
     Closed,
@@ -126,7 +126,7 @@ impl From<io::Error> for Failure {
 fn format_error(e: &DataFusionError) -> String {
     match e {
         DataFusionError::Diagnostic(_, inner) => format_error(inner),
-        // Drops a context that is the name of an optimizer rule, which has no space, unlike other contexts.
+        // Drops a context that is the name of an optimizer rule. Only such a context contains no space.
         DataFusionError::Context(rule, inner) if !rule.contains(' ') => format_error(inner),
         DataFusionError::Shared(inner) => format_error(inner),
         DataFusionError::ExecutionJoin(e) if e.is_panic() => {
@@ -147,7 +147,7 @@ fn format_error(e: &DataFusionError) -> String {
         },
         other => {
             let message = other.strip_backtrace();
-            // These words name a step of DataFusion, and not what is wrong.
+            // Removes prefixes that name a step of DataFusion instead of the cause of the error.
             let steps = ["Error during planning: ", "Schema error: ", "Execution error: "];
             let plain = steps
                 .iter()

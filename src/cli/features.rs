@@ -39,9 +39,9 @@ Examples:
 A file gets a row per label, in the order of the labels; `row` is the position
 of the label. A folder gets values.parquet (row, feature, value), features.parquet
 (feature, name, code, window, aggregate) and labels.parquet (row, subject_id, ..).
-A safetensors file has the tensors `indices` and `values`, and both tables beside
-it. Features of nothing are left out there; in tables counts and sums of nothing
-are 0, and the others NULL.";
+f.safetensors has the tensors `indices` and `values`; f.features.parquet and
+f.labels.parquet are written beside it. Sparse output leaves out features without
+measurements; in other tables, their counts and sums are 0, the others NULL.";
 
 /// Arguments of `serrate features`.
 #[derive(Args, Debug)]
@@ -53,17 +53,18 @@ pub(super) struct FeaturesArgs {
     /// File or folder of labels.
     #[arg(long, value_name = "LABELS")]
     labels: PathBuf,
-    /// Table (.parquet, .arrow, .ndjson, .json), sparse matrix (.safetensors), or folder of sparse
-    /// Parquet files.
+    /// Output: a table (.parquet, .arrow, .ndjson, .json), a sparse matrix (.safetensors), or a folder of
+    /// sparse Parquet files.
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
-    /// Code to aggregate; may be given more than once [default: all codes of the vocabulary].
+    /// Code to aggregate; may be given more than once [default, without --prefix and --vocabulary: all
+    /// codes of DATA].
     #[arg(long = "code", value_name = "CODE")]
     codes: Vec<String>,
     /// Prefix whose codes are aggregated together; may be given more than once.
     #[arg(long = "prefix", value_name = "PREFIX")]
     prefixes: Vec<String>,
-    /// codes.parquet, or the folder with it, whose codes are aggregated.
+    /// A codes.parquet, or a folder that contains one; each of its codes is aggregated.
     #[arg(long, value_name = "PATH")]
     vocabulary: Option<String>,
     /// Time windows before a label: 12h, 30d, 4w; `all` is all measurements before it, `static` the
@@ -82,7 +83,7 @@ pub(super) struct FeaturesArgs {
     /// (lists of the indices and values of the features that exist).
     #[arg(long, value_name = "FORM", default_value = "columns", value_parser = parse::<FeatureForm>)]
     form: FeatureForm,
-    /// Number of labels that a thread computes at a time.
+    /// Number of labels whose features a thread computes at a time.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = up_to(BATCH))]
     block: usize,
     /// Replace existing files.
@@ -90,9 +91,9 @@ pub(super) struct FeaturesArgs {
     overwrite: bool,
 }
 
-/// Kind of output: a table, one file with a sparse matrix, or a folder of sparse files. The extension of the
-/// output path selects the kind.
-enum Target {
+/// Kind of output, by the extension of its path: a table, one file with a sparse matrix, or a folder of
+/// sparse files.
+enum FeatureOutput {
     Table(FileFormat),
     Matrix,
     Folder,
@@ -111,7 +112,7 @@ pub(super) fn run(args: &FeaturesArgs) -> Outcome {
     let labels = Labels::read(&args.labels)?;
     let tasks = Labels::tasks(&args.labels)?;
     let features = Features::new(folder, labels, spec.closed(args.closed));
-    if matches!(target, Target::Table(_)) {
+    if matches!(target, FeatureOutput::Table(_)) {
         // Reports too many columns before the data is read.
         features.schema(args.form)?;
     }
@@ -132,8 +133,8 @@ pub(super) fn run(args: &FeaturesArgs) -> Outcome {
     write_target(args, &target, &features, &store)?;
     progress.finish();
     let rows = match target {
-        Target::Table(_) => features.labels().len() - unknown,
-        Target::Matrix | Target::Folder => features.labels().len(),
+        FeatureOutput::Table(_) => features.labels().len() - unknown,
+        FeatureOutput::Matrix | FeatureOutput::Folder => features.labels().len(),
     };
     println(&format!(
         "wrote {} values of {} features for {} labels to {}",
@@ -144,25 +145,25 @@ pub(super) fn run(args: &FeaturesArgs) -> Outcome {
     ))
 }
 
-fn find_target(args: &FeaturesArgs) -> Outcome<Target> {
+fn find_target(args: &FeaturesArgs) -> Outcome<FeatureOutput> {
     let by_name = FileFormat::of(&args.output);
     let target = match by_name {
         None if args.output.extension().is_some() && !args.output.is_dir() => {
-            format_of(&args.output).map(Target::Table)?
+            format_of(&args.output).map(FeatureOutput::Table)?
         }
-        None => Target::Folder,
-        Some(FileFormat::Safetensors) => Target::Matrix,
+        None => FeatureOutput::Folder,
+        Some(FileFormat::Safetensors) => FeatureOutput::Matrix,
         Some(FileFormat::Nrt) => {
             return Err(Failure::usage(
                 ".nrt files cannot hold NULL, the value of an absent feature; write .parquet, .arrow, .ndjson, .json or .safetensors",
             ));
         }
-        Some(format) => Target::Table(format),
+        Some(format) => FeatureOutput::Table(format),
     };
-    if matches!(target, Target::Folder) {
+    if matches!(target, FeatureOutput::Folder) {
         check_name(&args.output, None, "a folder of sparse files")?;
     }
-    if !matches!(target, Target::Table(_)) && args.form == FeatureForm::List {
+    if !matches!(target, FeatureOutput::Table(_)) && args.form == FeatureForm::List {
         return Err(Failure::usage(format!(
             "--form list requires a table such as features.parquet as output, but {} is sparse; give another output or form",
             args.output.display()
@@ -171,17 +172,17 @@ fn find_target(args: &FeaturesArgs) -> Outcome<Target> {
     Ok(target)
 }
 
-/// Returns the paths of all files to write. The first file has the values of the features. Any others
-/// describe the features and the labels.
-fn list_outputs(args: &FeaturesArgs, target: &Target) -> Vec<PathBuf> {
+/// Returns the paths of all files to write: first the values, then the descriptions of features and of
+/// labels.
+fn list_outputs(args: &FeaturesArgs, target: &FeatureOutput) -> Vec<PathBuf> {
     match target {
-        Target::Table(_) => vec![args.output.clone()],
-        Target::Matrix => vec![
+        FeatureOutput::Table(_) => vec![args.output.clone()],
+        FeatureOutput::Matrix => vec![
             args.output.clone(),
             args.output.with_extension("features.parquet"),
             args.output.with_extension("labels.parquet"),
         ],
-        Target::Folder => ["values.parquet", "features.parquet", "labels.parquet"]
+        FeatureOutput::Folder => ["values.parquet", "features.parquet", "labels.parquet"]
             .map(|name| args.output.join(name))
             .to_vec(),
     }
@@ -215,14 +216,14 @@ fn fill_store(
 
 fn write_target(
     args: &FeaturesArgs,
-    target: &Target,
+    target: &FeatureOutput,
     features: &Features,
     store: &FeatureStore,
 ) -> Outcome {
     let overwrite = args.overwrite;
     let parquet = ParquetWriteOptions { overwrite, ..ParquetWriteOptions::default() };
     match target {
-        Target::Table(format) => {
+        FeatureOutput::Table(format) => {
             let schema = features.schema(args.form)?;
             let columns: Vec<usize> = (0..schema.fields().len()).collect();
             let options = OutputOptions { overwrite, ..OutputOptions::default() };
@@ -233,7 +234,7 @@ fn write_target(
             }
             file.finish().map(|_| ())
         }
-        Target::Matrix => {
+        FeatureOutput::Matrix => {
             let (names, labels) = describe_axes(features)?;
             let beside = |ending: &str| args.output.with_extension(ending);
             write_table(&beside("features.parquet"), &names, &parquet)?;
@@ -241,7 +242,7 @@ fn write_target(
             let save = SaveOptions { overwrite, ..SaveOptions::default() };
             Ok(store.write_dok(&args.output, features.spec(), &save)?)
         }
-        Target::Folder => {
+        FeatureOutput::Folder => {
             let (names, labels) = describe_axes(features)?;
             let staged = AtomicFiles::create(&args.output, overwrite)?;
             write_table(&staged.path().join("features.parquet"), &names, &parquet)?;

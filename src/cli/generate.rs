@@ -101,8 +101,7 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
     for (i, target) in targets.iter().enumerate() {
         let staged = staged_path(staged.as_ref(), &args.output, target);
         let renamed = |failure: Failure| failure.with_target_name(&staged, target);
-        // Divides the patients among the files so that the numbers of patients per file differ by at most
-        // one.
+        // Divides the patients so that the numbers of patients per file differ by at most one.
         let i = i as u64;
         let mut left =
             usize::try_from(args.patients / shards + u64::from(i < args.patients % shards))

@@ -16,8 +16,7 @@ use super::error::{Failure, Outcome};
 static PRESSED: AtomicBool = AtomicBool::new(false);
 /// Set by SIGTERM. Unlike Ctrl-C in the shell, SIGTERM also ends the process, with exit code 143.
 static TERMINATED: AtomicBool = AtomicBool::new(false);
-/// Set during a blocking read of standard input. The read cannot be cancelled, so SIGTERM exits the process
-/// without waiting for the read.
+/// Set during a read of standard input, which cannot be cancelled: SIGTERM then exits the process at once.
 static READING: AtomicBool = AtomicBool::new(false);
 static NOTIFY: LazyLock<Notify> = LazyLock::new(Notify::new);
 
@@ -32,9 +31,13 @@ const SOON: Duration = Duration::from_millis(700);
 /// Number of running tasks that statements have started.
 static TASKS: AtomicUsize = AtomicUsize::new(0);
 
-/// Listens for signals on a thread with its own runtime, because all other workers may be busy.
+/// Listens for signals on a thread with its own runtime, because all threads of the main runtime may be busy.
 pub(super) fn listen() -> Outcome {
-    let failed = |e: std::io::Error| Failure::message(format!("cannot listen for signals: {e}"));
+    let failed = |e: std::io::Error| {
+        Failure::message(format!(
+            "cannot listen for signals such as Ctrl-C; check the limits on processes and files: {e}"
+        ))
+    };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let thread = std::thread::Builder::new().name("signals".into());
@@ -67,9 +70,9 @@ async fn handle_signals() {
     interrupts.await;
 }
 
-/// Tells the running work to stop. A second signal, or work that continues after [`GRACE`], ends the
-/// process. In the shell, only a second interrupt ends the process, because the tables of the shell would be
-/// lost.
+/// Tells the running work to stop. A second signal ends the process, and so does work that continues after
+/// [`GRACE`]. After a Ctrl-C in the shell, work may take longer than [`GRACE`], because the end of the
+/// process would lose the tables of the shell.
 fn request_stop() {
     if PRESSED.swap(true, Ordering::SeqCst) {
         std::process::exit(exit_code().into());
@@ -117,7 +120,7 @@ pub(super) fn check() -> Outcome {
     }
 }
 
-/// Runs a future until it completes or an interrupt drops it.
+/// Runs a future until it completes. An interrupt drops the future and returns an error.
 pub(super) async fn or_cancel<T>(work: impl Future<Output = Outcome<T>>) -> Outcome<T> {
     let pressed = NOTIFY.notified();
     tokio::pin!(pressed);
@@ -210,8 +213,7 @@ pub(super) fn stream_on_worker(mut input: SendableRecordBatchStream) -> Sendable
     Box::pin(RecordBatchStreamAdapter::new(schema, batches))
 }
 
-/// Waits for the tasks of an interrupted statement to end and remove their files. The time is limited,
-/// because a task that does not yield does not end.
+/// Waits for the tasks of an interrupted statement to remove their files, for a limited time.
 pub(super) async fn wait_for_tasks() {
     let start = Instant::now();
     while TASKS.load(Ordering::SeqCst) > 0 && start.elapsed() < SOON {

@@ -68,7 +68,9 @@ fn run_on_deep_stack(cli: Cli) -> Outcome {
     match thread.map(std::thread::JoinHandle::join) {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(panic)) => Err(panics::to_failure(panic.as_ref())),
-        Err(e) => Err(Failure::message(format!("cannot start the main thread: {e}"))),
+        Err(e) => Err(Failure::message(format!(
+            "cannot start the main thread; check the limits on processes and memory: {e}"
+        ))),
     }
 }
 
@@ -77,7 +79,11 @@ fn run_command(cli: Cli) -> Outcome {
         .thread_stack_size(STACK)
         .enable_all()
         .build()
-        .map_err(|e| Failure::message(format!("cannot start the worker threads: {e}")))?;
+        .map_err(|e| {
+            Failure::message(format!(
+                "cannot start the worker threads; check the limits on processes and memory: {e}"
+            ))
+        })?;
     interrupt::listen()?;
     let result = runtime.block_on(async {
         match cli.command {
@@ -131,8 +137,11 @@ async fn run_queries(args: QueryArgs) -> Outcome {
     }
     if nothing_asked {
         let mut sql = String::new();
-        interrupt::read_stdin(|| std::io::stdin().read_to_string(&mut sql))
-            .map_err(|e| Failure::message(format!("cannot read standard input: {e}")))?;
+        interrupt::read_stdin(|| std::io::stdin().read_to_string(&mut sql)).map_err(|e| {
+            Failure::message(format!(
+                "cannot read standard input; pass UTF-8 text, or the name of a file: {e}"
+            ))
+        })?;
         runner.run_script("standard input", &sql).await?;
     }
     runner.finish()

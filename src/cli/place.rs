@@ -11,7 +11,7 @@ use super::script::{Statement, TokenError};
 /// Maximum width of a shown line in columns of the terminal. Longer lines are cut around the caret.
 const WIDTH: usize = 76;
 
-/// Describes errors in a script. Its name in messages may be empty.
+/// Adds the position in a script to error messages. The name of the script is empty in the shell.
 pub(super) struct ScriptErrors<'a> {
     pub(super) name: &'a str,
     pub(super) text: &'a str,
@@ -19,17 +19,17 @@ pub(super) struct ScriptErrors<'a> {
 }
 
 impl ScriptErrors<'_> {
-    /// Describes an error of the tokenizer, with its line.
+    /// Returns the message of a tokenizer error with its position, followed by the line with a caret.
     pub(super) fn of_token_error(&self, e: &TokenError) -> String {
         let at = Location { line: e.line, column: e.column };
         format!("{}{}{}", self.format_prefix(at, true), e.message, self.show_line(at))
     }
 
-    /// Adds the place in the script to the message of an error of a statement, and the line with a caret, or
-    /// the statement if the place in it is unknown.
+    /// Returns the message of a failed statement with its position, followed by the line with a caret. If no
+    /// position within the statement is found, the statement follows instead of the line.
     pub(super) fn of_statement(&self, statement: &Statement, message: &str) -> String {
         let hint = hint_folder(message).unwrap_or_default();
-        // Names of the session's own schema are shown as they are written.
+        // Removes the default schema from names of tables, as users write them without it.
         let message = &message.replace("table 'datafusion.public.", "table '");
         match self.find_place(statement, message) {
             Some(at) => {
@@ -44,7 +44,8 @@ impl ScriptErrors<'_> {
         }
     }
 
-    /// Names the script, the line and the column. Lines of the shell have no name.
+    /// Returns the start of a message: script, line and, if `with_column` is true, column. In the shell, it
+    /// is the line, or empty for text of one line.
     fn format_prefix(&self, at: Location, with_column: bool) -> String {
         match (self.name, with_column) {
             ("", _) if self.text.trim_end().contains('\n') => format!("line {}: ", at.line),
@@ -54,7 +55,7 @@ impl ScriptErrors<'_> {
         }
     }
 
-    /// Returns the line of a place and a caret under the place, each on a line of its own.
+    /// Returns the script's line at a position and, on the next line, a caret below the position.
     fn show_line(&self, at: Location) -> String {
         let Some(line) = at
             .line
@@ -133,7 +134,7 @@ fn reported_location(message: &str) -> Option<Location> {
     Some(Location { line: line.parse().ok()?, column: column[..digits].parse().ok()? })
 }
 
-/// Removes the location from a message that is followed by the line and a caret.
+/// Removes the location from a message of the parser, because the caret below the message shows it.
 fn without_location(message: &str) -> String {
     let Some((before, location)) = message.rsplit_once(LOCATION) else { return message.to_owned() };
     let Some((line, rest)) = location.split_once(", Column: ") else { return message.to_owned() };
@@ -143,8 +144,8 @@ fn without_location(message: &str) -> String {
     format!("{before}{}", rest.trim_start_matches(|c: char| c.is_ascii_digit()))
 }
 
-/// Returns the place of the token `found`, which the parser reports at `at`. The parser receives some statements
-/// with words inserted before the token, on the same line.
+/// Returns the position of the token `found`, which the parser reports at `at`. The position is at or before
+/// `at`, because the parser reads some statements with words inserted before the token on the same line.
 fn token_near(tokens: &[&TokenWithSpan], found: &str, at: Location) -> Option<Location> {
     let places = tokens.iter().filter(|t| t.token.to_string() == found).map(|t| t.span.start);
     places
@@ -152,7 +153,7 @@ fn token_near(tokens: &[&TokenWithSpan], found: &str, at: Location) -> Option<Lo
         .max_by_key(|p| p.column)
 }
 
-/// A name in a message that occurs in the statement.
+/// A name of a column, table or function that an error message is about, to find in the statement.
 #[derive(Debug, PartialEq, Eq)]
 struct NamedPlace {
     qualifier: Option<String>,
@@ -167,7 +168,6 @@ enum NameKind {
     Function,
 }
 
-/// Returns the names about which a message is.
 fn named_places(message: &str) -> Vec<NamedPlace> {
     let quoted = |start: &str, end: char| {
         let (_, rest) = message.split_once(start)?;
@@ -185,7 +185,8 @@ fn named_places(message: &str) -> Vec<NamedPlace> {
         }
     }
     if let Some(path) = quoted("table '", '\'').filter(|_| message.contains("' not found")) {
-        // The name of a file has dots, and so has a qualified name, whose last part is the table.
+        // Look for the whole text, in case it is a file name with dots, and for the part after the last dot,
+        // in case it is a qualified name of a table.
         let last = path.rsplit('.').next().unwrap_or(&path).to_owned();
         for name in [path, last] {
             found.push(NamedPlace { qualifier: None, name, kind: NameKind::Table });
@@ -217,7 +218,8 @@ fn split_qualified(name: &str) -> Vec<String> {
 }
 
 impl NamedPlace {
-    /// Returns the place of the first token that has the name and stands where such a name stands.
+    /// Returns the position of the first token with this name (after the qualifier, if any) that is not an
+    /// alias after AS and that is followed by `(` exactly if it names a function.
     fn find_token(&self, tokens: &[&TokenWithSpan]) -> Option<Location> {
         let text = |token: &Token| match token {
             Token::Word(word) => Some(word.value.clone()),
@@ -268,7 +270,7 @@ mod tests {
             describe_error("q.sql", "SELECT 1;\n\n   SELEC 2;", message),
             "q.sql:3:4: SQL: Expected: an SQL statement, found: SELEC\n  SELEC 2;\n  ^"
         );
-        // The parser has read `FROM t SELECT * WHERE ) ..`.
+        // The parser reads `FROM t SELECT * WHERE ) ..`, so the column that it reports is 9 too large.
         let message = "SQL: Expected: an expression, found: ) at Line: 1, Column: 23; try x";
         let said = describe_error("", "FROM t WHERE ) = 2;", message);
         assert!(said.starts_with("SQL: Expected: an expression, found: ); try x\n"), "{said}");

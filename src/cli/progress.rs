@@ -14,11 +14,11 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::output::format_rounded;
 use super::output::group_digits;
 
-/// Work that ends within this time shows no progress.
+/// Time after which the progress of work is shown. Shorter work shows none.
 const DELAY: Duration = Duration::from_secs(1);
 /// Time between two draws of the progress of a query.
 const REDRAW: Duration = Duration::from_millis(125);
-/// Draws per second.
+/// Maximum number of times per second that a progress bar is drawn.
 const RATE: u8 = 8;
 
 pub(super) struct Progress {
@@ -69,7 +69,7 @@ impl Progress {
         self.bar.inc(rows as u64);
     }
 
-    /// Sets the total number of processed rows.
+    /// Sets the number of rows processed so far.
     pub(super) fn position(&self, rows: u64) {
         self.draw_if_slow();
         self.bar.set_position(rows);
@@ -85,8 +85,8 @@ impl Progress {
     }
 }
 
-/// The progress of a statement: the rows and bytes that its sources have read. A thread of its own draws it,
-/// because kernels keep the threads of the query busy.
+/// Draws the rows and bytes that the sources of a statement have read, on a thread of its own, because
+/// kernels keep the threads of the query busy.
 pub(super) struct QueryProgress {
     plan: Arc<OnceLock<Arc<dyn ExecutionPlan>>>,
     thread: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
@@ -105,7 +105,7 @@ impl QueryProgress {
         Self { plan, thread: thread.flatten() }
     }
 
-    /// Shows the counts of a plan.
+    /// Shows from now on how many rows and bytes the sources of a plan have read.
     pub(super) fn watch_plan(&self, plan: &Arc<dyn ExecutionPlan>) {
         let _ = self.plan.set(Arc::clone(plan));
     }
@@ -203,7 +203,7 @@ impl std::fmt::Display for SourceCounts {
     }
 }
 
-/// Returns the number of rows that the sources of a plan will read, if all of them know it.
+/// Returns the number of rows that the sources of a plan will read; `None` if a source does not know it.
 fn count_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
     let children = plan.children();
     if !children.is_empty() {

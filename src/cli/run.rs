@@ -36,7 +36,7 @@ pub(super) struct Runner {
     target: OutputTarget,
     /// Path of the output file, or `None` for standard output.
     path: Option<PathBuf>,
-    /// Format of results on standard output, while results are written to a file in another format.
+    /// Format to restore for standard output, while results are written to a file in another format.
     format_on_screen: Option<Format>,
     /// Number of results in the output file, or on standard output.
     results: usize,
@@ -105,8 +105,8 @@ impl Runner {
         &mut self.look
     }
 
-    /// Writes the following results to a file in the format of its extension, or again to standard output.
-    /// The file of earlier results appears now.
+    /// Completes the current output file, if it has results. Later results go to the file `path`, in the
+    /// format of its extension, or to standard output if `path` is `None`.
     pub(super) fn redirect_results(&mut self, path: Option<&Path>, overwrite: bool) -> Outcome {
         let format = path.and_then(Format::of_extension);
         let target = match path {
@@ -141,8 +141,11 @@ impl Runner {
         let name = path.display().to_string();
         if path.as_os_str() == "-" {
             let mut sql = String::new();
-            interrupt::read_stdin(|| io::stdin().read_to_string(&mut sql))
-                .map_err(|e| Failure::message(format!("cannot read standard input: {e}")))?;
+            interrupt::read_stdin(|| io::stdin().read_to_string(&mut sql)).map_err(|e| {
+                Failure::message(format!(
+                    "cannot read standard input; pass UTF-8 text, or the name of a file: {e}"
+                ))
+            })?;
             return self.run_script("standard input", &sql).await;
         }
         let sql = std::fs::read_to_string(path).map_err(|e| {
@@ -183,7 +186,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Prints the comment above a statement as the heading of its result, for tables on standard output.
+    /// Prints the comment above a statement as a heading, if results are tables on standard output.
     fn print_title(&mut self, statement: &Statement) -> Outcome {
         let titled = matches!(self.format, Format::Table | Format::Line);
         if titled && !self.target.is_file() && !statement.title.is_empty() {
@@ -279,7 +282,7 @@ impl Runner {
         }
         self.results += 1;
         self.look.set_line(if self.target.is_file() { None } else { terminal_width() });
-        // Tables are written at the end. Results in other formats would mix with the bar on a terminal.
+        // Tables are written when the query ends; other formats would mix with the progress bar.
         let at_end = matches!(self.format, Format::Table | Format::Line | Format::Markdown);
         let mixes = !at_end && !self.target.is_file() && io::stdout().is_terminal();
         let mut writer = ResultWriter::try_new(self.format, &schema, &self.look, &mut self.target)?;
@@ -318,7 +321,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Prints a message: between the tables on standard output, or on stderr for other formats.
+    /// Prints a message to standard output if results are tables there, and otherwise to stderr.
     fn print_note(&mut self, message: &str) -> Outcome {
         if matches!(self.format, Format::Table | Format::Line) && !self.target.is_file() {
             self.printed = true;
@@ -330,7 +333,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Completes the output after all statements. The output file then appears.
+    /// Completes the output after all statements, and moves the output file to its path.
     pub(super) fn finish(self) -> Outcome {
         if let (Some(path), 0) = (&self.path, self.results) {
             return Err(Failure::message(format!(
@@ -372,7 +375,7 @@ async fn start_statement(
     Ok(Some(RunningStatement { plan, stream, done, explains }))
 }
 
-/// Suggests how to read a folder whose name a statement uses as the name of a table.
+/// Suggests how to read a folder if a statement uses the name of the folder as the name of a table.
 pub(super) fn hint_folder(message: &str) -> Option<String> {
     let (_, name) = message.split_once("table 'datafusion.public.")?;
     let (name, _) = name.split_once("' not found")?;

@@ -17,8 +17,8 @@ pub(super) struct Statement {
 }
 
 impl Statement {
-    /// Returns the text with line breaks and spaces in front of it, so that the positions that the parser
-    /// reports are positions in the script.
+    /// Returns the text with line breaks and spaces added in front, as many as move it to its line and column
+    /// in the script, so that the parser reports positions in the script.
     pub(super) fn padded_to_position(&self) -> String {
         let lines = usize::try_from(self.line.saturating_sub(1)).unwrap_or(0);
         let columns = usize::try_from(self.column.saturating_sub(1)).unwrap_or(0);
@@ -70,10 +70,9 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
     let mut statements = Vec::new();
     // Location of the first token and of the end of the last token in the current statement.
     let mut open: Option<(Location, Location)> = None;
-    // Lines of text of the comment that may be the title of the next statement, and the number of the line at
-    // which the comment ends.
+    // Lines of a comment that may be the title of the next statement, and the number of its last line.
     let mut title: (Vec<String>, u64) = (Vec::new(), 0);
-    // Line of the last token. A comment on this line belongs to the token and is no title of a statement.
+    // Line of the last token. A comment on this line is not the title of a statement.
     let mut last_line = 0;
     let mut close = |open: &mut Option<(Location, Location)>, title: &mut Vec<String>| {
         let title = std::mem::take(title);
@@ -93,7 +92,7 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
             Token::Whitespace(Whitespace::SingleLineComment { comment, .. }) => {
                 let line = token.span.start.line;
                 if open.is_none() && line != last_line {
-                    // A blank line before this comment separates it from the comment above, which is then no
+                    // A blank line separates this comment from the one above, which is then not part of the
                     // title.
                     if line > title.1 + 1 {
                         title.0.clear();
@@ -110,8 +109,7 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
             ) => {}
             _ => {
                 last_line = token.span.end.line;
-                // Computes a byte offset only at the end of a statement, because the computation reads a
-                // whole line.
+                // Computes a byte offset only at the end of a statement, because this reads a whole line.
                 let end = token.span.end;
                 open = Some(match open {
                     None => {

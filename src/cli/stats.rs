@@ -1,4 +1,4 @@
-//! Reads a source once and counts: lengths per axis, missing values, and what a [`Profile`] adds.
+//! Statistics of all rows of a source: lengths per axis, missing values, and what a [`Profile`] adds.
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::cast;
@@ -6,15 +6,14 @@ use arrow::datatypes::{DataType, SchemaRef, TimeUnit, TimestampMicrosecondType};
 use serde_json::json;
 
 use super::error::Outcome;
-use super::files::{InputSource, conform};
+use super::files::{InputSource, conform_batch};
 use super::interrupt;
 use super::progress::Progress;
 use crate::error::Error;
 use crate::io::meds::{MedsReadOptions, MedsSummary};
 use crate::table::{AXES_METADATA, Column, Lengths, RaggedTable, TableStats};
 
-/// Further statistics of a group of columns, accumulated batch by batch. The result must not depend on how
-/// the rows are divided into batches.
+/// Further statistics of a group of columns. They must not depend on how the rows are divided into batches.
 pub(super) trait Profile: Default {
     fn push(&mut self, table: &RaggedTable) -> Outcome;
 }
@@ -32,9 +31,8 @@ impl<P: Profile> ColumnGroup<P> {
     }
 }
 
-/// Reads all rows and groups the columns whose lists have the same lengths. If the lists of a column have
-/// other lengths than its group, the column moves to the next group and the read starts over. Most files are
-/// one ragged table and are read once.
+/// Reads all rows and groups the columns whose lists have the same lengths. If the lists of a column differ
+/// in length from those of its group, the column moves to the next group and the read starts over.
 pub(super) fn collect_stats<P: Profile>(
     source: &InputSource,
     progress: &Progress,
@@ -42,8 +40,7 @@ pub(super) fn collect_stats<P: Profile>(
     let schema = source.schema()?;
     let mut split: Vec<Vec<usize>> = vec![(0..schema.fields().len()).collect()];
     if source.meds.is_some() {
-        // The last columns hold static measurements. The lists of these columns never have the lengths of the
-        // lists of events.
+        // The last columns hold static measurements, whose lists differ in length from those of events.
         let first = schema.fields().iter().position(|f| f.name() == "static_code");
         if let Some(first) = first {
             let statics = split[0].split_off(first);
@@ -69,8 +66,8 @@ pub(super) fn collect_stats<P: Profile>(
     }
 }
 
-/// Adds all batches to the statistics of the groups. Returns the first column that does not fit its group, as
-/// the indices (group, column).
+/// Adds all batches to the statistics of the groups. Returns the indices of the group and of the column of
+/// the first column that does not fit its group, or `None` if all columns fit.
 fn count_batches<P: Profile>(
     source: &InputSource,
     schema: &SchemaRef,
@@ -91,7 +88,7 @@ fn count_batches<P: Profile>(
         };
         for batch in batches {
             interrupt::check()?;
-            let batch = conform(&batch?, schema)?;
+            let batch = conform_batch(&batch?, schema)?;
             any = true;
             if let Some(found) =
                 count_batch(&batch, groups).map_err(|f| f.at(shard.path.display()))?
@@ -123,7 +120,8 @@ fn count_batch<P: Profile>(
     Ok(None)
 }
 
-/// Returns the columns of group `index` as a table, or the first column whose lists have other lengths.
+/// Returns the columns of group `index` as a table, or the index of the first column whose lists differ in
+/// length from those of the columns before it.
 pub(super) fn read_group(
     batch: &RecordBatch,
     columns: &[usize],
@@ -131,7 +129,7 @@ pub(super) fn read_group(
 ) -> Outcome<Result<RaggedTable, usize>> {
     let mut part = batch.project(columns)?;
     if index > 0 {
-        // The axis names in the schema apply only to the columns of the first group.
+        // Only the columns of the first group have the axis names that the schema stores.
         part = reset_axis_names(part)?;
     }
     match RaggedTable::try_from_batch(&part) {
@@ -144,7 +142,7 @@ pub(super) fn read_group(
     }
 }
 
-/// Removes the axis names of a batch or, if its columns are static measurements, sets their axis names.
+/// Removes the axis names of a batch. Columns of static measurements get their own axis names instead.
 fn reset_axis_names(batch: RecordBatch) -> Outcome<RecordBatch> {
     let mut metadata = batch.schema_ref().metadata().clone();
     metadata.remove(AXES_METADATA);
@@ -167,7 +165,6 @@ pub(super) fn name_axis(stats: &TableStats, axis: usize) -> String {
     }
 }
 
-/// Returns the plural of a noun that [`name_axis`] returns.
 pub(super) fn pluralize_noun(noun: &str) -> String {
     match noun.strip_prefix("element of ") {
         Some(axis) => format!("elements of {axis}"),
@@ -178,7 +175,8 @@ pub(super) fn pluralize_noun(noun: &str) -> String {
 const MICROSECONDS: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 const DAY: i64 = 86_400_000_000;
 
-/// Whole days between the first and the last time of each row that has a time below the rows.
+/// Histogram, over the rows, of the whole days between the first and the last time below a row. Rows without
+/// times do not count.
 #[derive(Default)]
 pub(super) struct Spans(pub(super) Lengths);
 
@@ -210,7 +208,7 @@ pub(super) fn find_time_column(table: &RaggedTable) -> Option<&Column> {
 /// Returns times as microseconds since 1970. Times outside the range of 64 bits are `None`, like NULL.
 pub(super) fn cast_to_microseconds(column: &Column) -> Outcome<Vec<Option<i64>>> {
     let plain = match column.data_type() {
-        // The instant is the same without its zone.
+        // Removing the time zone does not change the instant.
         DataType::Timestamp(unit, Some(_)) => {
             cast(column.values(), &DataType::Timestamp(*unit, None))?
         }

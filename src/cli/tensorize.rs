@@ -31,7 +31,8 @@ pub(super) struct TensorizeArgs {
     /// metadata/codes.parquet only.
     #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "compatible")]
     normalize: Option<NormalizeArg>,
-    /// Source of the vocabulary [default: codes.parquet if it has code/vocab_index, else train].
+    /// Source of the vocabulary [default: file if metadata/codes.parquet has code/vocab_index, otherwise
+    /// train].
     #[arg(long, value_enum, value_name = "WHERE")]
     vocabulary: Option<VocabularyArg>,
     /// Number of shards converted at a time [default: one per core, at most 8].
@@ -41,11 +42,11 @@ pub(super) struct TensorizeArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum UnknownArg {
-    /// Leave out measurements with such codes.
+    /// Leave out measurements whose code is not in the vocabulary.
     Drop,
-    /// Give such codes the token 0.
+    /// Give codes that are not in the vocabulary the token 0.
     Zero,
-    /// Stop at the first such code.
+    /// Stop at the first code that is not in the vocabulary.
     Error,
 }
 
@@ -58,7 +59,7 @@ enum NormalizeArg {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum VocabularyArg {
-    /// metadata/codes.parquet.
+    /// The codes of metadata/codes.parquet.
     File,
     /// The sorted codes of the train split.
     Train,

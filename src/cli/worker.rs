@@ -27,7 +27,7 @@ pub(super) struct WorkerArgs {
     /// Read only files inside this folder.
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// File with the secret that sessions and other workers send.
+    /// File with a token, a secret that sessions and other workers must send.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Seconds after which a silent machine counts as lost.
@@ -42,7 +42,7 @@ pub(super) struct ClusterArgs {
     /// Workers that run parts of queries [default: $SERRATE_WORKERS].
     #[arg(long, value_name = "HOST:PORT,..")]
     workers: Option<String>,
-    /// File with the secret that the workers expect.
+    /// File with the token that the workers expect.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Seconds after which a silent worker counts as lost.

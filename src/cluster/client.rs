@@ -46,6 +46,12 @@ pub struct ClientConfig {
 
 impl ClientConfig {
     /// Reads a comma-separated list of workers such as `a:7100,b:7100`. Sets no token and a timeout of 60 s.
+    ///
+    /// ```
+    /// use serrate::cluster::ClientConfig;
+    /// assert_eq!(ClientConfig::new("a:7100, b:7100").workers, ["a:7100", "b:7100"]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn new(workers: &str) -> Self {
         let workers = workers.split(',').map(str::trim).filter(|w| !w.is_empty());
         Self {
@@ -138,8 +144,8 @@ impl Cluster {
         let mut builder = context.clone().into_state_builder();
         let inner = builder.query_planner().take();
         let config = builder.config().get_or_insert_with(SessionConfig::new);
-        // Multiplies the number of partitions by the number of workers, so that each worker gets as many
-        // partitions as this session without workers.
+        // Multiply the number of partitions by the number of workers: each worker gets as many as a session
+        // without workers.
         let partitions = config.target_partitions().saturating_mul(self.shared.all.len().max(1));
         *config = config.clone().with_target_partitions(partitions);
         let builder = builder
@@ -156,14 +162,14 @@ impl Cluster {
             // Look-up functions read their table as a constant subquery only with this option, which
             // datafusion-distributed switches off.
             options.optimizer.enable_physical_uncorrelated_scalar_subquery = true;
-            // Disables dynamic filters, because an update of such a filter in one task never reaches the
-            // other tasks.
+            // Dynamic filters are off, because an update of a filter in one task never reaches the other
+            // tasks.
             options.optimizer.enable_dynamic_filter_pushdown = false;
             options.optimizer.enable_topk_dynamic_filter_pushdown = false;
             options.optimizer.enable_join_dynamic_filter_pushdown = false;
             options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
-            // The next two options keep the optimizer from setting properties of a plan that its encoding
-            // would lose.
+            // Sort pushdown and interleaved unions are off, because the encoding of a plan loses the
+            // properties that they set.
             options.optimizer.enable_sort_pushdown = false;
             options.optimizer.prefer_existing_union = true;
             // Makes datafusion-distributed keep the partitions of a union in order.
@@ -224,7 +230,7 @@ impl Cluster {
                 "worker {name} does not answer; check that it runs, or start it with serrate worker"
             )),
             Ok(Err(e)) if is_refused(&e) => Err(format!(
-                "worker {name} refuses the token; pass the file with its token as --token-file"
+                "worker {name} refuses the token; pass the file with the token of the worker as --token-file"
             )),
             Ok(Err(e)) => {
                 let text = e.strip_backtrace();
@@ -250,7 +256,7 @@ impl Cluster {
         lock_mutex(&self.shared.notes).push(note);
     }
 
-    /// Returns and clears the notes about statements that did not use all workers.
+    /// Returns and clears the notes about statements that did not run on all workers.
     pub fn take_notes(&self) -> Vec<String> {
         std::mem::take(&mut lock_mutex(&self.shared.notes))
     }

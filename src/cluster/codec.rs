@@ -29,8 +29,7 @@ use crate::sql::travel::{MedsScan, Portable, Reader, from_portable, to_portable}
 
 const MAGIC: [u8; 4] = *b"SRTP";
 const FORMAT: u8 = 1;
-/// Number of bytes in front of the JSON object of an encoded node: the letters `SRTP`, the format version and
-/// the length of the object.
+/// Number of bytes before the JSON object of an encoded node: `SRTP`, format version, length of the object.
 const START: usize = 9;
 
 #[derive(Debug)]
@@ -236,8 +235,8 @@ impl PhysicalExtensionCodec for SerrateCodec {
             return write_frame(&json!({"node": "task_rows", "fetch": rows.fetch()}), &[], buf);
         }
         if let Some(merge) = node.downcast_ref::<TaskMergeExec>() {
-            // Encodes a DataFusion merge over an empty input in place of the sort order, because DataFusion
-            // encodes a sort order only as part of a node.
+            // DataFusion encodes a sort order only as part of a node, so encode it in a merge over an empty
+            // input.
             let empty = Arc::new(EmptyExec::new(node.schema()));
             let carrier = SortPreservingMergeExec::new(merge.sort_order().clone(), empty)
                 .with_fetch(merge.fetch());
@@ -382,8 +381,8 @@ mod tests {
         }
     }
 
-    /// Checks that the decoded plan of a query returns the same rows as the original plan, in any order.
-    /// Returns the text of the plan.
+    /// Checks that the decoded plan of a query returns the same rows as the plan, in any order. Returns the
+    /// text of the plan, which is empty if the plan cannot be encoded.
     async fn check_query(context: &SessionContext, query: &str) -> String {
         let frame =
             crate::sql::sql(context, query).await.unwrap_or_else(|e| panic!("{query}: {e}"));
@@ -440,8 +439,7 @@ mod tests {
                 let _ = SerrateCodec.try_decode(&bytes, &[], &context, &converter);
             }
         }
-        // Decoding the undamaged bytes fails, too, because the folder of the scan does not have the files of
-        // the plan.
+        // Even the undamaged bytes fail, because the folder of the scan does not have the files of the plan.
         let error = SerrateCodec.try_decode(&good, &[], &context, &converter).unwrap_err();
         assert!(error.to_string().contains("every machine must see the same files"), "{error}");
     }
@@ -457,7 +455,7 @@ mod tests {
         }
         let mut other = good.clone();
         other[4] = 9;
-        assert!(read_frame(&other).unwrap_err().to_string().contains("format 9"));
+        assert!(read_frame(&other).unwrap_err().to_string().contains("version 9"));
         let mut huge = good;
         huge[5..9].copy_from_slice(&u32::MAX.to_le_bytes());
         assert!(read_frame(&huge).is_err());

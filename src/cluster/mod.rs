@@ -2,7 +2,7 @@
 //!
 //! A session plans a statement as without workers, then divides the physical plan: the workers share the
 //! partitions of each scan, and run the nodes above the scan up to the first exchange of rows. A statement
-//! whose answer could change runs in the session. `docs/scale.md` lists these statements.
+//! whose answer the division could change runs in the session; `docs/scale.md` lists these statements.
 
 mod client;
 mod codec;

@@ -27,8 +27,9 @@ use tokio_stream::wrappers::ReceiverStream;
 use crate::sql::{SourceOrderExec, one_input};
 use serrate_core::internal::panic_text;
 
-/// Concatenates the partitions of a task, so that each connection carries one partition. Otherwise a task
-/// that reads the partitions of one connection in order stalls when the later partitions fill the buffer.
+/// Concatenates the partitions of a task, so that each connection carries one partition. If a connection
+/// carried several, a reader that takes them one after another would stall once later partitions fill the
+/// buffer.
 #[derive(Debug)]
 pub(super) struct TaskRowsExec {
     input: Arc<dyn ExecutionPlan>,
@@ -144,8 +145,8 @@ impl ExecutionPlan for TaskMergeExec {
 }
 
 /// Returns the rows of all tasks in the order of the tasks. The input is a [`CoalescePartitionsExec`], at
-/// which datafusion-distributed divides the plan. Execution skips this input, because it would return rows in
-/// any order.
+/// which datafusion-distributed divides the plan. Execution skips that node and reads its input, because the
+/// node would return the rows in any order.
 #[derive(Debug)]
 pub(super) struct RowsInOrderExec {
     input: Arc<dyn ExecutionPlan>,
@@ -201,9 +202,8 @@ impl ExecutionPlan for RowsInOrderExec {
     }
 }
 
-/// Runs a part of a plan on the runtime for queries, which leaves the runtime of connections free to answer
-/// health checks. Converts a panic to an error, because a panic would end the stream as if all rows had been
-/// sent.
+/// Runs a part of a plan on the runtime for queries, so that the runtime of connections can answer health
+/// checks. Converts a panic to an error; otherwise the stream would end as if all rows had been sent.
 #[derive(Debug)]
 pub(super) struct GuardExec {
     inner: Arc<dyn ExecutionPlan>,

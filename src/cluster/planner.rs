@@ -28,8 +28,7 @@ use super::settings::{ClusterOptions, encode_settings};
 use crate::sql::travel::{division_of, reason_of};
 use crate::sql::{SourceOrderExec, one_input};
 
-/// Nodes that a divided plan may contain. A plan with any other node, which is not tested with workers, runs
-/// in the session.
+/// Nodes that a divided plan may contain. Plans with other, untested nodes run in the session.
 const KNOWN: [&str; 35] = [
     "AggregateExec",
     "AnalyzeExec",
@@ -126,7 +125,7 @@ impl QueryPlanner for ClusterPlanner {
 }
 
 impl ClusterPlanner {
-    /// Returns the divided plan, or `None` if the plan has nothing to divide. An error says why a plan with
+    /// Returns the divided plan; `None` if there is nothing to divide. An error is the reason why a plan with
     /// several partitions is not divided.
     async fn divide_plan(
         &self,
@@ -140,8 +139,7 @@ impl ClusterPlanner {
         let faults = self.cluster.list_faults();
         match self.cluster.count_alive() {
             0 => return Err(faults.join(", ")),
-            // The session runs the plan itself, because datafusion-distributed does not divide a plan for one
-            // task.
+            // A plan for one worker has one task, and datafusion-distributed does not divide such a plan.
             1 => {
                 let only = "a plan is divided only among two or more workers";
                 let all = faults.into_iter().chain([only.to_owned()]);
@@ -206,8 +204,8 @@ fn check_known(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<(), String>
     Ok(())
 }
 
-/// Makes a plan without a sort order return its rows in one partition, in the order of the files. Without
-/// workers, the plan keeps its partitions, and a table created from these has the same order.
+/// Makes a plan that only scans files return its rows in one partition, in the order of the files. A session
+/// without workers returns several partitions instead, whose rows one after another have the same order.
 fn collect_in_order(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     if plan.output_partitioning().partition_count() < 2 || !is_chain_of_scan(plan) {
         return Arc::clone(plan);
@@ -240,8 +238,7 @@ fn mark_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     Ok(plan.data)
 }
 
-/// Whether a plan is a scan that can be divided, below only nodes that keep the partitions and the order of
-/// their input ([`IN_ORDER`]).
+/// Whether a plan is a divisible scan under nodes that keep its partitions and their order ([`IN_ORDER`]).
 fn is_chain_of_scan(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let mut node = plan;
     loop {
@@ -382,10 +379,10 @@ async fn explain_loss(error: &DataFusionError, cluster: &Cluster) -> DataFusionE
     let cause = text.lines().next().unwrap_or_default();
     match cluster.list_faults() {
         faults if faults.is_empty() => exec_datafusion_err!(
-            "the connection to a worker was lost while the statement ran; run it again ({cause})"
+            "the connection to a worker was lost while the statement ran; run the statement again ({cause})"
         ),
         faults => exec_datafusion_err!(
-            "a worker was lost while the statement ran ({}); run it again",
+            "a worker was lost while the statement ran ({}); run the statement again",
             faults.join(", ")
         ),
     }

@@ -1,8 +1,8 @@
 //! Checks, before a query runs, that workers would receive the same plan that the session made.
 //!
-//! Encodes and decodes each part of the plan for workers, and compares it with the original. Without this
-//! check, a worker would wait ten seconds for a part that cannot be encoded, and properties that the
-//! encoding drops would go unnoticed.
+//! The check encodes and decodes each part of the plan, and compares the result with the original. Without
+//! it, a worker would wait ten seconds for a part that cannot be encoded, and lost properties would go
+//! unnoticed.
 
 use std::sync::Arc;
 
@@ -47,7 +47,6 @@ pub(super) fn check_stages(
     Ok(())
 }
 
-/// Returns the context with which a worker decodes plans.
 fn worker_context(session: &dyn Session) -> Arc<TaskContext> {
     let context = session.task_ctx();
     let mut functions = context.scalar_functions().clone();
@@ -64,14 +63,13 @@ fn worker_context(session: &dyn Session) -> Arc<TaskContext> {
     ))
 }
 
-/// Returns an error if a column has a type that cannot be sent. arrow-flight declares a LargeList as a List,
-/// whose offsets have half the size, so the receiver reads wrong rows or none. arrow-flight also drops the
-/// metadata of unions.
+/// Returns an error if a column has a type that cannot be sent: arrow-flight declares a LargeList as a List,
+/// whose offsets have half the size, and drops the metadata of unions.
 fn check_types(schema: &Schema) -> std::result::Result<(), String> {
     for field in schema.fields() {
         if let Some(lost) = find_unsendable(field.data_type()) {
             return Err(format!(
-                "the column {:?} contains a {lost}, which cannot be sent to workers; cast it to a List",
+                "the column {:?} contains a {lost}, which cannot be sent to workers; cast it to another type, such as List instead of LargeList",
                 field.name()
             ));
         }
@@ -153,7 +151,7 @@ fn encode_and_decode(
     )?;
     if bytes.len() > LIMIT {
         return exec_err!(
-            "the part of the plan to send to workers has {} bytes, but at most {LIMIT} are allowed; write the tables in memory that the query reads to files",
+            "the part of the plan to send to workers has {} bytes, but at most {LIMIT} are allowed; write the in-memory tables of the query to files",
             bytes.len()
         );
     }
@@ -173,7 +171,7 @@ fn compare_plans(
 ) -> std::result::Result<(), String> {
     let lost = |property: &str| {
         Err(format!(
-            "the plan node {} loses its {property} when it is encoded for workers, so the session runs it",
+            "the plan node {} loses its {property} when it is encoded for workers, so the session runs the whole plan",
             plan.name()
         ))
     };
@@ -266,7 +264,8 @@ fn check_function(
     None
 }
 
-/// Adds the metadata of function results, such as the shape of a tensor, which encoded calls lack.
+/// Restores the metadata of the results of functions in projections, such as the shape of a tensor. An
+/// encoded call does not contain this metadata.
 pub(super) fn retype_calls(
     plan: Arc<dyn ExecutionPlan>,
     options: &Arc<ConfigOptions>,
@@ -288,8 +287,8 @@ pub(super) fn retype_calls(
                 let new = ScalarFunctionExpr::try_new(fun, args, &schema, Arc::clone(options))?;
                 let found = e.return_field(&schema)?;
                 let derived = new.return_field(&schema)?;
-                // Replaces a call only if nothing but its metadata changes. If the type or the nullability
-                // differs, the call stays as the session planned it.
+                // Replace a call only if its metadata is all that changes. If its type or nullability would
+                // change, keep the call as the session planned it.
                 let same = found.metadata() == derived.metadata()
                     || found.data_type() != derived.data_type()
                     || found.is_nullable() != derived.is_nullable();

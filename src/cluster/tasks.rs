@@ -35,9 +35,8 @@ fn needs_one_task(plan: &Arc<dyn ExecutionPlan>) -> bool {
     if has_one_partition(plan) {
         return true;
     }
-    // datafusion-distributed sends the build side of hash joins with one build partition, of nested-loop
-    // joins and of cross joins to every task. Such a join needs one task if its other input has one
-    // partition.
+    // datafusion-distributed sends the build side of these joins to every task: hash joins with one build
+    // partition, nested-loop joins, cross joins. They need one task if their other input has one partition.
     let hash = plan.downcast_ref::<HashJoinExec>();
     if hash.is_some_and(|join| join.mode == PartitionMode::CollectLeft)
         || plan.is::<NestedLoopJoinExec>()
@@ -51,7 +50,8 @@ fn needs_one_task(plan: &Arc<dyn ExecutionPlan>) -> bool {
     })
 }
 
-/// Returns the maximum number of tasks for a node, or the desired number for a scan.
+/// Returns the maximum number of tasks for a node that needs one task, and the desired number for a scan;
+/// `None` for other nodes.
 pub(super) fn count_tasks(
     event: DesiredTaskCountEvent<'_>,
 ) -> Option<Result<DesiredTaskCountEventResponse>> {
@@ -73,8 +73,7 @@ pub(super) fn count_tasks(
     Some(Ok(DesiredTaskCountEventResponse::desired(tasks)))
 }
 
-/// Gives each task consecutive partitions of a scan, so that the partitions of all tasks, in task order, are
-/// in the order of the scan.
+/// Gives each task consecutive partitions of a scan, so that all tasks together keep the order of the scan.
 pub(super) fn divide_leaf(
     event: ScaleUpLeafNodeEvent<'_>,
 ) -> Option<Result<ScaleUpLeafNodeEventResponse>> {

@@ -157,7 +157,7 @@ fn build_state(
     options.extensions.insert(SerrateOptions::default());
     let settings = options.extensions.get::<ClusterOptions>().map(|o| o.settings.clone());
     apply_settings(&settings.unwrap_or_default(), options)?;
-    // Reads the files of each partition in order.
+    // Without work stealing, each partition reads its own files, in order.
     options.execution.enable_file_stream_work_stealing = false;
     let mut state = builder.build();
     copy_functions(functions, &mut state)?;
@@ -167,8 +167,8 @@ fn build_state(
     Ok(state)
 }
 
-/// Copies all functions to another session. Aliases are copied first; a function with the same name as an
-/// alias then replaces the alias.
+/// Copies all functions to another session. Aliases come first, so that a function whose name is also an
+/// alias of another function replaces this alias.
 fn copy_functions(from: &SessionState, to: &mut SessionState) -> Result<()> {
     use datafusion::execution::FunctionRegistry;
     for own in [false, true] {

@@ -4,12 +4,11 @@ use std::fmt;
 
 use super::duration::parse_duration;
 
-/// Predicate names that need no definition.
+/// Names of built-in predicates, which need no definition.
 pub(super) const ANY_EVENT: &str = "_ANY_EVENT";
 pub(super) const RECORD_START: &str = "_RECORD_START";
 pub(super) const RECORD_END: &str = "_RECORD_END";
 
-/// One end of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Start,
@@ -45,12 +44,13 @@ impl fmt::Display for Reference {
     }
 }
 
-/// The way from the reference to the boundary; a boundary without a way is at its reference.
+/// How a boundary is found from its reference: a length of time after or before it, or at the next or previous
+/// event that matches a predicate. A boundary without a [`Way`] is at its reference.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Way {
     /// A number of microseconds, not 0.
     Offset(i64),
-    /// The next (or previous) event with a predicate.
+    /// The next event (the previous one if `backward`) that matches a predicate.
     Event { predicate: String, backward: bool },
 }
 
@@ -70,7 +70,8 @@ pub(super) struct Boundary {
 }
 
 impl Boundary {
-    /// Returns the boundary of a window without a given `side`: the edge of the record.
+    /// Returns the boundary for a `side` of a window that the configuration leaves out: the start or the end
+    /// of the subject's record.
     pub(super) fn at_record_edge(side: Side) -> Self {
         let (other, predicate, backward) = match side {
             Side::Start => (Side::End, RECORD_START, true),
@@ -84,7 +85,10 @@ impl Boundary {
         let (forward, backward) = (text.contains("->"), text.contains("<-"));
         if forward || backward {
             if forward && backward {
-                return Err("'->' and '<-' cannot be combined".into());
+                return Err(
+                    "'->' and '<-' cannot be combined in one end of a window; use one of them"
+                        .into(),
+                );
             }
             let arrow = if forward { "->" } else { "<-" };
             let (reference, predicate) = split_once(text, arrow)?;
@@ -95,7 +99,9 @@ impl Boundary {
         let (later, earlier) = (text.contains('+'), text.contains('-'));
         if later || earlier {
             if later && earlier {
-                return Err("'+' and '-' cannot be combined".into());
+                return Err(
+                    "'+' and '-' cannot be combined in one end of a window; use one of them".into(),
+                );
             }
             let (reference, length) = split_once(text, if later { "+" } else { "-" })?;
             let micros = parse_duration(length).map_err(|e| format!("{e}, found {length:?}"))?;
@@ -119,14 +125,18 @@ impl Boundary {
 fn split_once<'a>(text: &'a str, operator: &str) -> Result<(&'a str, &'a str), String> {
     match text.split(operator).collect::<Vec<_>>().as_slice() {
         [reference, rest] => Ok((reference.trim(), rest.trim())),
-        _ => Err(format!("{operator:?} is there more than once")),
+        _ => Err(format!("{operator:?} occurs more than once; write it once")),
     }
 }
 
 fn check_direction(predicate: &str, backward: bool) -> Result<(), String> {
     match (predicate, backward) {
-        (RECORD_START, false) => Err(format!("no event is followed by {RECORD_START}; use '<-'")),
-        (RECORD_END, true) => Err(format!("no event is preceded by {RECORD_END}; use '->'")),
+        (RECORD_START, false) => Err(format!(
+            "'-> {RECORD_START}' matches nothing, because no event is before the start of a record; use '<-'"
+        )),
+        (RECORD_END, true) => Err(format!(
+            "'<- {RECORD_END}' matches nothing, because no event is after the end of a record; use '->'"
+        )),
         _ => Ok(()),
     }
 }

@@ -14,12 +14,12 @@ use super::tree::{Window, build_tree};
 use super::yaml::{Entry, Node, Value, parse_yaml};
 use crate::error::{Error, Result};
 
-/// Values of a column of counts: at each time, how many measurements match a predicate, or 1 or 0.
+/// Content of a column of counts, which has one number for each time of a subject.
 #[derive(Clone, Debug)]
 pub(super) enum Counted {
-    /// The number of measurements that match a plain predicate, by its index.
+    /// The number of measurements that match the plain predicate with this index.
     Plain(usize),
-    /// Whether all (or any) of some columns are positive.
+    /// 1 if all columns `inputs` are positive (or, unless `all`, any of them is), else 0.
     Derived {
         all: bool,
         inputs: Vec<usize>,
@@ -37,7 +37,6 @@ pub(super) struct CountColumn {
     pub(super) counted: Counted,
     /// Whether the predicate selects subjects by their measurements without a time.
     pub(super) is_static: bool,
-    /// The definition as text.
     pub(super) definition: String,
 }
 
@@ -51,12 +50,12 @@ pub(super) struct Constraint {
     pub(super) max: Option<i64>,
 }
 
-/// The end of an edge of the tree.
+/// Time to which an edge of the tree of window ends leads. An edge begins at the time of its parent.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Target {
-    /// The time a number of microseconds later (or earlier, if negative).
+pub(super) enum EdgeEnd {
+    /// The time that is this number of microseconds later (or earlier, if negative).
     Offset(i64),
-    /// The next (or previous) event at which a column is positive.
+    /// The next event (the previous one if `backward`) at which the column of counts `column` is positive.
     Event {
         column: usize,
         backward: bool,
@@ -65,7 +64,7 @@ pub(super) enum Target {
     LastEvent,
 }
 
-impl Target {
+impl EdgeEnd {
     pub(super) fn is_backward(self) -> bool {
         match self {
             Self::Offset(micros) => micros < 0,
@@ -79,44 +78,44 @@ impl Target {
 /// An edge of the tree of window ends: a range of time that must exist and satisfy constraints.
 #[derive(Clone, Debug)]
 pub(super) struct Edge {
-    /// Name of the node at its end, such as `input.end`.
+    /// Name of the node to which the edge leads, such as `input.end`.
     pub(super) name: String,
-    /// Index of the edge before it; `None` if it begins at the trigger.
+    /// Index of the edge at whose end this edge begins; `None` if this edge begins at the trigger.
     pub(super) parent: Option<usize>,
-    pub(super) target: Target,
-    /// Whether the range includes its earlier and its later end.
+    pub(super) target: EdgeEnd,
+    /// Whether the range of time includes its earlier end, and whether it includes its later end.
     pub(super) closed: (bool, bool),
     pub(super) constraints: Vec<Constraint>,
-    /// How the configuration defines the end.
+    /// How the configuration defines the node to which the edge leads, such as `trigger + 24h`.
     pub(super) definition: String,
 }
 
-/// A configuration of a cohort.
 #[derive(Clone, Debug)]
 pub(crate) struct Criteria {
     path: PathBuf,
     pub(super) plain: Vec<Plain>,
-    /// Columns in order of computation: plain predicates, predicates derived from them, special ones.
+    /// The columns of counts in the order in which they are computed: plain predicates, predicates derived
+    /// from them, and built-in predicates such as `_ANY_EVENT`.
     pub(super) columns: Vec<CountColumn>,
-    /// Columns of predicates that select subjects by their measurements without a time.
+    /// Indices in `columns` of static predicates, which select subjects by measurements without a time.
     pub(super) statics: Vec<usize>,
     pub(super) trigger: usize,
     pub(super) edges: Vec<Edge>,
-    /// Edge and end whose time is the prediction time.
+    /// The prediction time: the index of an edge in `edges`, and an end of its range of time.
     pub(super) index_timestamp: Option<(usize, Side)>,
-    /// Edge and column whose count is the label.
+    /// The label, a count in a range of time: index of the edge in `edges`, and of the column in `columns`.
     pub(super) label: Option<(usize, usize)>,
-    /// Messages for the user about parts that are valid but may surprise.
+    /// Messages about parts of the configuration that are valid but may not mean what the user expects.
     pub(crate) notes: Vec<String>,
 }
 
 impl Criteria {
-    /// Reads a configuration, and a file of predicates that replace or complete those of the
-    /// configuration. Errors name the file, the line and the key.
+    /// Reads a configuration, and a file of predicates that replace those of the same name in the
+    /// configuration or are added to them. Errors name the file, the line and the key.
     pub(crate) fn read(path: &Path, predicates: Option<&Path>) -> Result<Self> {
-        let main = Source::read(path)?;
-        let other = predicates.map(Source::read).transpose()?;
-        Reader::new(&main, other.as_ref())?.build()
+        let main = ConfigFile::read(path)?;
+        let other = predicates.map(ConfigFile::read).transpose()?;
+        ConfigReader::new(&main, other.as_ref())?.build()
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -148,18 +147,19 @@ impl Criteria {
     }
 }
 
-/// A file of a configuration.
-struct Source {
+/// A YAML file that is part of a configuration: the configuration itself, or a file of predicates.
+struct ConfigFile {
     path: PathBuf,
     root: Node,
 }
 
-impl Source {
+impl ConfigFile {
     fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(|e| match e.kind() {
-            std::io::ErrorKind::InvalidData => {
-                Error::file(path, "a configuration is a YAML file, but this file is not text")
-            }
+            std::io::ErrorKind::InvalidData => Error::file(
+                path,
+                "a configuration is a YAML file, but this file is not text; save it as UTF-8",
+            ),
             _ => Error::io(path, e),
         })?;
         let root = parse_yaml(&text).map_err(|fault| {
@@ -173,19 +173,15 @@ impl Source {
     }
 
     fn wrong_value(&self, node: &Node, key: &str, expected: &str) -> Error {
-        self.fault_at(
-            node.line,
-            key,
-            format!("expected {expected}, found {}", node.describe_value()),
-        )
+        self.fault_at(node.line, key, format!("{expected}, found {}", node.describe_value()))
     }
 
-    /// Returns the entries of a mapping; none for null.
+    /// Returns the entries of a mapping; an empty list if the node is null.
     fn map_entries<'a>(&self, node: &'a Node, key: &str) -> Result<&'a [Entry]> {
         match &node.value {
             Value::Map(entries) => Ok(entries),
             Value::Null => Ok(&[]),
-            _ => Err(self.wrong_value(node, key, "a mapping")),
+            _ => Err(self.wrong_value(node, key, "expected a mapping")),
         }
     }
 
@@ -199,29 +195,29 @@ impl Source {
     fn as_bool(&self, node: &Node, key: &str) -> Result<bool> {
         match node.value {
             Value::Bool(value) => Ok(value),
-            _ => Err(self.wrong_value(node, key, "true or false")),
+            _ => Err(self.wrong_value(node, key, "expected true or false")),
         }
     }
 }
 
-/// The definition of a predicate that is not read yet.
+/// The definition of a predicate, before it is parsed.
 struct Definition<'a> {
-    source: &'a Source,
+    source: &'a ConfigFile,
     /// Key of the definition, such as `predicates.death`.
     key: String,
     entry: &'a Entry,
-    /// Whether it is one of `patient_demographics`.
+    /// Whether the definition is under the key `patient_demographics` instead of `predicates`.
     of_patients: bool,
 }
 
-struct Reader<'a> {
-    main: &'a Source,
+struct ConfigReader<'a> {
+    main: &'a ConfigFile,
     definitions: Vec<Definition<'a>>,
     trigger: &'a Node,
     windows: &'a [Entry],
 }
 
-/// A window with the parts that are not in the tree.
+/// A window of the configuration with its line and its keys `label` and `index_timestamp`.
 struct WindowEntry<'a> {
     window: Window,
     line: usize,
@@ -229,7 +225,7 @@ struct WindowEntry<'a> {
     index_timestamp: Option<(Side, usize)>,
 }
 
-/// A derived predicate while predicates are ordered.
+/// A derived predicate, before the predicates are sorted so that each follows its inputs.
 struct Draft {
     name: String,
     all: bool,
@@ -238,8 +234,8 @@ struct Draft {
     definition: String,
 }
 
-impl<'a> Reader<'a> {
-    fn new(main: &'a Source, other: Option<&'a Source>) -> Result<Self> {
+impl<'a> ConfigReader<'a> {
+    fn new(main: &'a ConfigFile, other: Option<&'a ConfigFile>) -> Result<Self> {
         let (mut trigger, mut windows): (Option<&Node>, &[Entry]) = (None, &[]);
         let mut definitions = Vec::new();
         for entry in main.map_entries(&main.root, "configuration")? {
@@ -277,14 +273,15 @@ impl<'a> Reader<'a> {
             }
         }
         let Some(trigger) = trigger else {
-            let message = "the key is missing; it names the predicate of the events from which windows are defined";
+            let message = "the key is missing; give the name of the predicate whose events define the windows";
             return Err(main.fault_at(main.root.line, "trigger", message));
         };
         Ok(Self { main, definitions, trigger, windows })
     }
 
     fn build(self) -> Result<Criteria> {
-        let trigger = self.main.as_text(self.trigger, "trigger", "the name of a predicate")?;
+        let trigger =
+            self.main.as_text(self.trigger, "trigger", "expected the name of a predicate")?;
         let windows = self.read_windows()?;
         let (names, specials) = self.find_names(trigger, &windows)?;
         let mut notes = Vec::new();
@@ -308,17 +305,21 @@ impl<'a> Reader<'a> {
         }));
         let by_name: HashMap<&str, usize> =
             columns.iter().enumerate().map(|(i, c)| (c.name.as_str(), i)).collect();
-        let find = |source: &Source, name: &str, line: usize, key: &str| -> Result<usize> {
+        let find = |source: &ConfigFile, name: &str, line: usize, key: &str| -> Result<usize> {
             match by_name.get(name) {
                 Some(column) if columns[*column].is_static => Err(source.fault_at(
                     line,
                     key,
                     format!(
-                        "the predicate {name} is static: it selects subjects and has no counts at times"
+                        "the predicate {name} is static: it selects subjects and has no counts at times; use another predicate"
                     ),
                 )),
                 Some(column) => Ok(*column),
-                None => Err(source.fault_at(line, key, format!("there is no predicate {name:?}"))),
+                None => Err(source.fault_at(
+                    line,
+                    key,
+                    format!("there is no predicate {name:?}; define it in predicates"),
+                )),
             }
         };
         let trigger = find(self.main, trigger, self.trigger.line, "trigger")?;
@@ -335,10 +336,10 @@ impl<'a> Reader<'a> {
             let line = windows.iter().find(|w| w.window.name == window.name).map_or(1, |w| w.line);
             let key = format!("windows.{}.{}", window.name, edge.side);
             let target = match edge.way {
-                Way::Offset(micros) => Target::Offset(*micros),
-                Way::Event { predicate, .. } if predicate == RECORD_START => Target::FirstEvent,
-                Way::Event { predicate, .. } if predicate == RECORD_END => Target::LastEvent,
-                Way::Event { predicate, backward } => Target::Event {
+                Way::Offset(micros) => EdgeEnd::Offset(*micros),
+                Way::Event { predicate, .. } if predicate == RECORD_START => EdgeEnd::FirstEvent,
+                Way::Event { predicate, .. } if predicate == RECORD_END => EdgeEnd::LastEvent,
+                Way::Event { predicate, backward } => EdgeEnd::Event {
                     column: find(self.main, predicate, line, &key)?,
                     backward: *backward,
                 },
@@ -372,13 +373,14 @@ impl<'a> Reader<'a> {
         };
         let (mut index_timestamp, mut label) = (None, None);
         for WindowEntry { window, label: own_label, index_timestamp: own_index, .. } in &windows {
-            // A window that has either also has an edge to its leaf, which `read_windows` checked.
+            // A window with a label or an index timestamp has an edge to the end that is defined from its
+            // other end: `read_windows` has checked this.
             let Some(edge) = leaf_edge(window) else { continue };
             if let Some((side, line)) = own_index {
                 let key = format!("windows.{}.index_timestamp", window.name);
                 self.check_single(&index_timestamp, *line, &key)?;
                 index_timestamp = Some((edge, *side));
-                if matches!(edges[edge].target, Target::Offset(micros) if micros < 0) {
+                if matches!(edges[edge].target, EdgeEnd::Offset(micros) if micros < 0) {
                     notes.push(format!(
                         "{key}: the prediction time is the {side} of the window; ACES 0.7.3 exchanges the ends of windows such as `start: {}`",
                         edges[edge].definition
@@ -413,7 +415,7 @@ impl<'a> Reader<'a> {
     fn check_single<T>(&self, known: &Option<T>, line: usize, key: &str) -> Result<()> {
         match known {
             Some(_) => {
-                Err(self.main.fault_at(line, key, "another window has this key, too; only one may"))
+                Err(self.main.fault_at(line, key, "another window has this key, too, but only one window can have a label, and only one an index_timestamp; remove the key from the other windows"))
             }
             None => Ok(()),
         }
@@ -428,7 +430,8 @@ impl<'a> Reader<'a> {
         let name = &entry.name;
         let window_key = format!("windows.{name}");
         if !is_name(name) {
-            let message = "the name of a window has only letters, digits and _";
+            let message =
+                "the name of a window must consist of letters, digits and _; rename the window";
             return Err(source.fault_at(entry.line, &window_key, message));
         }
         let (mut start, mut end) = (None, None);
@@ -442,7 +445,7 @@ impl<'a> Reader<'a> {
             match own.name.as_str() {
                 "start" | "end" if is_null => {}
                 "start" | "end" => {
-                    let expected = "a text such as \"trigger + 24h\", or null";
+                    let expected = "expected a text such as \"trigger + 24h\", or null";
                     let boundary = Boundary::parse(source.as_text(node, &key, expected)?)
                         .map_err(|message| source.fault_at(line, &key, message))?;
                     match own.name.as_str() {
@@ -454,13 +457,15 @@ impl<'a> Reader<'a> {
                 "end_inclusive" => end_inclusive = Some(source.as_bool(node, &key)?),
                 "has" => has = source.map_entries(node, &key)?,
                 "label" if is_null => {}
-                "label" => label = Some((source.as_text(node, &key, "a predicate")?, line)),
+                "label" => {
+                    label = Some((source.as_text(node, &key, "expected a predicate")?, line));
+                }
                 "index_timestamp" if is_null => {}
                 "index_timestamp" => {
                     let side = match &node.value {
                         Value::Text(text) if text == "start" => Side::Start,
                         Value::Text(text) if text == "end" => Side::End,
-                        _ => return Err(source.wrong_value(node, &key, "start or end")),
+                        _ => return Err(source.wrong_value(node, &key, "expected start or end")),
                     };
                     index_timestamp = Some((side, line));
                 }
@@ -480,7 +485,7 @@ impl<'a> Reader<'a> {
             })
         };
         if start.is_none() && end.is_none() {
-            let message = "one of start and end must refer to the trigger or to another window; the window would be the whole record";
+            let message = "start and end are both null, so the window would be the whole record; one of them must refer to the trigger or to another window";
             return Err(source.fault_at(entry.line, &window_key, message));
         }
         let window = Window {
@@ -502,7 +507,7 @@ impl<'a> Reader<'a> {
             && let Some(key) = used.into_iter().flatten().next()
         {
             let key = format!("{window_key}.{key}");
-            let message = "start and end of the window are the same time, so it holds nothing";
+            let message = "start and end of the window are the same time, so the window contains no events; make it longer, or remove the key";
             return Err(source.fault_at(entry.line, &key, message));
         }
         Ok(WindowEntry { window, line: entry.line, label, index_timestamp })
@@ -512,7 +517,7 @@ impl<'a> Reader<'a> {
         has.iter()
             .map(|own| {
                 let key = format!("{window_key}.has.{}", own.name);
-                let wrong = || self.main.wrong_value(&own.node, &key, "\"(min, max)\"");
+                let wrong = || self.main.wrong_value(&own.node, &key, "expected \"(min, max)\"");
                 let Value::Text(text) = &own.node.value else { return Err(wrong()) };
                 let bound = |text: &str| match text.trim() {
                     "" | "None" => Ok(None),
@@ -544,16 +549,16 @@ impl<'a> Reader<'a> {
             .collect()
     }
 
-    /// Returns the names of the defined predicates to which the trigger and the windows refer, directly
-    /// or through derived predicates, and the special columns that they need.
+    /// Returns the names of the defined predicates to which the trigger and the windows refer, directly or
+    /// through derived predicates, and the built-in predicates, such as `_ANY_EVENT`, to which they refer.
     #[expect(clippy::type_complexity, reason = "two lists for one caller")]
     fn find_names(
         &self,
         trigger: &str,
         windows: &[WindowEntry<'a>],
     ) -> Result<(HashSet<String>, Vec<(&'static str, Counted, &'static str)>)> {
-        // Name, line and key of each reference.
-        let mut found: Vec<(&Source, String, usize, String)> =
+        // For each reference: its file, the name of the predicate, and the line and key of the reference.
+        let mut found: Vec<(&ConfigFile, String, usize, String)> =
             vec![(self.main, trigger.into(), self.trigger.line, "trigger".into())];
         let mut special: HashSet<&str> = HashSet::new();
         special.insert(trigger);
@@ -619,7 +624,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the definitions with these names, and all of `patient_demographics`. Returns the plain
-    /// predicates, and the columns of plain and derived ones.
+    /// predicates, and the columns of counts of plain and derived predicates.
     fn read_predicates(&self, names: &HashSet<String>) -> Result<(Vec<Plain>, Vec<CountColumn>)> {
         let (mut plain, mut columns) = (Vec::new(), Vec::new());
         let mut drafts: Vec<(Draft, &Definition<'a>)> = Vec::new();
@@ -629,7 +634,7 @@ impl<'a> Reader<'a> {
                 continue;
             }
             if !is_name(&entry.name) || is_special(&entry.name) {
-                let message = "the name of a predicate has only letters, digits and _, and is not _ANY_EVENT, _RECORD_START or _RECORD_END";
+                let message = "the name of a predicate must consist of letters, digits and _, and not be _ANY_EVENT, _RECORD_START or _RECORD_END; rename the predicate";
                 return Err(source.fault_at(entry.line, key, message));
             }
             if SUMMARY_FIELDS.contains(&entry.name.as_str()) {
@@ -637,7 +642,7 @@ impl<'a> Reader<'a> {
                 return Err(source.fault_at(entry.line, key, message));
             }
             let Value::Map(entries) = &entry.node.value else {
-                let expected = "a mapping with the key code or expr (a file given as predicates can define it)";
+                let expected = "expected a mapping with the key code or expr (a file given as predicates can define it)";
                 return Err(source.wrong_value(&entry.node, key, expected));
             };
             match entries.iter().find(|e| e.name == "expr") {
@@ -665,14 +670,13 @@ impl<'a> Reader<'a> {
         Ok((plain, columns))
     }
 
-    /// Adds the columns of derived predicates, each after its inputs. The order is that in which ACES
-    /// computes them, so that results have their columns in the same order.
+    /// Adds the columns of derived predicates, each after its inputs, in the order in which ACES has them.
     fn add_derived(
         &self,
         drafts: Vec<(Draft, &Definition<'a>)>,
         columns: &mut Vec<CountColumn>,
     ) -> Result<()> {
-        // Names in the order in which expressions mention them: the inputs of each, then itself.
+        // Names in the order in which expressions mention them; a predicate follows its inputs.
         let mut mentioned: Vec<&str> = Vec::new();
         for (draft, _) in &drafts {
             for name in draft.inputs.iter().chain([&draft.name]) {
@@ -710,7 +714,10 @@ impl<'a> Reader<'a> {
         if let Some((draft, definition)) =
             drafts.iter().find(|(draft, _)| !order.contains(&draft.name.as_str()))
         {
-            let message = format!("the predicate depends on itself through {}", draft.definition);
+            let message = format!(
+                "the predicate depends on itself through {}; remove it there",
+                draft.definition
+            );
             let key = format!("{}.expr", definition.key);
             return Err(definition.source.fault_at(definition.entry.line, &key, message));
         }
@@ -732,7 +739,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Fields of the struct of a window that are not counts.
+/// Fields that precede the counts in the struct that the result has for each window.
 pub(super) const SUMMARY_FIELDS: [&str; 3] =
     ["window_name", "timestamp_at_start", "timestamp_at_end"];
 
@@ -740,11 +747,12 @@ fn is_special(name: &str) -> bool {
     [ANY_EVENT, RECORD_START, RECORD_END].contains(&name)
 }
 
-/// Adds the definitions of `predicates` or `patient_demographics`. A definition in a second file replaces
-/// that of the same name.
+/// Adds the definitions of `section`: `predicates` or `patient_demographics`. A definition in a second file
+/// replaces the definition of the same name in the same section of the first file; an equal name in the other
+/// section is an error.
 fn add_definitions<'a>(
     definitions: &mut Vec<Definition<'a>>,
-    source: &'a Source,
+    source: &'a ConfigFile,
     section: &'a Entry,
 ) -> Result<()> {
     let of_patients = section.name == "patient_demographics";
@@ -754,7 +762,8 @@ fn add_definitions<'a>(
         match definitions.iter_mut().find(|d| d.entry.name == entry.name) {
             None => definitions.push(definition),
             Some(known) if known.of_patients != of_patients => {
-                let message = format!("the predicate is also defined as {}", known.key);
+                let message =
+                    format!("the predicate is also defined as {}; remove one of them", known.key);
                 return Err(source.fault_at(entry.line, &definition.key, message));
             }
             Some(known) => *known = definition,

@@ -1,11 +1,11 @@
 //! Lengths of time as configurations write them: `24h`, `30 days`, `1 day, 14:20:16`.
 
 const MICROSECONDS_PER_SECOND: i128 = 1_000_000;
-/// Lengths are summed in units of 10^-12 seconds, so that twelve decimals are exact.
+/// Number of decimals of a second that are exact: lengths are summed in units of 10^-12 seconds.
 const DECIMALS: usize = 12;
 const UNITS_PER_SECOND: i128 = 1_000_000_000_000;
 
-/// Names of the units in the order in which a text may have them, with their seconds.
+/// Names of the units and their seconds, in the order in which units occur in a text.
 const UNITS: [(&[&str], i128); 5] = [
     (&["w", "wk", "wks", "week", "weeks"], 7 * 86_400),
     (&["d", "dy", "dys", "day", "days"], 86_400),
@@ -27,7 +27,7 @@ pub(super) fn parse_duration(text: &str) -> Result<i64, &'static str> {
     if rest.is_empty() {
         return Err(WRONG);
     }
-    // Sum of all fields, and of the seconds alone.
+    // Sum of all units, and of the seconds alone.
     let (mut total, mut seconds) = (0i128, 0i128);
     let mut fraction = false;
     let mut next = 0;
@@ -71,12 +71,13 @@ pub(super) fn parse_duration(text: &str) -> Result<i64, &'static str> {
             whole.checked_mul(MICROSECONDS_PER_SECOND).ok_or(WRONG)?
         }
     };
-    i64::try_from(micros).map_err(|_| "the length of time exceeds 2^63 - 1 microseconds")
+    i64::try_from(micros).map_err(|_| "expected a length of time of at most 2^63 - 1 microseconds")
 }
 
-/// Parses `1:30`, `:30`, `2:01:30` or `1:02:01:30`. Returns the length, the length of the seconds alone,
-/// and whether the seconds have a fraction. `next` is the number of units before the clock that are taken:
-/// only weeks and days may precede, and only a clock with hours.
+/// Parses a clock: `1:30`, `:30`, `2:01:30` or `1:02:01:30`. Returns the length, the length of its seconds
+/// alone, and whether the seconds have a fraction; `None` if the clock is not valid. The text before the
+/// clock has used units among the first `next` of the [`UNITS`]. Only weeks and days may precede a clock such
+/// as `2:01:30`; no unit may precede the other forms.
 fn parse_clock(text: &str, next: usize) -> Option<(i128, i128, bool)> {
     let mut parts: Vec<&str> = text.trim_end().split(':').collect();
     let fits = match parts.as_slice() {

@@ -28,11 +28,19 @@ impl ShardEvents {
     pub(super) fn try_new(shard: &MedsShard, criteria: &Criteria) -> Result<Self> {
         let ids = shard.events.column("subject_id")?.values();
         let Some(ids) = ids.as_primitive_opt::<Int64Type>() else {
-            return Err(Error::type_of("subject_id", "Int64", ids.data_type()));
+            return Err(Error::type_of(
+                "column subject_id",
+                "Int64 as read from the data set (read it again and keep the type of this column)",
+                ids.data_type(),
+            ));
         };
         let times = shard.events.column("time")?.values();
         let Some(times) = times.as_primitive_opt::<TimestampMicrosecondType>() else {
-            return Err(Error::type_of("time", "Timestamp(µs)", times.data_type()));
+            return Err(Error::type_of(
+                "column time",
+                "Timestamp(µs) as read from the data set (read it again and keep the type of this column)",
+                times.data_type(),
+            ));
         };
         let measurements = |table: &RaggedTable, prefix: &str| {
             Measurements::try_new(table, prefix, &criteria.plain)
@@ -54,7 +62,6 @@ impl ShardEvents {
         })
     }
 
-    /// Returns the number of subjects.
     pub(crate) fn num_subjects(&self) -> usize {
         self.ids.len()
     }
@@ -69,9 +76,11 @@ impl ShardEvents {
 pub(super) struct Counts {
     /// Distinct times, ascending.
     pub(super) times: Vec<i64>,
-    /// For each column: its counts summed up to each time, exclusive; one more than there are times.
+    /// For each column: for each time, the sum of the column over all times before; then its sum over all
+    /// times.
     sums: Vec<i64>,
-    /// For each column: its count among measurements without a time.
+    /// For each column: for a plain predicate, the number of matching measurements without a time; for a
+    /// derived predicate, 0 or 1.
     timeless: Vec<i64>,
 }
 
@@ -82,8 +91,8 @@ impl Counts {
         &self.sums[column * stride..(column + 1) * stride]
     }
 
-    /// Counts the measurements without a time, and returns the number of leading elements of
-    /// [`Criteria::statics`] that are positive.
+    /// Counts the measurements of a subject without a time. Returns the number of static predicates before
+    /// the first that the subject does not satisfy.
     pub(super) fn count_statics(
         &mut self,
         shard: &ShardEvents,
@@ -93,7 +102,7 @@ impl Counts {
         let Some((lists, measurements)) = &shard.statics else { return 0 };
         self.timeless.clear();
         self.timeless.resize(criteria.columns.len(), 0);
-        // Columns of plain predicates are in another order than the predicates.
+        // Count by predicate first, because `criteria.plain` is in another order than the columns.
         let mut found = vec![0i64; criteria.plain.len()];
         for at in lists.range(row) {
             measurements.visit_matches(&criteria.plain, at, |p| found[p] += 1);

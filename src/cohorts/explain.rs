@@ -1,12 +1,11 @@
-//! The text of a plan: predicates, the trigger, and the tree of windows.
+//! Describes as text what a configuration searches: its predicates, its trigger and its tree of windows.
 
 use super::boundary::Side;
 use super::config::{Counted, Criteria};
 use super::steps::describe_constraint;
 
 impl Criteria {
-    /// Describes what is searched, line by line: predicates, the trigger, and the edges of the tree, each
-    /// below the edge from whose end it is defined.
+    /// Describes what is searched: predicates, trigger and the tree of windows, each edge below its parent.
     pub(crate) fn explain_plan(&self) -> Vec<String> {
         let mut lines = vec!["predicates".to_owned()];
         for column in &self.columns {

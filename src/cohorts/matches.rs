@@ -1,4 +1,5 @@
-//! Plain predicates, and which measurements of a shard match them.
+//! Finds the measurements of a shard that match plain predicates. A plain predicate is a condition on one
+//! measurement.
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,7 +36,6 @@ impl fmt::Display for Scalar {
     }
 }
 
-/// The codes that match a predicate.
 #[derive(Clone, Debug)]
 pub(super) enum Codes {
     One(String),
@@ -54,17 +54,17 @@ impl Codes {
     }
 }
 
-/// The smallest or largest value that matches a predicate.
+/// A lower or an upper bound of the values that match a predicate.
 #[derive(Clone, Debug)]
-pub(super) struct Bound {
+pub(super) struct ValueBound {
     limit: f64,
     inclusive: bool,
     text: String,
 }
 
-impl Bound {
-    /// Values of MEDS are 32-bit floats: a limit with decimals is rounded to 32 bits, as ACES does, so that
-    /// a limit of 98.6 includes a value of 98.6. An integer is compared exactly.
+impl ValueBound {
+    /// Rounds a limit with decimals to 32 bits, as ACES does, because values of MEDS are 32-bit floats: a
+    /// limit of 98.6 then includes a value of 98.6. A limit that is an integer is compared exactly.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
@@ -79,7 +79,7 @@ impl Bound {
         Self { limit, inclusive, text: value.to_string() }
     }
 
-    /// Whether a value is above the bound. NaN is greater than all other numbers, as in ACES.
+    /// Whether a value is above the bound, or equal if `inclusive`. NaN is above all numbers, as in ACES.
     fn is_above(&self, value: f32) -> bool {
         let value = f64::from(value);
         match (value.is_nan(), self.limit.is_nan()) {
@@ -105,8 +105,8 @@ pub(super) struct Plain {
     /// Key in the configuration, such as `predicates.death`.
     pub(super) key: String,
     pub(super) codes: Codes,
-    pub(super) min: Option<Bound>,
-    pub(super) max: Option<Bound>,
+    pub(super) min: Option<ValueBound>,
+    pub(super) max: Option<ValueBound>,
     /// Further columns of the data, and the values that they must have.
     pub(super) other_columns: Vec<(String, Scalar)>,
 }
@@ -125,7 +125,7 @@ impl fmt::Display for Plain {
             Codes::Regex(regex) => write!(f, "/{regex}/")?,
         }
         for (bound, sign) in [(&self.min, '>'), (&self.max, '<')] {
-            if let Some(Bound { inclusive, text, .. }) = bound {
+            if let Some(ValueBound { inclusive, text, .. }) = bound {
                 write!(f, ", {sign}{} {text}", if *inclusive { "=" } else { "" })?;
             }
         }
@@ -137,23 +137,28 @@ impl fmt::Display for Plain {
 pub(super) struct Measurements {
     codes: DictionaryArray<UInt32Type>,
     values: Option<Float32Array>,
-    /// For each distinct code: end of the range of its predicates in `predicates`. The range starts at the
-    /// end of the previous range.
+    /// For each distinct code: end of the range of `predicates` with the indices of the predicates that match
+    /// the code. The range starts at the end of the range before.
     ends: Vec<usize>,
     predicates: Vec<usize>,
-    /// For each predicate that compares further columns: the measurements whose columns match.
+    /// For each predicate: a mask of the measurements whose further columns have the required values; `None`
+    /// if the predicate compares no further columns.
     others: Vec<Option<BooleanBuffer>>,
 }
 
 impl Measurements {
-    /// Finds the codes that match each predicate. `prefix` is that of the columns of `table`.
+    /// Finds the codes that match each predicate. The names of the columns of `table` begin with `prefix`.
     pub(super) fn try_new(table: &RaggedTable, prefix: &str, plain: &[Plain]) -> Result<Self> {
         let column = |name: &str| -> Result<&ArrayRef> {
             Ok(table.column(&format!("{prefix}{name}"))?.values())
         };
         let codes = column("code")?;
         let Some(codes) = codes.as_dictionary_opt::<UInt32Type>() else {
-            return Err(Error::type_of("code", "a dictionary of strings", codes.data_type()));
+            return Err(Error::type_of(
+                "column code",
+                "a dictionary of strings as read from the data set (read it again and keep the type of this column)",
+                codes.data_type(),
+            ));
         };
         let values = match plain.iter().any(Plain::has_bounds) {
             false => None,
@@ -162,7 +167,11 @@ impl Measurements {
                 match values.as_primitive_opt::<Float32Type>() {
                     Some(values) => Some(values.clone()),
                     None => {
-                        return Err(Error::type_of("numeric_value", "Float32", values.data_type()));
+                        return Err(Error::type_of(
+                            "column numeric_value",
+                            "Float32 as read from the data set (read it again and keep the type of this column)",
+                            values.data_type(),
+                        ));
                     }
                 }
             }
@@ -183,7 +192,7 @@ impl Measurements {
                 for (name, value) in &predicate.other_columns {
                     let own = compare_column(column(name)?, value).map_err(|e| match e {
                         Unlike::Type(expected, found) => Error::invalid(format!(
-                            "{}.{name}: expected {expected}, as column {name:?} of the data holds {found}, found {value}",
+                            "{}.{name}: expected {expected} (column {name:?} of the data holds {found}), found {value}",
                             predicate.key
                         )),
                         Unlike::Arrow(e) => e,
@@ -263,7 +272,7 @@ fn compare_column(column: &ArrayRef, value: &Scalar) -> std::result::Result<Bool
                 column.is_valid(i) && column.value(i) == *value
             }))
         }
-        (DataType::Boolean, _) => Err(Unlike::Type("true or false", found.clone())),
+        (DataType::Boolean, _) => Err(Unlike::Type("the value true or false", found.clone())),
         (of, Scalar::Integer(value)) if of.is_integer() => {
             // A number that 64 bits cannot hold becomes NULL, and equals no integer of a configuration.
             let options = CastOptions { safe: true, ..CastOptions::default() };
@@ -275,9 +284,9 @@ fn compare_column(column: &ArrayRef, value: &Scalar) -> std::result::Result<Bool
         }
         (of, Scalar::Integer(_) | Scalar::Float(_)) if of.is_integer() || of.is_floating() => {
             let value = match (of, value) {
-                (DataType::Float32, value) => Bound::new(value, true).limit,
+                (DataType::Float32, value) => ValueBound::new(value, true).limit,
                 (_, Scalar::Float(value)) => *value,
-                (_, other) => Bound::new(other, true).limit,
+                (_, other) => ValueBound::new(other, true).limit,
             };
             let column = cast(column, &DataType::Float64)?;
             let column = column.as_primitive::<Float64Type>();
@@ -302,13 +311,13 @@ mod tests {
 
     #[test]
     fn bounds_are_compared_as_polars_compares_32_bit_values() {
-        let decimal = |inclusive| Bound::new(&Scalar::Float(98.6), inclusive);
+        let decimal = |inclusive| ValueBound::new(&Scalar::Float(98.6), inclusive);
         assert!(decimal(true).is_above(98.6) && decimal(true).is_below(98.6));
         assert!(!decimal(false).is_above(98.6) && !decimal(false).is_below(98.6));
-        let integer = Bound::new(&Scalar::Integer(16_777_217), true);
+        let integer = ValueBound::new(&Scalar::Integer(16_777_217), true);
         assert!(!integer.is_above(16_777_216.0) && integer.is_below(16_777_216.0));
         assert!(decimal(false).is_above(f32::NAN) && !decimal(true).is_below(f32::NAN));
-        let infinite = Bound::new(&Scalar::Float(f64::INFINITY), false);
+        let infinite = ValueBound::new(&Scalar::Float(f64::INFINITY), false);
         assert!(infinite.is_above(f32::NAN) && !infinite.is_above(f32::INFINITY));
     }
 

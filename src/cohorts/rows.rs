@@ -12,7 +12,6 @@ use super::boundary::Side;
 use super::config::{Criteria, SUMMARY_FIELDS};
 use crate::error::Result;
 
-/// A column of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CohortColumn {
     Subject,
@@ -21,18 +20,18 @@ pub(crate) enum CohortColumn {
     /// Count of the predicate that is the label.
     Label,
     Trigger,
-    /// Ends of the range of an edge, and the counts in it.
+    /// A struct with the ends of the range of time of the edge with this index, and the counts in this range.
     Summary(usize),
 }
 
-/// A number that a realization stores.
+/// A number per realization, from which columns of the result are built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
     Subject,
     Trigger,
-    /// The earlier or the later end of the range of an edge.
+    /// The earlier or the later end of the range of time of the edge with this index.
     End(usize, Side),
-    /// The count of a column in the range of an edge.
+    /// The count of a column in the range of time of an edge: index of the edge, index of the column.
     Count(usize, usize),
 }
 
@@ -49,7 +48,6 @@ impl Criteria {
         columns
     }
 
-    /// Returns the schema of some columns of the result.
     pub(crate) fn result_schema(&self, columns: &[CohortColumn]) -> SchemaRef {
         let field = |column: &CohortColumn| match column {
             CohortColumn::Subject => Field::new("subject_id", DataType::Int64, false),
@@ -76,7 +74,8 @@ impl Criteria {
         fields.into()
     }
 
-    /// Returns the slots that a column is built from, in the order of its arrays.
+    /// Returns the numbers per realization from which a column is built, in the order of the arrays that form
+    /// the column.
     fn slots_of(&self, column: CohortColumn) -> Vec<Slot> {
         match column {
             CohortColumn::Subject => vec![Slot::Subject],
@@ -96,7 +95,7 @@ impl Criteria {
     }
 }
 
-/// Realizations of a cohort, with the numbers that some columns of the result need.
+/// Realizations of a cohort, each with the numbers from which columns of the result are built.
 #[derive(Clone, Debug)]
 pub(crate) struct CohortRows {
     pub(super) slots: Vec<Slot>,
@@ -116,7 +115,6 @@ impl CohortRows {
         Self { slots, values, rows: 0 }
     }
 
-    /// Returns the number of realizations.
     pub(crate) fn len(&self) -> usize {
         self.rows
     }
@@ -129,7 +127,7 @@ impl CohortRows {
         self.rows += other.rows;
     }
 
-    /// Returns the rows as a batch of `columns`, which must be among those of the rows.
+    /// Returns the rows as a batch of `columns`, which must be among the columns given to [`new`](Self::new).
     pub(crate) fn to_batch(
         &self,
         criteria: &Criteria,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::boundary::Side;
-use super::config::{Criteria, Edge, Target};
+use super::config::{Criteria, Edge, EdgeEnd};
 use super::events::{Counts, ShardEvents};
 use super::matches::Plain;
 use super::rows::{CohortColumn, CohortRows, Slot};
@@ -25,9 +25,9 @@ pub(crate) struct Cohort {
 struct Found {
     start: i64,
     end: i64,
-    /// Time of the node to which the edge leads.
+    /// Time to which the edge leads: `start` or `end`.
     node: i64,
-    /// Indices of the times in the range.
+    /// Index of the first time in the range, and (`past`) of the first time after the range.
     first: usize,
     past: usize,
 }
@@ -85,7 +85,7 @@ impl Cohort {
         let mut found = Vec::with_capacity(criteria.edges.len());
         for row in subjects {
             let selected = counts.count_statics(shard, criteria, row);
-            // The first criterion is to be in the data.
+            // The first criterion, that the subject is in the data, is satisfied by every subject.
             let mut furthest = 1 + selected;
             if selected == criteria.statics.len() {
                 counts.count_events(shard, criteria, row)?;
@@ -98,7 +98,7 @@ impl Cohort {
                     let passed =
                         find_edges(criteria, &counts, *time, &mut found).map_err(|edge| {
                             Error::invalid(format!(
-                                "shard {}: {} of subject {} is outside the range of timestamps",
+                                "shard {}: {} of subject {} is outside the range of timestamps; shorten the window, or correct the times of the subject",
                                 shard.name(),
                                 edge.name,
                                 shard.ids[row]
@@ -117,13 +117,12 @@ impl Cohort {
     }
 }
 
-/// Returns the number of criteria after the trigger.
 fn num_criteria(criteria: &Criteria) -> usize {
     criteria.edges.iter().map(|edge| 1 + edge.constraints.len()).sum()
 }
 
-/// Finds the range of each edge for a trigger, until a criterion fails. Returns the number of criteria that
-/// are satisfied before, or the edge whose time overflows.
+/// Finds the range of each edge for a trigger, until a criterion fails. Returns the number of satisfied
+/// criteria, or the edge whose time overflows.
 fn find_edges<'a>(
     criteria: &'a Criteria,
     counts: &Counts,
@@ -157,13 +156,13 @@ fn find_edges<'a>(
     Ok(passed)
 }
 
-/// Returns the index of the first time after `time`, or not before `time` unless `exclusive`.
+/// Returns the index of the first time that is later than `time` or, unless `exclusive`, equal to it.
 fn index_after(times: &[i64], time: i64, exclusive: bool) -> usize {
     times.partition_point(|t| if exclusive { *t <= time } else { *t < time })
 }
 
-/// Returns the time at the end of an edge from `root`; `None` if there is no such event. An event at the
-/// time of the root itself counts if the range includes its end at that event.
+/// Returns the time to which an edge leads from the time `root`; `None` if there is no such event. The event
+/// may be at `root` itself only if `edge.closed` includes the end of the range at which the event is.
 fn find_node<'a>(
     edge: &'a Edge,
     counts: &Counts,
@@ -174,21 +173,21 @@ fn find_node<'a>(
     let next = || index_after(times, root, !with_end);
     let previous = || index_after(times, root, with_start);
     Ok(match edge.target {
-        Target::Offset(micros) => Some(root.checked_add(micros).ok_or(edge)?),
-        Target::Event { column, backward: false } => {
+        EdgeEnd::Offset(micros) => Some(root.checked_add(micros).ok_or(edge)?),
+        EdgeEnd::Event { column, backward: false } => {
             let sums = counts.column_sums(column);
             let next = next();
             let past = next + sums[next..].partition_point(|sum| *sum == sums[next]);
             times.get(past - 1).copied().filter(|_| past < sums.len())
         }
-        Target::Event { column, backward: true } => {
+        EdgeEnd::Event { column, backward: true } => {
             let sums = counts.column_sums(column);
             let past = previous();
             let at = sums[..=past].partition_point(|sum| *sum < sums[past]);
             at.checked_sub(1).and_then(|at| times.get(at)).copied()
         }
-        Target::LastEvent => times.last().copied().filter(|_| next() < times.len()),
-        Target::FirstEvent => times.first().copied().filter(|_| previous() > 0),
+        EdgeEnd::LastEvent => times.last().copied().filter(|_| next() < times.len()),
+        EdgeEnd::FirstEvent => times.first().copied().filter(|_| previous() > 0),
     })
 }
 

@@ -2,29 +2,29 @@
 
 use super::config::{Constraint, Criteria};
 
-/// One criterion, in the order in which criteria are evaluated.
+/// A criterion, and how many subjects and triggers satisfy it and all previous criteria.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Step {
+pub(crate) struct Criterion {
     pub(crate) name: String,
     pub(crate) rule: String,
-    /// Whether the criterion belongs to the one before it: a count in a window.
+    /// Whether the criterion bounds the count of a predicate in a window. It then follows the criterion that
+    /// this window exists, and is printed indented below it.
     pub(crate) is_part: bool,
     pub(crate) subjects: u64,
-    /// Triggers that satisfy all criteria so far; `None` before the trigger.
+    /// Number of triggers that satisfy this and all previous criteria; `None` for criteria of subjects.
     pub(crate) realizations: Option<u64>,
 }
 
-/// Subjects and realizations that remain after each criterion.
+/// Subjects and realizations that remain after each criterion, in the order in which criteria are evaluated.
 #[derive(Clone, Debug)]
 pub(crate) struct Attrition {
-    /// The criteria in their order.
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<Criterion>,
     trigger: usize,
 }
 
 impl Attrition {
     pub(crate) fn new(criteria: &Criteria) -> Self {
-        let step = |name: &str, rule: String, is_part: bool, realizations: Option<u64>| Step {
+        let step = |name: &str, rule: String, is_part: bool, realizations: Option<u64>| Criterion {
             name: name.into(),
             rule,
             is_part,
@@ -53,14 +53,14 @@ impl Attrition {
         Self { steps, trigger }
     }
 
-    /// Counts a trigger that satisfies the first `passed` criteria after the trigger itself.
+    /// Adds one realization to the criterion `trigger` and to the `passed` criteria after it.
     pub(super) fn add_realization(&mut self, passed: usize) {
         for step in self.steps.iter_mut().skip(self.trigger).take(passed + 1) {
             step.realizations = step.realizations.map(|n| n + 1);
         }
     }
 
-    /// Counts a subject that satisfies the first `passed` criteria. The first criterion holds for all subjects.
+    /// Adds one subject to the first `passed` criteria. The first criterion, `data`, holds for all subjects.
     pub(super) fn add_subject(&mut self, passed: usize) {
         self.steps.iter_mut().take(passed).for_each(|step| step.subjects += 1);
     }

@@ -1,7 +1,8 @@
 //! The tree of the ends of windows.
 //!
-//! Each node is an end of a window, and each edge leads from the time of a node to that of a child, over
-//! a length of time or to an event. Ends at the time of another node have no node of their own.
+//! The root is the trigger, and each other node is an end of a window. An edge leads from the time of a node
+//! to the time of a child: over a length of time, or to an event. An end at the time of another node has no
+//! node of its own.
 
 use super::boundary::{Boundary, Reference, Side, Way};
 use super::config::Constraint;
@@ -18,7 +19,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Returns the end from which the other end is defined.
+    /// Returns the root of the window: the end from which the other end is defined.
     pub(super) fn root_side(&self) -> Side {
         match self.start.is_of(Side::End) {
             true => Side::End,
@@ -26,7 +27,7 @@ impl Window {
         }
     }
 
-    /// Returns the end that is defined from the other end.
+    /// Returns the leaf of the window: the end that is defined from the other end.
     pub(super) fn leaf_side(&self) -> Side {
         match self.root_side() {
             Side::Start => Side::End,
@@ -45,14 +46,14 @@ impl Window {
 /// An edge of the tree, with the node it leads to.
 #[derive(Clone, Debug)]
 pub(super) struct Edge<'a> {
-    /// Index of the edge to the parent; `None` if the parent is the trigger.
+    /// Index of the edge at whose end this edge begins; `None` if this edge begins at the trigger.
     pub(super) parent: Option<usize>,
     pub(super) window: &'a Window,
     pub(super) side: Side,
     pub(super) way: &'a Way,
 }
 
-/// A node during construction.
+/// A node of the tree while the tree is built.
 struct Draft {
     parent: usize,
     children: Vec<usize>,
@@ -60,8 +61,8 @@ struct Draft {
 
 const TRIGGER: usize = 0;
 
-/// Returns the edges in depth-first order, each after that to its parent. A window whose reference does
-/// not lead to the trigger is an error: its index and a message.
+/// Returns the edges in depth-first order. If the references of a window do not lead to the trigger, returns
+/// the index of the window and an error message.
 pub(super) fn build_tree(windows: &[Window]) -> Result<Vec<Edge<'_>>, (usize, String)> {
     let node = |window: usize, side: Side| match side {
         Side::Start => 1 + 2 * window,
@@ -104,7 +105,7 @@ pub(super) fn build_tree(windows: &[Window]) -> Result<Vec<Edge<'_>>, (usize, St
         drafts[root].parent = parent;
         drafts[parent].children.push(root);
     }
-    // A node in a circle never reaches the trigger.
+    // Windows that refer to each other in a circle never lead to the trigger.
     for (w, window) in windows.iter().enumerate() {
         let mut at = node(w, window.root_side());
         for _ in 0..drafts.len() {
@@ -120,8 +121,7 @@ pub(super) fn build_tree(windows: &[Window]) -> Result<Vec<Edge<'_>>, (usize, St
         let (window, side) = place(node);
         windows[window].boundary_at(side).way.as_ref()
     };
-    // The children of a node without a way move to its parent, in the order in which ACES moves them, so
-    // that nodes have the same order.
+    // A node at the time of its parent is removed. Its children move to the parent, in the order of ACES.
     for removed in 1..drafts.len() {
         if way(removed).is_some() {
             continue;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
-/// Depth and size limits: configurations are small, and aliases can multiply nodes without bound.
+/// Maximum depth of nodes; `MAX_NODES` is their maximum number, because aliases can multiply nodes.
 const MAX_DEPTH: usize = 64;
 const MAX_NODES: usize = 1 << 20;
 
@@ -57,7 +57,7 @@ impl Node {
     }
 }
 
-/// A fault of the text, with its line.
+/// An error in a YAML text: its line and its message.
 pub(super) struct Fault {
     pub(super) line: usize,
     pub(super) message: String,
@@ -67,18 +67,17 @@ fn fail_at<T>(line: usize, message: impl Into<String>) -> Result<T, Fault> {
     Err(Fault { line, message: message.into() })
 }
 
-/// A list or mapping that is not complete.
+/// A list or mapping whose end has not been parsed yet.
 struct Open {
     node: Node,
     anchor: usize,
     /// Name and line of the next entry of a mapping, once its key is read.
     key: Option<(String, usize)>,
-    /// Mappings whose entries are added unless the mapping has entries with these names (`<<`).
+    /// Entries that `<<` merges into this mapping, unless it has its own entry of the same name.
     merged: Vec<Entry>,
 }
 
-/// Parses a text with one document. Duplicate keys, keys that are not scalars, tags, and more than one
-/// document are errors.
+/// Parses a text. Duplicate keys, keys that are not scalars, tags, and a second document are errors.
 pub(super) fn parse_yaml(text: &str) -> Result<Node, Fault> {
     let mut tree = Tree::default();
     for event in Parser::new_from_str(text) {
@@ -179,11 +178,10 @@ impl Tree {
         Ok(())
     }
 
-    /// Adds a complete node to the innermost open list or mapping.
     fn add_node(&mut self, node: Node) -> Result<(), Fault> {
         let line = node.line;
         self.nodes = self.nodes.saturating_add(node.num_nodes());
-        // Each node is counted once per level above it, so the sum is at most MAX_DEPTH times as large.
+        // A node is counted once more for each list or mapping around it, so at most `MAX_DEPTH` times.
         if self.nodes > MAX_NODES {
             return fail_at(line, format!("the file has more than {MAX_NODES} values"));
         }
@@ -216,7 +214,10 @@ impl Tree {
                 }
                 Some((name, line)) => {
                     if let Some(first) = entries.iter().find(|e| e.name == name) {
-                        let message = format!("key {name:?} is also in line {}", first.line);
+                        let message = format!(
+                            "key {name:?} is also in line {}; remove one of them",
+                            first.line
+                        );
                         return fail_at(line, message);
                     }
                     entries.push(Entry { name, line, node });
@@ -257,7 +258,7 @@ fn resolve_scalar(text: &str) -> Value {
             return Value::Integer(number);
         }
     }
-    // Rust also parses words such as `infinity`, which are texts in YAML.
+    // Rust also parses words such as `infinity`, which are strings in YAML.
     let numeric = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.')
         && digits.bytes().all(|b| b.is_ascii_digit() || b".eE+-".contains(&b))
         && digits.bytes().any(|b| b.is_ascii_digit());

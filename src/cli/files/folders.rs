@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// Parent folders of output files that did not exist before the command. Drop removes each folder that exists
-/// by then and is empty.
+/// Folders that did not exist before the command and in which it writes output files. Drop removes the empty
+/// ones.
 pub(in crate::cli) struct NewFolders(Vec<PathBuf>);
 
 impl NewFolders {

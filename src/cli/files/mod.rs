@@ -118,8 +118,7 @@ pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> O
     }))
 }
 
-/// Extensions of formats that are never written. [`check_name`] refuses an output path that ends in one of
-/// them.
+/// Extensions of formats that are never written. [`check_name`] refuses output paths with them.
 const OTHERS: [&str; 16] = [
     "npz", "npy", "pt", "pth", "bin", "pkl", "pickle", "h5", "hdf5", "zarr", "csv", "txt", "zip",
     "tar", "gz", "zst",
@@ -135,8 +134,8 @@ pub(super) fn format_of(path: &Path) -> Outcome<FileFormat> {
     })
 }
 
-/// Returns a schema that fits the rows of `a` and the rows of `b`. Numeric types are widened; lists become
-/// `List` or `LargeList`.
+/// Returns a schema that fits the rows of `a`, the schema of earlier files, and of `b`, the schema of the
+/// file `b_is`. Numbers are widened; lists become `List` or `LargeList`.
 pub(super) fn unify_schemas(a: &Schema, b: &Schema, b_is: &Path) -> Outcome<SchemaRef> {
     let wrong = |message: String| Failure::message(format!("{}: {message}", b_is.display()));
     if a.fields().len() != b.fields().len() {
@@ -196,7 +195,7 @@ fn unify_types(a: &DataType, b: &DataType) -> Option<DataType> {
     }
 }
 
-pub(super) fn conform(batch: &RecordBatch, schema: &SchemaRef) -> Outcome<RecordBatch> {
+pub(super) fn conform_batch(batch: &RecordBatch, schema: &SchemaRef) -> Outcome<RecordBatch> {
     if batch.schema_ref() == schema {
         return Ok(batch.clone());
     }

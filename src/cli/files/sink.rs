@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
-use super::{FileFormat, conform};
+use super::{FileFormat, conform_batch};
 use crate::array::{leaf_type, list_kind};
 use crate::cli::error::{Failure, Outcome};
 use crate::dense::TableDenseOptions;
@@ -23,6 +23,8 @@ pub(in crate::cli) struct OutputOptions {
     pub(in crate::cli) overwrite: bool,
     /// Omit the ids (`subject_id` on axis 0) from `.nrt` files.
     pub(in crate::cli) plain: bool,
+    /// Write NaN as null in JSON, which has no NaN.
+    pub(in crate::cli) nan_is_null: bool,
     pub(in crate::cli) dense: TableDenseOptions,
 }
 
@@ -30,6 +32,7 @@ pub(in crate::cli) struct OutputFile {
     path: PathBuf,
     schema: SchemaRef,
     rows: u64,
+    nan_is_null: bool,
     writer: Writer,
 }
 
@@ -101,7 +104,8 @@ impl OutputFile {
                 ));
             }
         };
-        Ok(Self { path: path.to_path_buf(), schema, rows: 0, writer })
+        let nan_is_null = options.nan_is_null;
+        Ok(Self { path: path.to_path_buf(), schema, rows: 0, nan_is_null, writer })
     }
 
     /// Appends rows, cast to the schema of the file.
@@ -113,17 +117,22 @@ impl OutputFile {
         if batch.num_rows() == 0 {
             return Ok(());
         }
-        let batch = conform(batch, &self.schema)?;
+        let batch = conform_batch(batch, &self.schema)?;
         self.rows += batch.num_rows() as u64;
         let path = &self.path;
+        let nan_is_null = self.nan_is_null;
+        let records = |batch: &RecordBatch| -> Outcome<RaggedTable> {
+            let table = to_table(batch, path)?;
+            Ok(if nan_is_null { table.nan_to_null()? } else { table })
+        };
         match &mut self.writer {
             Writer::Nrt(writer) => writer.write(&to_table(&batch, path)?)?,
             Writer::Parquet(writer) => writer.write_batch(&batch)?,
             Writer::Arrow(writer) => writer.write_batch(&batch)?,
-            Writer::Ndjson(writer) => writer.write(&to_table(&batch, path)?)?,
+            Writer::Ndjson(writer) => writer.write(&records(&batch)?)?,
             Writer::Json { file, any } => {
                 let mut lines = NdjsonWriter::new(Vec::new());
-                lines.write(&to_table(&batch, path)?)?;
+                lines.write(&records(&batch)?)?;
                 for line in lines.finish()?.split(|b| *b == b'\n').filter(|l| !l.is_empty()) {
                     file.write_all(if *any { b",\n" } else { b"\n" })?;
                     file.write_all(line)?;

@@ -55,7 +55,8 @@ pub(in crate::cli) struct InputSource {
 }
 
 impl InputSource {
-    /// Opens a file, or a folder whose files all have one format, in natural order (`2` before `10`).
+    /// Opens a file, or a folder whose files all have one format. Files are read in natural order (`2` before
+    /// `10`).
     pub(in crate::cli) fn open(path: &Path) -> Outcome<Self> {
         let metadata = std::fs::metadata(path).map_err(|e| Error::io(path, e))?;
         let path = path.to_path_buf();

@@ -12,10 +12,9 @@ use crate::cli::progress::Progress;
 use crate::error::Error;
 use crate::io::safetensors::SafetensorsFile;
 
-/// The file that lists the batches of a folder.
 const INDEX: &str = "batches.json";
 
-/// A folder of batches, and the tensors of all its batches.
+/// Facts about a folder of training batches, such as the sizes of the tensors in all batches.
 pub(super) struct BatchReport {
     index: Value,
     batches: usize,
@@ -23,12 +22,12 @@ pub(super) struct BatchReport {
     tensors: Vec<TensorRange>,
 }
 
-/// The tensors of one name in all batches.
+/// The tensors that have the same name in the batches of a folder.
 struct TensorRange {
     name: String,
     dtype: String,
     batches: usize,
-    /// Least and greatest size of each axis, if all tensors have the same number of axes.
+    /// Least and greatest size of each axis; `None` if the tensors differ in the number of axes.
     shape: Option<Vec<(usize, usize)>>,
     bytes: u64,
 }
@@ -42,12 +41,14 @@ impl BatchReport {
         }
         let wrong = |what: String| Failure::message(format!("{}: {what}", path.display()));
         let text = std::fs::read_to_string(&path).map_err(|e| Error::io(&path, e))?;
-        let mut index: Value = serde_json::from_str(&text)
-            .map_err(|e| wrong(format!("not a list of batches: {e}")))?;
+        let mut index: Value = serde_json::from_str(&text).map_err(|e| {
+            wrong(format!("the file is not a JSON list of batches; save the batches again: {e}"))
+        })?;
         let Some(Value::Array(batches)) = index.as_object_mut().and_then(|o| o.remove("batches"))
         else {
             return Err(wrong(
-                "the key \"batches\" is missing; expected the list of batches".into(),
+                "the key \"batches\" with the list of batches is missing; save the batches again"
+                    .into(),
             ));
         };
         let progress = Progress::new(batches.len());
@@ -56,7 +57,8 @@ impl BatchReport {
             interrupt::check()?;
             let Some(name) = batch.get("file").and_then(Value::as_str) else {
                 return Err(wrong(
-                    "a batch has no key \"file\"; expected the name of its file".into(),
+                    "a batch has no key \"file\" with the name of its file; save the batches again"
+                        .into(),
                 ));
             };
             let file = folder.join(name);

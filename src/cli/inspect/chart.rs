@@ -1,4 +1,4 @@
-//! Histograms of text in at most 80 columns, in ASCII if the locale is not UTF-8.
+//! Draws histograms with characters, at most 80 per line, and only ASCII if the locale is not UTF-8.
 
 use std::io::Write;
 
@@ -7,12 +7,11 @@ use crate::cli::error::Outcome;
 use crate::cli::output::{Charset, format_percent, group_digits, safe_ratio};
 use crate::table::Lengths;
 
-/// Characters of a line, and the most that a label takes.
+/// Maximum number of characters of a line; `LABEL` is the maximum for the label of a bar.
 const LINE: usize = 80;
 const LABEL: usize = 30;
-/// Most bars of a histogram.
 const BARS: usize = 10;
-/// A filled cell, preceded by the cells of an eighth to seven eighths.
+/// The characters of a bar: a blank, the blocks of one eighth to seven eighths of a cell, and the full block.
 const EIGHTHS: [char; 9] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 
 impl Charset {
@@ -25,7 +24,6 @@ impl Charset {
     }
 }
 
-/// One bar: its label and its count.
 pub(super) struct Bar {
     pub(super) label: String,
     pub(super) count: u64,
@@ -100,7 +98,7 @@ fn escape_char(c: char, charset: Charset) -> Vec<char> {
     }
 }
 
-/// Draws `count` as a bar of `width` characters, where `most` fills it. A count above 0 is never invisible.
+/// Draws a bar that has `width` characters if `count` equals `most`, and is empty only if `count` is 0.
 fn draw_bar(count: u64, most: u64, width: usize, charset: Charset) -> String {
     let steps = if charset == Charset::Utf8 { 8 } else { 1 };
     let all = (width * steps) as u128;

@@ -15,7 +15,7 @@ use crate::cli::output::{
 use crate::io::meds::{CodeSummary, MedsSummary, PartSummary, descriptions};
 use crate::io::meds_torch::MedsFolder;
 
-/// Most prefixes of codes in a histogram.
+/// Number of the most frequent prefixes of codes in a histogram; all others are one more bar.
 const PREFIXES: usize = 9;
 
 pub(super) struct MedsReport {
@@ -70,7 +70,7 @@ impl MedsReport {
         rows.write(out)
     }
 
-    /// Draws the share of all occurrences by the prefix of their codes.
+    /// Draws one bar per code prefix: how often codes with this prefix occur.
     pub(super) fn write_prefixes(&self, charset: Charset, out: &mut impl Write) -> Outcome {
         let codes = self.summary.codes();
         let counts = codes
@@ -93,8 +93,8 @@ impl MedsReport {
                 "events": p.events,
                 "measurements": p.measurements,
                 "statics": p.statics,
-                "most_events": p.longest.0,
-                "most_measurements": p.longest.1,
+                "most_events": p.most_events,
+                "most_measurements": p.most_measurements,
                 "most_measurements_of_an_event": p.longest_event,
                 "padded_sm_bytes": to_json_number(p.padded_measurements()),
                 "padded_sem_bytes": to_json_number(p.padded_events()),
@@ -139,8 +139,8 @@ fn build_parts_table(what: &str, parts: &[PartSummary]) -> TextTable {
             group_digits(p.events),
             group_digits(p.measurements),
             group_digits(p.statics),
-            group_digits(p.longest.0),
-            group_digits(p.longest.1),
+            group_digits(p.most_events),
+            group_digits(p.most_measurements),
             format_rounded(p.padded_measurements()),
             format_rounded(p.padded_events()),
         ]);

@@ -205,7 +205,7 @@ fn write_report(
     Ok(())
 }
 
-/// Draws the lengths of each axis, and the spans of time of the rows.
+/// Draws the list lengths of each axis, and the days from the first to the last time of each row.
 fn write_histograms(group: &ColumnGroup<Spans>, charset: Charset, out: &mut impl Write) -> Outcome {
     let stats = &group.stats;
     for axis in 1..stats.ndim() {

@@ -15,11 +15,11 @@ use super::duration::duration_formatter;
 const NULL: &str = "NULL";
 /// Minimum width, in columns of the terminal, of a list inside another list.
 const INNER_WIDTH: usize = 14;
-/// Minimum width of the first element of a list that does not fit.
+/// Minimum width of the first element of a list that is too narrow for any element.
 const FIRST_WIDTH: usize = 6;
 /// Display form of a list inside a list that is too narrow for its elements.
 const ELLIPSIS: &str = "[…]";
-/// Minimum width of a list that names what it counts: `… 99 more values` and not `… 99 more`.
+/// Minimum width of a list that ends with `… 99 more values`; a narrower one ends with `… 99 more`.
 const UNIT_WIDTH: usize = 28;
 
 /// Formats the values of one column. A list wider than its limit shows its first elements, then `…`, then
@@ -50,7 +50,7 @@ enum CellNode<'a> {
     },
     Leaf {
         formatter: ArrayFormatter<'a>,
-        /// Whether a value is never cut within a list, because its first digits would be another number.
+        /// Whether values in a list are never truncated: the first digits of a number are another number.
         whole: bool,
     },
 }
@@ -61,7 +61,8 @@ impl<'a> CellFormatter<'a> {
         Ok(Self { node: CellNode::try_new(array, false)?, end })
     }
 
-    /// Formats value `row` in at most `width` columns of the terminal, or in its shortest form. `None` means no limit.
+    /// Formats the value at index `row`. A text wider than `width` columns of the terminal is truncated; with
+    /// `None`, no text is.
     pub(super) fn text(&self, row: usize, width: Option<usize>) -> String {
         let text = self.node.format_value(row, width, Some(&self.end));
         cut_text(escape_controls(text), width)
@@ -119,7 +120,6 @@ impl<'a> CellNode<'a> {
         })
     }
 
-    /// Cuts the text of the first element of a list to a width.
     fn cut_first(&self, text: String, width: usize) -> String {
         match self {
             Self::Leaf { whole: true, .. } => text,
@@ -137,8 +137,8 @@ impl<'a> CellNode<'a> {
         Ok(Self::List { range: Box::new(range), nulls, child })
     }
 
-    /// Formats the value at index `i`. `end` determines the text after the shown elements of an outermost
-    /// list that is too wide. It is `None` for an inner list.
+    /// Formats the value at index `i`. If an outermost list is too wide, `end` determines the text after the
+    /// elements that are shown; for an inner list, `end` is `None`.
     fn format_value(&self, i: usize, width: Option<usize>, end: Option<&ListEnding>) -> String {
         let null = |nulls: &Option<&NullBuffer>| nulls.is_some_and(|n| n.is_null(i));
         match self {
@@ -197,12 +197,12 @@ impl<'a> CellNode<'a> {
                         format!("… {}", cut_text(last, Some(INNER_WIDTH)))
                     }
                 };
-                // Reserves the width of the largest possible count of further elements, because the actual
-                // count depends on the number of elements that fit.
+                // Reserves width for the largest number of further elements; the actual number is not yet
+                // known.
                 let widest = more(range.len());
                 let inner = INNER_WIDTH.max(limit * 2 / 5).min(limit.max(INNER_WIDTH));
                 let limit = limit.saturating_sub(widest.width() + 2);
-                // An inner list shows its last element after the ellipsis.
+                // An inner list shows its last element after the ellipsis, so `first` omits this element.
                 let first = range.start..range.end - usize::from(!outermost);
                 let mut parts = format_fitting(child, first.clone(), limit, Some(inner)).0;
                 if parts.is_empty() && !first.is_empty() {
@@ -274,7 +274,8 @@ pub(super) fn escape_controls(text: String) -> String {
         .collect()
 }
 
-/// Truncates text to a width and ends it with `…`. Leaves lists alone, which are already truncated.
+/// Truncates text to a width and ends it with `…`. Text that ends in `]` is a list, which is truncated
+/// already, and stays unchanged.
 fn cut_text(text: String, width: Option<usize>) -> String {
     match width {
         Some(width) if width > 0 && !text.ends_with(']') => cut_to_width(text, width),

@@ -1,4 +1,3 @@
-/// Characters that the terminal can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum Charset {
     Utf8,
@@ -6,8 +5,7 @@ pub(in crate::cli) enum Charset {
 }
 
 impl Charset {
-    /// Returns the character set of the locale. A process without a locale writes UTF-8, as containers and
-    /// pipes have none.
+    /// Returns the character set of the locale, or UTF-8 if no locale is set, as in containers.
     pub(in crate::cli) fn of_locale() -> Self {
         let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
         Self::of_name(["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).as_deref())

@@ -10,8 +10,7 @@ use arrow::datatypes::{
 const SECOND: i128 = 1_000_000_000;
 const DAY: i128 = 86_400 * SECOND;
 
-/// Returns a function that formats value `i` of an array of durations or intervals, or `None` for arrays of
-/// other types. The function does not check for NULL.
+/// Returns a function that formats value `i` (not NULL) of durations or intervals; `None` for other types.
 pub(super) fn duration_formatter(array: &dyn Array) -> Option<Box<dyn Fn(usize) -> String + '_>> {
     Some(match array.data_type() {
         DataType::Duration(unit) => {

@@ -10,7 +10,6 @@ use super::cell::{CellFormatter, escape_controls};
 use super::table::{ShownRows, TableStyle};
 use crate::cli::error::Outcome;
 
-/// Separates a name from its value.
 const EQUALS: &str = " = ";
 
 pub(in crate::cli) struct LineWriter {

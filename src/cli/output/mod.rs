@@ -7,6 +7,7 @@ mod lines;
 mod numbers;
 mod table;
 
+use std::collections::HashSet;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -52,7 +53,7 @@ impl OutputTarget {
         matches!(self.to, Destination::File(_))
     }
 
-    /// Whether the reader of standard output closed the pipe, a cause that Arrow's writers hide in errors.
+    /// Whether the reader of standard output closed the pipe, which errors of Arrow's writers do not show.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
@@ -105,12 +106,24 @@ pub(super) enum ResultWriter<'a> {
     Table(table::TableWriter, &'a mut OutputTarget),
     Lines(lines::LineWriter, &'a mut OutputTarget),
     Csv(arrow::csv::Writer<&'a mut OutputTarget>),
-    /// CSV whose fields are quoted before the writer receives them, because NULL and '' differ only in quotes.
+    /// CSV whose fields are quoted here, not by Arrow, because only the quotes distinguish NULL and ''.
     QuotedCsv(arrow::csv::Writer<&'a mut OutputTarget>),
     Json(arrow::json::Writer<&'a mut OutputTarget, JsonArray>),
     Ndjson(arrow::json::Writer<&'a mut OutputTarget, LineDelimited>),
     ArrowStream(StreamWriter<&'a mut OutputTarget>),
     ArrowFile(IpcTableWriter<&'a mut OutputTarget>),
+}
+
+/// Returns an error if two columns have the same name, because readers of JSON keep only one of them.
+fn check_distinct(schema: &SchemaRef) -> Outcome {
+    let mut seen = HashSet::new();
+    match schema.fields().iter().find(|field| !seen.insert(field.name())) {
+        None => Ok(()),
+        Some(twice) => Err(Failure::message(format!(
+            "the result has two columns named {:?}, of which readers of JSON keep only one; rename one of them with AS",
+            twice.name()
+        ))),
+    }
 }
 
 impl<'a> ResultWriter<'a> {
@@ -121,6 +134,9 @@ impl<'a> ResultWriter<'a> {
         out: &'a mut OutputTarget,
     ) -> Outcome<Self> {
         let json = || WriterBuilder::new().with_explicit_nulls(true);
+        if matches!(format, Format::Json | Format::Ndjson) {
+            check_distinct(schema)?;
+        }
         Ok(match format {
             Format::Table => {
                 Self::Table(table::TableWriter::new(schema.clone(), look.clone()), out)

@@ -16,9 +16,9 @@ use crate::cli::error::Outcome;
 use crate::functions::wrap_words;
 
 const CELL_WIDTH: usize = 48;
-/// Width, in columns of the terminal, to which values and names are cut before columns are omitted.
+/// Width, in columns of the terminal, to which values and column names are cut before columns are omitted.
 const LEAST_WIDTH: usize = 16;
-/// Width to which the names of a [`TextTable`] are split before columns are omitted.
+/// Width at which the column names of a [`TextTable`] are broken into lines before columns are omitted.
 const TEXT_HEADER: usize = 12;
 const OMITTED: &str = "…";
 /// Maximum number of omitted columns whose names are listed.
@@ -30,7 +30,7 @@ pub(in crate::cli) struct TableStyle {
     pub(super) max_rows: Option<usize>,
     /// Maximum width of a value, or `None` for no limit.
     max_width: Option<usize>,
-    /// Whether the user has set the width of values. Lines are then not made to fit the terminal.
+    /// Whether the user has set the width of values. Lines are then not fitted to the terminal.
     fixed: bool,
     /// Width of a line, or `None` for no limit. Values are truncated and columns omitted to fit it.
     line: Option<usize>,
@@ -39,9 +39,9 @@ pub(in crate::cli) struct TableStyle {
     types: bool,
     markdown: bool,
     charset: Charset,
-    /// Width to which names are split before columns are omitted.
+    /// Width at which column names are broken into lines before columns are omitted.
     header: usize,
-    /// First column that is aligned to the right, whatever its type.
+    /// Index of the first of the columns that are aligned to the right, whatever their types.
     numbers_from: usize,
 }
 
@@ -65,22 +65,20 @@ impl TableStyle {
         }
     }
 
-    /// Fits the next result into lines of a width, unless the user has set the width of values.
+    /// Sets the width of lines for the next result, unless the user has set the width of values.
     pub(in crate::cli) fn set_line(&mut self, line: Option<usize>) {
         self.line = line.filter(|_| !self.fixed);
     }
 
-    /// Sets the widths of the first columns. 0 stands for a width that depends on the values.
     pub(in crate::cli) fn set_widths(&mut self, widths: Vec<usize>) {
         self.widths = widths;
     }
 
-    /// Sets the maximum number of rows. 0 stands for all.
     pub(in crate::cli) fn set_max_rows(&mut self, rows: usize) {
         self.max_rows = (rows > 0).then_some(rows);
     }
 
-    /// Maximum width of a value that stands beside its name, which is `name` wide.
+    /// Maximum width of a value on one line with its name, whose width is `name`; `None` for no limit.
     pub(super) fn width_beside(&self, name: usize) -> Option<usize> {
         match self.line {
             Some(line) => Some(line.saturating_sub(name).max(LEAST_WIDTH)),
@@ -105,7 +103,8 @@ impl TableStyle {
     }
 }
 
-/// Returns the width of the terminal: `COLUMNS`, or else the width of standard output, if it is a terminal.
+/// Returns the width of the terminal: the value of `COLUMNS`, or else the width of standard output. Returns
+/// `None` without `COLUMNS` if standard output is not a terminal.
 pub(in crate::cli) fn terminal_width() -> Option<usize> {
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
     columns.filter(|width| *width > 0).or_else(|| Table::new().width().map(usize::from))
@@ -137,7 +136,7 @@ impl ShownRows {
         }
     }
 
-    /// Writes the number of rows that are not shown.
+    /// Writes the number of rows that are not shown; nothing if all are shown.
     pub(super) fn write_rest(&self, out: &mut impl Write) -> io::Result<()> {
         let more = self.total - self.batches.iter().map(RecordBatch::num_rows).sum::<usize>();
         if more == 0 {
@@ -148,12 +147,11 @@ impl ShownRows {
     }
 }
 
-/// A column of a table, or the mark of omitted columns.
+/// A column that a table shows, or the column `…` in place of omitted columns.
 #[derive(Clone, Copy, Debug)]
-enum Shown {
+enum ShownColumn {
     Column {
         at: usize,
-        /// Maximum width of the values.
         width: Option<usize>,
         /// Maximum width of a line of the header.
         header: Option<usize>,
@@ -195,22 +193,25 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Chooses the columns to show and their widths, so that the table fits the line, and the range of columns
-    /// to omit.
-    fn choose_columns(&self) -> Outcome<(Vec<Shown>, Range<usize>)> {
+    /// Returns the columns to show, with widths at which they fit the line, and the range of omitted columns.
+    fn choose_columns(&self) -> Outcome<(Vec<ShownColumn>, Range<usize>)> {
         let count = self.schema.fields().len();
-        // On a terminal, a value may take what other columns leave.
+        // On a terminal, a value may be as wide as the line allows next to the other columns.
         let most = self.look.line.or(self.look.max_width);
-        let free = |at| Shown::Column {
+        let free = |at| ShownColumn::Column {
             at,
             width: self.look.width_of_column(at).or(most),
             header: self.look.width_of_column(at),
         };
         let narrow = |at, width: usize| {
             let width = self.look.width_of_column(at).unwrap_or(width);
-            Shown::Column { at, width: Some(width), header: Some(width.min(self.look.header)) }
+            ShownColumn::Column {
+                at,
+                width: Some(width),
+                header: Some(width.min(self.look.header)),
+            }
         };
-        let all: Vec<Shown> = (0..count).map(free).collect();
+        let all: Vec<ShownColumn> = (0..count).map(free).collect();
         let Some(line) = self.look.line else { return Ok((all, 0..0)) };
         let full: Vec<usize> =
             all.iter().map(|column| self.full_width(*column)).collect::<Outcome<_>>()?;
@@ -222,7 +223,7 @@ impl TableWriter {
         let mark = if hidden.is_empty() { 0 } else { MARK };
         let room = line.saturating_sub(1).saturating_sub(mark);
         let kept: Vec<usize> = (0..count).filter(|at| !hidden.contains(at)).collect();
-        // The greatest width that all columns can have. Beyond it, columns with longer values are cut.
+        // Search for the greatest width `fits` with which all shown columns fit the line.
         let (mut fits, mut beyond) = (LEAST_WIDTH, line.max(LEAST_WIDTH));
         while fits < beyond {
             let width = (fits + beyond).div_ceil(2);
@@ -233,7 +234,7 @@ impl TableWriter {
                 beyond = width - 1;
             }
         }
-        let mut shown: Vec<Shown> = kept.iter().map(|at| narrow(*at, fits)).collect();
+        let mut shown: Vec<ShownColumn> = kept.iter().map(|at| narrow(*at, fits)).collect();
         let widths: Vec<usize> =
             shown.iter().map(|column| self.full_width(*column)).collect::<Outcome<_>>()?;
         let mut left = room.saturating_sub(widths.iter().sum());
@@ -245,14 +246,14 @@ impl TableWriter {
             }
         }
         if !hidden.is_empty() {
-            shown.insert(hidden.start, Shown::Omitted);
+            shown.insert(hidden.start, ShownColumn::Omitted);
         }
         Ok((shown, hidden))
     }
 
     /// Width of a column in a line: its content, a space on either side, and a border.
-    fn full_width(&self, column: Shown) -> Outcome<usize> {
-        let Shown::Column { at, width, .. } = column else { return Ok(MARK) };
+    fn full_width(&self, column: ShownColumn) -> Outcome<usize> {
+        let ShownColumn::Column { at, width, .. } = column else { return Ok(MARK) };
         let mut content =
             self.format_header(column).lines().map(UnicodeWidthStr::width).max().unwrap_or(0);
         for batch in &self.rows.batches {
@@ -268,21 +269,20 @@ impl TableWriter {
         &self,
         cells: &CellFormatter<'_>,
         row: usize,
-        column: Shown,
+        column: ShownColumn,
         width: Option<usize>,
     ) -> String {
         let text = cells.text(row, width);
-        let Shown::Column { at, .. } = column else { return text };
-        // Lists may exceed the width that fits their line, but not a width that the user has set.
+        let ShownColumn::Column { at, .. } = column else { return text };
+        // `text` may be a list wider than `width`. A column width that the user has set is never exceeded.
         match self.look.width_of_column(at) {
             Some(width) => cut_to_width(text, width),
             None => text,
         }
     }
 
-    /// Text of the header of a column, which may have several lines.
-    fn format_header(&self, column: Shown) -> String {
-        let Shown::Column { at, header, .. } = column else { return OMITTED.to_owned() };
+    fn format_header(&self, column: ShownColumn) -> String {
+        let ShownColumn::Column { at, header, .. } = column else { return OMITTED.to_owned() };
         let field = &self.schema.fields()[at];
         let name = self.escape_text(escape_controls(field.name().clone()));
         let name = match header {
@@ -303,7 +303,7 @@ impl TableWriter {
         if self.look.markdown { text.replace('|', "\\|") } else { text }
     }
 
-    fn render_table(&self, columns: &[Shown]) -> Outcome<Table> {
+    fn render_table(&self, columns: &[ShownColumn]) -> Outcome<Table> {
         let mut table = Table::new();
         let preset = match (self.look.markdown, self.look.charset) {
             (true, _) => presets::ASCII_MARKDOWN,
@@ -313,7 +313,7 @@ impl TableWriter {
         table.load_preset(preset).set_content_arrangement(ContentArrangement::Disabled);
         table.set_header(columns.iter().map(|column| self.format_header(*column)));
         for (i, column) in columns.iter().enumerate() {
-            if let Shown::Column { at, .. } = column
+            if let ShownColumn::Column { at, .. } = column
                 && (self.schema.field(*at).data_type().is_numeric()
                     || *at >= self.look.numbers_from)
                 && let Some(column) = table.column_mut(i)
@@ -323,16 +323,16 @@ impl TableWriter {
         }
         for batch in &self.rows.batches {
             let cells = columns.iter().map(|column| match column {
-                Shown::Column { at, .. } => {
+                ShownColumn::Column { at, .. } => {
                     CellFormatter::try_new(&self.schema.fields()[*at], batch.column(*at)).map(Some)
                 }
-                Shown::Omitted => Ok(None),
+                ShownColumn::Omitted => Ok(None),
             });
             let cells = cells.collect::<Result<Vec<_>, _>>()?;
             for row in 0..batch.num_rows() {
                 table.add_row(cells.iter().zip(columns).map(|(cells, column)| {
                     match (cells, column) {
-                        (Some(cells), Shown::Column { width, .. }) => Cell::new(
+                        (Some(cells), ShownColumn::Column { width, .. }) => Cell::new(
                             self.escape_text(self.format_cell(cells, row, *column, *width)),
                         ),
                         _ => Cell::new(OMITTED),
@@ -347,11 +347,9 @@ impl TableWriter {
 /// Width of the column that marks omitted columns: the mark, a space on either side, and a border.
 const MARK: usize = 4;
 
-/// Chooses the columns to omit so that the others and the mark `…` fit in a line. The first and the last column
-/// stay, if both fit. Further columns stay from the left, because tables begin with identifiers, and then from
-/// the right.
-///
-/// `widths` are the widths of the columns with their spaces and a border.
+/// Chooses the columns to omit so that the others and the mark `…` fit in a line. The first and the last
+/// column stay, if both fit. Further columns stay from the left, because tables begin with identifiers, and
+/// then from the right. `widths` are the widths of the columns with their spaces and a border.
 fn choose_hidden(widths: &[usize], line: usize) -> Range<usize> {
     let room = line.saturating_sub(1);
     let (Some(first), Some(last)) = (widths.first(), widths.last()) else { return 0..0 };
@@ -379,8 +377,7 @@ fn choose_hidden(widths: &[usize], line: usize) -> Range<usize> {
     hidden
 }
 
-/// Splits a name into lines of at most `width` columns of the terminal, if possible after `_`, a blank or
-/// punctuation.
+/// Splits a name into lines of at most `width` columns of the terminal, after `_`, blanks or punctuation.
 fn split_name(name: &str, width: usize) -> String {
     let mut lines = String::new();
     let mut line = String::new();
@@ -404,7 +401,7 @@ fn split_name(name: &str, width: usize) -> String {
     lines
 }
 
-/// A table of texts, which fits the terminal.
+/// A table of strings that fits the terminal.
 pub(in crate::cli) struct TextTable {
     header: Vec<String>,
     columns: Vec<Vec<String>>,
@@ -521,7 +518,7 @@ mod tests {
         assert!(text.lines().all(|l| l.width() <= 50), "{text}");
         assert!(text.contains("┆ static_numeric_ ┆"), "{text}");
         assert!(text.contains("vvvvvvvvvv…") && !text.contains("more column"), "{text}");
-        // The user's widths hold, on a terminal or not.
+        // Column widths that the user has set apply with and without a terminal.
         for line in [None, Some(50)] {
             let mut look = make_style(line);
             look.set_widths(vec![0, 8, 5]);

@@ -7,27 +7,27 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, UInt64Type};
 use datafusion::prelude::SessionContext;
 
-use super::profile::{ColumnProfile, Kind, TableProfile};
+use super::profile::{ColumnProfile, TableProfile, ValueKind};
 use super::times::{Clock, choose_time};
 use crate::cli::codes::count_prefixes;
 use crate::cli::error::{Failure, Outcome};
 use crate::cli::interrupt;
 use crate::io::meds::MedsSummary;
 
-/// Periods of a trend, at most.
+/// Maximum number of periods of a [`Trend`].
 const PERIODS: usize = 48;
-/// Prefixes that are listed.
+/// Number of the most frequent prefixes that are listed; all others are one more entry.
 const PREFIXES: usize = 11;
-/// Distinct integers beyond which a column does not hold codes.
+/// Maximum number of distinct integers in a column of codes. A column with more is not shown as codes.
 const INTEGERS: usize = 1 << 16;
 
 pub(super) struct Codes {
     pub(super) column: String,
     pub(super) distinct: usize,
-    /// Occurrences of all codes.
+    /// Number of occurrences of all codes together.
     pub(super) total: u64,
     pub(super) top: Vec<CodeFacts>,
-    /// Occurrences by prefix; empty if codes have none.
+    /// Number of occurrences of each prefix; empty if there are more than half as many prefixes as codes.
     pub(super) prefixes: Vec<(String, u64)>,
     pub(super) trend: Option<Trend>,
 }
@@ -36,28 +36,27 @@ pub(super) struct CodeFacts {
     pub(super) code: String,
     pub(super) description: Option<String>,
     pub(super) count: u64,
-    /// Occurrences with a number; `None` if that is unknown.
+    /// Number of occurrences of the code with a numeric value; `None` if it is unknown.
     pub(super) with_number: Option<u64>,
 }
 
-/// Occurrences in periods of equal length.
+/// Number of occurrences of codes in each of several periods of equal length.
 pub(super) struct Trend {
     pub(super) clock: Clock,
     pub(super) start: f64,
     pub(super) period: f64,
     pub(super) all: Vec<u64>,
-    /// One list per code of [`Codes::top`].
+    /// For each code of [`Codes::top`], the number of its occurrences in each period.
     pub(super) codes: Vec<Vec<u64>>,
 }
 
 impl Trend {
-    /// Writes the begin and the end of all periods.
+    /// Formats the start and the end of all periods.
     pub(super) fn time_range(&self) -> (String, String) {
         let span = self.period * self.all.len() as f64;
         (self.clock.format_at(self.start, span), self.clock.format_at(self.start + span, span))
     }
 
-    /// Writes the first and the last time of period `index`.
     pub(super) fn label_period(&self, index: usize) -> String {
         let at = |i: usize| {
             self.clock.format_at(self.start + self.period * i as f64, self.period * 12.0)
@@ -67,7 +66,7 @@ impl Trend {
 }
 
 impl Codes {
-    /// Returns the codes of MEDS data, those without a time included.
+    /// Returns the codes of MEDS data. Measurements without a time count as well.
     pub(super) fn of_meds(
         summary: &MedsSummary,
         names: &HashMap<String, String>,
@@ -92,17 +91,17 @@ impl Codes {
         })
     }
 
-    /// Returns the values of the column `code`, or else of the first column of texts on the deepest axis that
-    /// has one. Nothing if there are too many values to count.
+    /// Returns the values of the column that [`choose_codes`] finds, with their numbers of occurrences.
+    /// Returns `None` if there is no such column, its counts are unknown, or no value occurs twice.
     pub(super) fn of_table(profile: &TableProfile, most: usize) -> Option<Self> {
         let column = choose_codes(profile)?;
         let mut counts: Vec<(String, u64)> = match column.kind {
-            Kind::Text => {
+            ValueKind::Text => {
                 column.texts.known_counts()?.iter().map(|(c, n)| (c.to_string(), *n)).collect()
             }
             _ => column.sketch.iter_counts().map(|(code, n)| (format!("{code:.0}"), n)).collect(),
         };
-        if column.kind == Kind::Text {
+        if column.kind == ValueKind::Text {
             counts.sort_by(|(a, n), (b, m)| m.cmp(n).then_with(|| a.cmp(b)));
         } else {
             // A stable sort keeps equally frequent integers in ascending order.
@@ -110,7 +109,9 @@ impl Codes {
         }
         let (distinct, total) = (counts.len(), counts.iter().map(|(_, n)| n).sum());
         let prefixes = match column.kind {
-            Kind::Text => list_prefixes(counts.iter().map(|(c, n)| (c.as_str(), *n)), distinct),
+            ValueKind::Text => {
+                list_prefixes(counts.iter().map(|(c, n)| (c.as_str(), *n)), distinct)
+            }
             _ => Vec::new(),
         };
         let top = counts.into_iter().take(most);
@@ -121,7 +122,7 @@ impl Codes {
             with_number: None,
         });
         let mut top = top.peekable();
-        // Values that occur once each are names and not codes.
+        // A column in which no value occurs twice has names rather than codes.
         (top.peek().is_some_and(|c| c.count > 1)).then(|| Self {
             column: column.name.clone(),
             distinct,
@@ -133,11 +134,10 @@ impl Codes {
     }
 }
 
-/// Returns the column of codes.
 pub(super) fn choose_codes(profile: &TableProfile) -> Option<&ColumnProfile> {
     let is_code = |c: &&ColumnProfile| match c.kind {
-        Kind::Text => c.texts.known_counts().is_some_and(|counts| !counts.is_empty()),
-        Kind::Integer => {
+        ValueKind::Text => c.texts.known_counts().is_some_and(|counts| !counts.is_empty()),
+        ValueKind::Integer => {
             c.name == "code" && c.count_distinct().is_some_and(|n| n <= INTEGERS && n > 0)
         }
         _ => false,
@@ -147,7 +147,8 @@ pub(super) fn choose_codes(profile: &TableProfile) -> Option<&ColumnProfile> {
     codes().find(|c| c.name == "code").or_else(|| codes().find(|c| c.axis == deepest))
 }
 
-/// Counts prefixes, unless nearly every code is its own prefix.
+/// Returns the number of occurrences of each prefix; empty if there are more than half as many prefixes as
+/// distinct codes (`distinct`).
 fn list_prefixes<'a>(
     codes: impl Iterator<Item = (&'a str, u64)> + Clone,
     distinct: usize,
@@ -159,7 +160,7 @@ fn list_prefixes<'a>(
     }
 }
 
-/// Counts the occurrences of each code by period with SQL over the table `table`, in one scan.
+/// Sets the trend of `codes`: counts each code by period with SQL over the table `table`, in one scan.
 pub(super) async fn count_trend(
     context: &SessionContext,
     table: &str,
@@ -195,19 +196,20 @@ pub(super) async fn count_trend(
     Ok(())
 }
 
-/// Returns the length of a period, in whole microseconds or, for integers, in whole steps.
-fn choose_period(clock: Clock, kind: Kind, first: f64, last: f64) -> Option<f64> {
+/// Returns the length of a period, a whole number except for times that are floats; `None` if all times are
+/// equal or too large to be exact.
+fn choose_period(clock: Clock, kind: ValueKind, first: f64, last: f64) -> Option<f64> {
     let period = (last - first) / PERIODS as f64;
     let period = match (clock, kind) {
-        (Clock::Number, Kind::Float) => period,
+        (Clock::Number, ValueKind::Float) => period,
         _ => period.floor() + 1.0,
     };
-    // Larger integers are not exact as floats.
+    // Integers above 2^53 are not exact as floats.
     let exact = first.abs().max(last.abs()) <= 9_007_199_254_740_992.0;
     (exact && last > first && period.is_finite() && period > 0.0).then_some(period)
 }
 
-/// Builds a query with one column per code, after one for all codes. Each is a list of periods and counts.
+/// Builds a query with one column for all codes, then one per code: a list of (period, count) pairs.
 fn build_query(
     table: &str,
     column: &ColumnProfile,
@@ -219,7 +221,7 @@ fn build_query(
     let code = quote_name(&column.name);
     let index = index_of_period(time, first, period);
     let is = |facts: &CodeFacts| match column.kind {
-        Kind::Text => format!("{code} = '{}'", facts.code.replace('\'', "''")),
+        ValueKind::Text => format!("{code} = '{}'", facts.code.replace('\'', "''")),
         _ => format!("{code} = {}", facts.code),
     };
     let (all, each): (String, Vec<String>) = if column.axis == 0 {
@@ -244,16 +246,16 @@ fn build_query(
     format!("SELECT {} FROM {table}", columns.join(", "))
 }
 
-/// Builds an expression for the index of the period of each time. It is exact except for floats.
+/// Returns SQL for the index of the period of each time. The index is exact, except for float times.
 fn index_of_period(time: &ColumnProfile, first: f64, period: f64) -> String {
     let name = quote_name(&time.name);
     let is_list = time.axis > 0;
     let integers = match (time.kind, is_list) {
-        (Kind::Float, _) => return format!("floor(({name} - ({first:?})) / {period:?})"),
-        (Kind::Time, true) => {
+        (ValueKind::Float, _) => return format!("floor(({name} - ({first:?})) / {period:?})"),
+        (ValueKind::Time, true) => {
             format!("ragged_cast(ragged_cast({name}, 'Timestamp(µs)'), 'BIGINT')")
         }
-        (Kind::Time, false) => format!("CAST(arrow_cast({name}, 'Timestamp(µs)') AS BIGINT)"),
+        (ValueKind::Time, false) => format!("CAST(arrow_cast({name}, 'Timestamp(µs)') AS BIGINT)"),
         (_, true) => format!("ragged_cast({name}, 'BIGINT')"),
         (_, false) => format!("CAST({name} AS BIGINT)"),
     };
@@ -269,10 +271,14 @@ async fn run_query(context: SessionContext, sql: String) -> Outcome<Vec<RecordBa
     Ok(frame.collect().await?)
 }
 
-/// Returns, for each column of the row, the counts by index of the period.
+/// Returns, for each column of the query result, the number of occurrences in each period.
 fn read_counts(batches: &[RecordBatch]) -> Outcome<Vec<Vec<u64>>> {
     let Some(batch) = batches.iter().find(|b| b.num_rows() > 0) else { return Ok(Vec::new()) };
-    let wrong = || Failure::message("internal error: a count of codes has an unexpected type");
+    let wrong = || {
+        Failure::message(
+            "internal error: the query that counts codes returned a column of an unexpected type; please report it",
+        )
+    };
     let mut lists = Vec::new();
     for column in batch.columns() {
         let mut counts = Vec::new();
@@ -289,7 +295,7 @@ fn read_counts(batches: &[RecordBatch]) -> Outcome<Vec<Vec<u64>>> {
                 if !period.is_finite() {
                     continue;
                 }
-                // The last float is at the end of the last period.
+                // A float time at the end of the last period belongs to this period.
                 let index = (0..PERIODS).rfind(|i| *i as f64 <= period).unwrap_or(0);
                 if counts.len() <= index {
                     counts.resize(index + 1, 0);
@@ -313,11 +319,11 @@ mod tests {
 
     #[test]
     fn periods_cover_the_range() {
-        let period = choose_period(Clock::Microseconds, Kind::Time, 0.0, 96.0);
+        let period = choose_period(Clock::Microseconds, ValueKind::Time, 0.0, 96.0);
         assert_eq!(period, Some(3.0));
-        assert_eq!(choose_period(Clock::Number, Kind::Float, 0.0, 24.0), Some(0.5));
+        assert_eq!(choose_period(Clock::Number, ValueKind::Float, 0.0, 24.0), Some(0.5));
         for (first, last) in [(1.0, 1.0), (0.0, f64::MAX), (f64::MIN, f64::MAX)] {
-            assert_eq!(choose_period(Clock::Number, Kind::Integer, first, last), None);
+            assert_eq!(choose_period(Clock::Number, ValueKind::Integer, first, last), None);
         }
     }
 }

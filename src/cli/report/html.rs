@@ -1,12 +1,10 @@
 //! Writes HTML. Every text and every value of an attribute is escaped, so that data cannot become markup.
 
-/// A document, element by element.
 #[derive(Default)]
 pub(super) struct Html {
     out: String,
 }
 
-/// Attributes of an element, in order.
 pub(super) type Attributes<'a> = &'a [(&'static str, &'a str)];
 
 impl Html {
@@ -43,7 +41,7 @@ impl Html {
         escape_into(text.as_ref(), &mut self.out);
     }
 
-    /// Writes markup of the program.
+    /// Writes markup that is part of the program, without escaping it.
     pub(super) fn write_markup(&mut self, markup: &'static str) {
         self.out.push_str(markup);
     }

@@ -42,11 +42,11 @@ Examples:
   serrate report patients.nrt -o patients.html --subjects 20
   serrate report train/ -o batches.html      a folder of batches
 
-The page shows lengths per axis, what cuts of lists lose and what padding costs,
-columns, the most frequent codes over time, the timelines of the first subjects,
-and the findings of serrate check. It leaves out what the data do not have. It
-is one file that loads nothing. The same data give the same page, except that
-the finding `future-time` depends on the day.
+The page shows lengths per axis, the elements lost if lists are cut, the share of
+padding, columns, the most frequent codes over time, the timelines of the first
+subjects, and the findings of serrate check. It leaves out what the data do not
+have. It is one file that loads nothing. The same data give the same page, except
+that the finding `future-time` depends on the day.
 
 Reads what serrate inspect reads. Memory holds a shard of MEDS data, or a batch
 of other files, and statistics whose size is bounded.";
@@ -67,13 +67,13 @@ pub(super) struct ReportArgs {
     /// Number of most frequent codes to show.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = super::args::up_to(CODES))]
     codes: usize,
-    /// Number of first subjects whose timelines are shown.
+    /// Number of subjects whose timelines are shown; the first ones are taken.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = super::args::up_to(SUBJECTS))]
     subjects: usize,
     /// Folder of labels to check [default: labels in DIR, if it exists].
     #[arg(long, value_name = "DIR", conflicts_with = "no_check")]
     labels: Option<PathBuf>,
-    /// Do not check MEDS data, which reads it once more.
+    /// Do not check MEDS data for faults; a check reads the data once more.
     #[arg(long)]
     no_check: bool,
     /// Line to show below the title, such as a date.
@@ -83,19 +83,17 @@ pub(super) struct ReportArgs {
     declared: DeclaredTypes,
 }
 
-/// Largest numbers of codes and subjects, beyond which a page is too large for a browser.
+/// Maximum number of codes on a page (and `SUBJECTS` of subjects). A browser cannot show many more.
 const CODES: usize = 200;
 const SUBJECTS: usize = 100;
-/// Files that are read at a time for trends.
+/// Maximum number of files that are read at a time to count trends.
 const PARTITIONS: usize = 4;
-/// Name of the source in SQL.
+/// Name under which SQL reads the input of the report.
 const TABLE: &str = "report_source";
 
-/// The content of a page.
 struct Report {
-    /// Name of the file or folder.
     name: String,
-    /// Path as given, for relative names of files.
+    /// Path as the user gave it. The page shows names of files in it without this prefix.
     path: PathBuf,
     format: &'static str,
     files: usize,
@@ -105,23 +103,22 @@ struct Report {
 }
 
 enum Content {
-    Rows(Box<Rows>),
+    Rows(Box<RowStatistics>),
     Tensors(Vec<TensorFacts>),
 }
 
-/// Statistics of rows.
-struct Rows {
+struct RowStatistics {
     groups: Vec<ColumnGroup<TableProfile>>,
     codes: Option<Codes>,
     timelines: Vec<Timeline>,
-    /// Splits of MEDS data.
     splits: Vec<PartSummary>,
     audit: Option<Audit>,
 }
 
 pub(super) fn run(args: &ReportArgs) -> Outcome {
     check_output(&args.output)?;
-    // Fails before the data are read if the page cannot be written. A drop removes the file.
+    // Creates the file before the data are read, so that a path that cannot be written is reported early. If
+    // `file` is dropped before it is committed, it is removed.
     let mut file = AtomicFile::create(&args.output, args.overwrite)?;
     let report = read_report(args)?;
     let page = page::render_page(&report);
@@ -173,7 +170,7 @@ fn refuse_labels() -> Failure {
     Failure::usage("--labels applies only to folders of MEDS data; remove the flag")
 }
 
-fn read_rows(args: &ReportArgs, source: &InputSource) -> Outcome<Rows> {
+fn read_rows(args: &ReportArgs, source: &InputSource) -> Outcome<RowStatistics> {
     let progress = Progress::new(source.shards.len());
     let (groups, summary) = collect_stats::<TableProfile>(source, &progress)?;
     progress.finish();
@@ -189,7 +186,7 @@ fn read_rows(args: &ReportArgs, source: &InputSource) -> Outcome<Rows> {
     if splits.len() > 1 {
         splits.push(summary.total());
     }
-    Ok(Rows { groups, codes, timelines, splits, audit })
+    Ok(RowStatistics { groups, codes, timelines, splits, audit })
 }
 
 fn read_codes(
@@ -211,7 +208,7 @@ fn read_codes(
     let context = super::create_session()?;
     register_source(&context, TABLE, source, PARTITIONS)?;
     let trend = count_trend(&context, TABLE, &group.profile, &mut codes);
-    // Commands on files run on threads for blocking work.
+    // Blocking here is allowed, because commands on files run on threads for blocking work.
     tokio::runtime::Handle::current().block_on(trend)?;
     Ok(Some(codes))
 }

@@ -1,17 +1,18 @@
-//! Cuts of lists to one length: the elements that remain, and the padding.
+//! Counts the elements that remain if all lists are truncated to one length, and the padding of shorter lists
+//! to this length.
 
 use crate::table::Lengths;
 
-/// Most cuts, besides the longest list.
+/// Maximum number of lengths to which lists are truncated, not counting the length of the longest list.
 const CUTS: usize = 13;
 
-/// Lists cut to `length` elements and padded to as many.
+/// Counts for lists that are truncated or padded to `length` elements.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Cut {
     pub(super) length: usize,
-    /// Elements within the cut.
+    /// Number of elements that remain in all lists together.
     pub(super) kept: u64,
-    /// Lists that are longer.
+    /// Number of lists with more than `length` elements.
     pub(super) cut_lists: u64,
     pub(super) lists: u64,
     pub(super) elements: u64,
@@ -33,22 +34,20 @@ impl Cut {
         cut
     }
 
-    /// Returns the share of the elements that are within the cut; 1 without elements.
+    /// Returns the share of the elements that remain; 1 without elements.
     pub(super) fn kept_share(&self) -> f64 {
         if self.elements == 0 { 1.0 } else { self.kept as f64 / self.elements as f64 }
     }
 
-    /// Returns the share of the lists that are longer than the cut.
+    /// Returns the share of the lists with more than `length` elements; 0 without lists.
     pub(super) fn cut_share(&self) -> f64 {
         if self.lists == 0 { 0.0 } else { self.cut_lists as f64 / self.lists as f64 }
     }
 
-    /// Returns the number of elements of the padded tensor.
     pub(super) fn tensor_size(&self) -> u128 {
         u128::from(self.lists) * self.length as u128
     }
 
-    /// Returns the share of the padded tensor that is padding.
     pub(super) fn padding_share(&self) -> f64 {
         match self.tensor_size() {
             0 => 0.0,
@@ -57,7 +56,8 @@ impl Cut {
     }
 }
 
-/// Returns cuts at powers of two, from the first that matters to the last, and the one at the longest list.
+/// Returns a [`Cut`] per power of two above half of the 5 % quantile of the lengths and below the longest
+/// length (at most the [`CUTS`] greatest), then one for the longest length.
 pub(super) fn list_cuts(lengths: &Lengths) -> Vec<Cut> {
     let (Some(longest), Some(low)) = (lengths.max().filter(|n| *n > 0), lengths.quantile(0.05))
     else {

@@ -1,4 +1,4 @@
-//! Statistics of each column, collected in the one pass over the rows.
+//! Statistics of each column, collected in one pass over the rows.
 
 use std::collections::HashMap;
 
@@ -11,18 +11,21 @@ use crate::cli::error::Outcome;
 use crate::cli::stats::{Profile, Spans, cast_to_microseconds, table_ranges};
 use crate::table::{Column, Lengths, RaggedTable};
 
-/// Most distinct texts that are counted.
+/// Maximum number of distinct strings of a column. If there are more, the counts of its strings are dropped.
 const TEXTS: usize = 1 << 20;
-/// Ranges of numbers have a relative width of 2^-11, less than three digits show.
+/// Number of bits of precision of a [`Sketch`] of numbers: it counts numbers by ranges with a relative width
+/// of 2^-11. Numbers are shown with three digits, in which such differences are not visible.
 const NUMBER_BITS: u32 = 11;
-/// Ranges of times are about an hour wide for times of this century.
+/// Like [`NUMBER_BITS`], for times in microseconds since 1970. For times of this century, a range is about an
+/// hour wide.
 const TIME_BITS: u32 = 18;
 
-/// Statistics of the columns that share their lists.
+/// Statistics of columns whose lists have the same lengths.
 #[derive(Default)]
 pub(super) struct TableProfile {
     pub(super) columns: Vec<ColumnProfile>,
-    /// Elements of each row on axis 2, 3, ..; those of axis 1 are the lengths of its lists.
+    /// For axis 2, 3, ..: a histogram of the number of elements per row. Axis 1 has no entry, because its
+    /// number of elements per row is the length of the row's list.
     pub(super) totals: Vec<Lengths>,
     pub(super) spans: Spans,
 }
@@ -43,19 +46,19 @@ impl Profile for TableProfile {
     }
 }
 
-/// Kinds of values that the page treats alike.
+/// Kinds of column types that the page treats in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ValueKind {
     Integer,
     Float,
     Time,
     Flag,
     Text,
-    /// Types that have neither an order nor an axis to draw: binary, durations, structs.
+    /// Other types, such as binary, durations and structs, whose values are not counted.
     Other,
 }
 
-impl Kind {
+impl ValueKind {
     pub(super) fn of_type(data_type: &DataType) -> Self {
         match data_type {
             DataType::Boolean => Self::Flag,
@@ -72,19 +75,19 @@ impl Kind {
 pub(super) struct ColumnProfile {
     pub(super) name: String,
     pub(super) axis: usize,
-    pub(super) kind: Kind,
-    /// Numbers, or microseconds since 1970.
+    pub(super) kind: ValueKind,
+    /// Counts of the numbers of the column, or of its times in microseconds since 1970.
     pub(super) sketch: Sketch,
     pub(super) infinite: u64,
-    /// Smallest and greatest integer, exactly.
+    /// The smallest and the largest value of an integer column, exactly; `None` for other types.
     pub(super) integers: Option<(i128, i128)>,
     pub(super) texts: TextCounts,
 }
 
 impl ColumnProfile {
     fn new(column: &Column) -> Self {
-        let kind = Kind::of_type(column.data_type());
-        let bits = if kind == Kind::Time { TIME_BITS } else { NUMBER_BITS };
+        let kind = ValueKind::of_type(column.data_type());
+        let bits = if kind == ValueKind::Time { TIME_BITS } else { NUMBER_BITS };
         Self {
             name: column.name().to_owned(),
             axis: column.axis(),
@@ -99,32 +102,32 @@ impl ColumnProfile {
     fn add(&mut self, column: &Column) -> Outcome {
         let values = column.values();
         match self.kind {
-            Kind::Time => {
+            ValueKind::Time => {
                 let times = cast_to_microseconds(column)?;
                 self.sketch.extend(times.into_iter().flatten().map(|t| t as f64));
             }
-            Kind::Float => {
+            ValueKind::Float => {
                 let numbers = cast(values, &DataType::Float64)?;
                 let numbers = numbers.as_primitive::<Float64Type>();
                 let infinite = numbers.iter().flatten().filter(|n| n.is_infinite()).count();
                 self.infinite += infinite as u64;
                 self.sketch.extend(numbers.iter().flatten());
             }
-            Kind::Integer if *values.data_type() == DataType::UInt64 => {
+            ValueKind::Integer if *values.data_type() == DataType::UInt64 => {
                 let numbers = values.as_primitive::<UInt64Type>();
                 self.add_integers(numbers.iter().flatten().map(i128::from));
             }
-            Kind::Integer => {
+            ValueKind::Integer => {
                 let numbers = cast(values, &DataType::Int64)?;
                 let numbers = numbers.as_primitive::<Int64Type>();
                 self.add_integers(numbers.iter().flatten().map(i128::from));
             }
-            Kind::Flag => {
+            ValueKind::Flag => {
                 self.sketch
                     .extend(values.as_boolean().iter().flatten().map(|b| f64::from(u8::from(b))));
             }
-            Kind::Text => self.texts.add(values)?,
-            Kind::Other => {}
+            ValueKind::Text => self.texts.add(values)?,
+            ValueKind::Other => {}
         }
         Ok(())
     }
@@ -137,23 +140,23 @@ impl ColumnProfile {
         self.sketch.extend(numbers.map(|n| n as f64));
     }
 
-    /// Returns the number of distinct values, if it is known.
+    /// Returns the number of distinct values; `None` if it is unknown.
     pub(super) fn count_distinct(&self) -> Option<usize> {
         match self.kind {
-            Kind::Text => self.texts.known_counts().map(HashMap::len),
-            // Integers beyond 2^53 may be equal as floats.
-            Kind::Integer => {
+            ValueKind::Text => self.texts.known_counts().map(HashMap::len),
+            // Distinct integers beyond 2^53 may be equal as floats, so their number is unknown.
+            ValueKind::Integer => {
                 let exact = |n: i128| n.unsigned_abs() <= 1 << 53;
                 self.integers.filter(|(low, high)| exact(*low) && exact(*high))?;
                 self.sketch.count_distinct()
             }
-            Kind::Flag | Kind::Float | Kind::Time => self.sketch.count_distinct(),
-            Kind::Other => None,
+            ValueKind::Flag | ValueKind::Float | ValueKind::Time => self.sketch.count_distinct(),
+            ValueKind::Other => None,
         }
     }
 }
 
-/// Counts of texts, unless there are too many distinct ones.
+/// Number of occurrences of each string; unknown if there are more than [`TEXTS`] distinct strings.
 #[derive(Default)]
 pub(super) struct TextCounts {
     counts: HashMap<Box<str>, u64>,
@@ -173,7 +176,7 @@ impl TextCounts {
         let values = cast(values, &dictionary)?;
         let values = values.as_dictionary::<Int32Type>();
         let names = values.values().as_string::<i32>();
-        // Keys are counted first, so that names are looked up per distinct text.
+        // Counts dictionary keys first, so that each distinct string is looked up only once per array.
         let mut found = vec![0u64; names.len()];
         for key in values.keys().iter().flatten() {
             if let Some(count) = usize::try_from(key).ok().and_then(|key| found.get_mut(key)) {

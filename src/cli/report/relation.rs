@@ -1,4 +1,4 @@
-//! A source as a table of the SQL session, read in batches.
+//! Registers the files of a report as a table of an SQL session.
 
 use std::sync::Arc;
 
@@ -11,11 +11,10 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::SessionContext;
 
 use crate::cli::error::{Failure, Outcome};
-use crate::cli::files::{InputShard, InputSource, conform};
+use crate::cli::files::{InputShard, InputSource, conform_batch};
 use crate::cli::interrupt;
 
-/// Registers the rows of a source as the table `name`. Each partition reads its files one after the other, so
-/// that at most `partitions` files are open.
+/// Registers the rows of a source as the table `name`. At most `partitions` files are open at a time.
 pub(super) fn register_source(
     context: &SessionContext,
     name: &str,
@@ -33,7 +32,7 @@ pub(super) fn register_source(
     Ok(())
 }
 
-/// The rows of some files of a source.
+/// Streams the rows of the files of one partition.
 #[derive(Debug)]
 struct ShardStream {
     schema: SchemaRef,
@@ -55,7 +54,7 @@ impl PartitionStream for ShardStream {
                     for batch in shard.batches(Some(&schema))? {
                         interrupt::check()?;
                         // The receiver is gone once the query needs no more rows.
-                        if sender.blocking_send(Ok(conform(&batch?, &schema)?)).is_err() {
+                        if sender.blocking_send(Ok(conform_batch(&batch?, &schema)?)).is_err() {
                             return Ok(());
                         }
                     }

@@ -2,20 +2,20 @@
 
 use std::collections::BTreeMap;
 
-/// Most distinct numbers that are counted exactly.
+/// Maximum number of distinct numbers that are counted exactly.
 const EXACT: usize = 1 << 16;
-/// Numbers that are sorted at a time.
+/// Maximum number of values that are sorted at a time, to count equal values together.
 const CHUNK: usize = 1 << 16;
 
-/// Counts of finite numbers: exact up to [`EXACT`] distinct numbers, and by ranges of a fixed relative width
-/// beyond. Both depend only on the numbers and not on their order or their division into batches.
+/// Counts of finite numbers: exact up to [`EXACT`] distinct numbers, beyond that by ranges of a fixed
+/// relative width. The counts do not depend on the order of the numbers or their division into batches.
 #[derive(Clone, Debug)]
 pub(super) struct Sketch {
-    /// Counts by the bits of the numbers, in an encoding that has the order of the numbers.
+    /// Number of values per key. A key is the bits of a number, encoded so that keys sort like numbers.
     counts: BTreeMap<u64, u64>,
-    /// Low bits that are dropped from the keys; 0 as long as the counts are exact.
+    /// Number of low bits that are dropped from each key; 0 while the counts are exact.
     dropped: u32,
-    /// Low bits to drop beyond [`EXACT`] distinct numbers.
+    /// Number of low bits to drop from each key once there are more than [`EXACT`] distinct numbers.
     coarse: u32,
     total: u64,
     range: Option<(f64, f64)>,
@@ -32,7 +32,7 @@ impl Sketch {
     pub(super) fn extend(&mut self, numbers: impl Iterator<Item = f64>) {
         let mut keys = Vec::with_capacity(CHUNK.min(numbers.size_hint().0));
         for number in numbers.filter(|n| n.is_finite()) {
-            // Both zeros are one number.
+            // This addition turns -0.0 into 0.0, so that both zeros count as one number.
             let number = number + 0.0;
             let (low, high) = self.range.unwrap_or((number, number));
             self.range = Some((low.min(number), high.max(number)));
@@ -63,22 +63,22 @@ impl Sketch {
         }
     }
 
-    /// Returns the number of finite numbers.
+    /// Returns the number of finite numbers that were added.
     pub(super) fn count(&self) -> u64 {
         self.total
     }
 
-    /// Returns the smallest and the greatest number, exactly.
+    /// Returns the smallest and the greatest number, exactly; `None` without numbers.
     pub(super) fn bounds(&self) -> Option<(f64, f64)> {
         self.range
     }
 
-    /// Returns the number of distinct numbers, if it is known.
+    /// Returns the number of distinct numbers; `None` if it is unknown.
     pub(super) fn count_distinct(&self) -> Option<usize> {
         (self.dropped == 0).then_some(self.counts.len())
     }
 
-    /// Returns numbers with their counts, in ascending order. A range is represented by its middle.
+    /// Returns numbers with their counts, in ascending order. The middle of a range represents its numbers.
     pub(super) fn iter_counts(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         let (low, high) = self.range.unwrap_or((0.0, 0.0));
         let middle = if self.dropped == 0 { 0 } else { 1u64 << (self.dropped - 1) };
@@ -87,10 +87,9 @@ impl Sketch {
         })
     }
 
-    /// Returns quantile `q` (0 to 1): the smallest number such that at least this share of the numbers is not
-    /// greater.
+    /// Returns quantile `q` (0 to 1): the smallest number that this share of the numbers does not exceed.
     pub(super) fn find_quantile(&self, q: f64) -> Option<f64> {
-        // Neither end depends on the width of ranges.
+        // The quantiles 0 and 1 are exact, even if numbers are counted by ranges.
         match self.range? {
             (low, _) if q <= 0.0 => return Some(low),
             (_, high) if q >= 1.0 => return Some(high),
@@ -103,7 +102,8 @@ impl Sketch {
         })
     }
 
-    /// Returns how many numbers are in each of `bins` ranges of equal width from quantile `low` to `high`.
+    /// Returns how many numbers are in each of `bins` ranges of equal width from quantile `low` to quantile
+    /// `high`; `None` without numbers.
     pub(super) fn count_bins(&self, bins: usize, low: f64, high: f64) -> Option<Vec<u64>> {
         let (low, high) = (self.find_quantile(low)?, self.find_quantile(high)?);
         let width = high - low;
@@ -118,7 +118,7 @@ impl Sketch {
     }
 }
 
-/// Returns which of `parts` equal parts of 0 to 1 holds `share`.
+/// Returns the index of the part that contains `share` if 0 to 1 is divided into `parts` equal parts.
 pub(super) fn index_of_share(share: f64, parts: usize) -> usize {
     #[expect(
         clippy::cast_possible_truncation,
@@ -131,7 +131,7 @@ pub(super) fn index_of_share(share: f64, parts: usize) -> usize {
 
 fn to_key(number: f64) -> u64 {
     let bits = number.to_bits();
-    // Negative numbers have the sign bit and descend with their bits.
+    // Keys sort like numbers. Bits of negative numbers ascend as the numbers descend, so invert them.
     if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
 }
 

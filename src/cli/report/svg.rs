@@ -1,32 +1,30 @@
-//! Charts as inline SVG. Positions are shares of the width, so that a chart fills its figure at any width of
-//! the window while its text keeps its size.
+//! Charts as inline SVG. Horizontal positions are percentages, so that a chart fills the width of the window
+//! while its text keeps its size.
 
 use super::html::Html;
 use crate::cli::output::{format_percent, group_digits};
 
-/// Height of the area of bars and lines, in pixels.
+/// Height of the area of bars and lines in a chart, in pixels.
 const HEIGHT: f64 = 150.0;
-/// Height of a line of text.
+/// Height of a line of text, in pixels.
 const ROW: f64 = 15.0;
 
-/// Least number of bars for which a histogram has room.
+/// A bar is at most `1 / SLOTS` of the width of a histogram, so that few bars are not very wide.
 const SLOTS: usize = 6;
 
-/// A bar of a histogram.
 pub(super) struct Bar {
     pub(super) label: String,
     pub(super) count: u64,
-    /// Text that explains the bar.
     pub(super) tip: String,
 }
 
-/// A vertical line in a histogram, at `at` of the width of its bars (0 to 1).
+/// A vertical line in a histogram. `at` is its position as a share of the width of the bars (0 to 1).
 pub(super) struct Mark {
     pub(super) at: f64,
     pub(super) label: String,
 }
 
-/// Draws bars side by side, with marks across them and the labels of some below them.
+/// Draws a histogram: bars, a vertical line for each of `marks`, and labels below some of the bars.
 pub(super) fn draw_bars(html: &mut Html, description: &str, bars: &[Bar], marks: &[Mark]) {
     let top = ROW * marks.len() as f64 + 6.0;
     let bottom = top + HEIGHT;
@@ -42,16 +40,15 @@ pub(super) fn draw_bars(html: &mut Html, description: &str, bars: &[Bar], marks:
             label,
         );
     }
-    // A few bars are not wider than others.
     let width = 1.0 / bars.len().max(SLOTS) as f64;
-    // A label takes about 60 pixels of at least 250.
+    // A label takes about 60 pixels, and the chart has at least 250, so about four labels fit.
     let step = bars.len().div_ceil(4).max(1);
     for (i, bar) in bars.iter().enumerate() {
         let x = width * i as f64;
-        // A bar of few values stays visible.
+        // A bar that counts any value has a minimum height, so that it is visible.
         let height =
             (HEIGHT * share_of(bar.count, most)).max(if bar.count > 0 { 1.5 } else { 0.0 });
-        // The whole height shows the tip, also above a low bar.
+        // The tooltip is shown for the whole height of the chart, also above a low bar.
         html.open("g", &[("class", "hit")]);
         html.write_empty(
             "rect",
@@ -103,13 +100,13 @@ pub(super) fn draw_bars(html: &mut Html, description: &str, bars: &[Bar], marks:
     html.close("svg");
 }
 
-/// One line of a chart of shares, from 0 to 1.
+/// One curve of a chart of shares from 0 to 1.
 pub(super) struct Series {
     pub(super) name: &'static str,
     pub(super) shares: Vec<f64>,
 }
 
-/// Draws series of shares over the same positions. Each series has its own dashes and marks.
+/// Draws one curve per series over the same positions. Curves differ in dashes and in the shapes of points.
 pub(super) fn draw_shares(
     html: &mut Html,
     description: &str,
@@ -143,7 +140,7 @@ pub(super) fn draw_shares(
                 )
             })
             .collect();
-        // The lines are stretched to the width; their strokes are not.
+        // Curves are stretched to the width of the chart, but their strokes keep their width.
         html.open(
             "svg",
             &[
@@ -174,7 +171,7 @@ pub(super) fn draw_shares(
     }
     let step = positions.len().div_ceil(6).max(1);
     for (i, label) in positions.iter().enumerate() {
-        // The last position is labelled, and none that is too close to it.
+        // Label every `step`-th position and the last one, but no position that is too close to the last one.
         let near = positions.len() - 1 - i;
         if near == 0 || (i % step == 0 && near >= step) {
             let class = match (i, near) {
@@ -196,7 +193,7 @@ pub(super) fn draw_shares(
     html.close("svg");
 }
 
-/// Draws the mark of a series: a circle, a square or a triangle.
+/// Draws a point of the curve `number`: a circle, a square or a triangle.
 fn draw_shape(html: &mut Html, number: usize) {
     let class = format!("dot s{number}");
     match number % 3 {
@@ -209,7 +206,7 @@ fn draw_shape(html: &mut Html, number: usize) {
     }
 }
 
-/// Draws the dashes and the mark of a series, for a legend.
+/// Draws a sample of the curve `number` for a legend: its dashes and a point.
 pub(super) fn draw_key(html: &mut Html, number: usize) {
     html.open(
         "svg",
@@ -223,7 +220,7 @@ pub(super) fn draw_key(html: &mut Html, number: usize) {
     html.close("svg");
 }
 
-/// Draws a line in the size of a word. Its description replaces it for readers who do not see it.
+/// Draws counts as a curve in the size of a word. Screen readers read `description` instead.
 pub(super) fn draw_sparkline(html: &mut Html, description: &str, counts: &[u64]) {
     let most = counts.iter().copied().max().unwrap_or(0).max(1);
     let last = counts.len().saturating_sub(1).max(1) as f64;
@@ -258,7 +255,7 @@ pub(super) fn draw_sparkline(html: &mut Html, description: &str, counts: &[u64])
     html.close("svg");
 }
 
-/// Draws a histogram in the size of a word.
+/// Draws counts as bars in the size of a word. Screen readers read `description` instead.
 pub(super) fn draw_tiny_bars(html: &mut Html, description: &str, counts: &[u64]) {
     let most = counts.iter().copied().max().unwrap_or(0).max(1);
     let width = 120.0 / counts.len().max(1) as f64;
@@ -291,13 +288,13 @@ pub(super) fn draw_tiny_bars(html: &mut Html, description: &str, counts: &[u64])
     html.close("svg");
 }
 
-/// A row of a timeline: its name, and counts per period with the text that explains each.
+/// A row of a timeline chart: its name and, for each period, a count and a tooltip.
 pub(super) struct Lane {
     pub(super) name: String,
     pub(super) cells: Vec<(u64, String)>,
 }
 
-/// Draws lanes one below the other, over an axis with labels at equal distances.
+/// Draws the rows of a timeline chart one below the other, over an axis with labels at equal distances.
 pub(super) fn draw_lanes(html: &mut Html, description: &str, lanes: &[Lane], labels: &[String]) {
     let pitch = 44.0;
     let bottom = pitch * lanes.len() as f64 + 4.0;
@@ -314,7 +311,7 @@ pub(super) fn draw_lanes(html: &mut Html, description: &str, lanes: &[Lane], lab
         write_line(html, "base", (0.0, base), (1.0, base));
         let width = 1.0 / lane.cells.len().max(1) as f64;
         for (k, (count, tip)) in lane.cells.iter().enumerate().filter(|(_, (n, _))| *n > 0) {
-            // Areas grow with the counts, so that single measurements stay visible beside many.
+            // The square root keeps the bars of few measurements visible next to the bars of many.
             let height = (24.0 * share_of(*count, most).sqrt()).max(3.0);
             html.open(
                 "rect",
@@ -412,7 +409,7 @@ fn or_zero(number: f64) -> f64 {
     if number.is_finite() { number } else { 0.0 }
 }
 
-/// Writes a coordinate. A number that is not finite would make the element invalid.
+/// Formats a coordinate. A number that is not finite becomes 0, because it would make the element invalid.
 fn number_of(number: f64) -> String {
     let text = format!("{:.2}", or_zero(number));
     let text = text.trim_end_matches('0').trim_end_matches('.');

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::io::safetensors::SafetensorsFile;
 use serrate_core::internal::natural;
 
-/// A tensor, by its name in all files.
+/// Facts about the tensors that have the same name in all files.
 pub(super) struct TensorFacts {
     pub(super) name: String,
     pub(super) types: Vec<String>,
@@ -19,11 +19,10 @@ pub(super) struct TensorFacts {
     pub(super) bytes: u128,
 }
 
-/// Name of the file that lists the batches of a folder.
 const INDEX: &str = "batches.json";
 
-/// Returns the number of files, their bytes, and their tensors, or `None` if the path is neither a safetensors
-/// file nor a folder of batches. Reads only headers.
+/// Reads the headers of a safetensors file or a folder of batches. Returns the number of files, their bytes,
+/// and their tensors; `None` for any other path.
 pub(super) fn read_tensors(path: &Path) -> Outcome<Option<(usize, u64, Vec<TensorFacts>)>> {
     let files = match FileFormat::of(path) {
         Some(FileFormat::Safetensors) if path.is_file() => vec![path.to_path_buf()],

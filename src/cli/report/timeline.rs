@@ -6,24 +6,24 @@ use arrow::datatypes::{DataType, Float64Type};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use super::codes::choose_codes;
-use super::profile::{ColumnProfile, Kind, TableProfile};
+use super::profile::{ColumnProfile, TableProfile, ValueKind};
 use super::sketch::index_of_share;
 use super::times::{Clock, choose_time};
 use crate::cli::codes::{OTHERS, code_prefix, count_prefixes};
 use crate::cli::error::Outcome;
-use crate::cli::files::{InputSource, conform};
+use crate::cli::files::{InputSource, conform_batch};
 use crate::cli::interrupt;
 use crate::cli::stats::{ColumnGroup, cast_to_microseconds, read_group, table_ranges};
 use crate::table::{Column, RaggedTable};
 
-/// Lanes, besides the one for other codes.
+/// Number of the most frequent code prefixes with a row of their own in a chart; other codes share one row.
 const LANES: usize = 7;
-/// Periods that are drawn.
+/// Number of periods into which a timeline is divided.
 pub(super) const CELLS: usize = 96;
-/// Events and measurements of an event that are listed.
+/// Maximum number of events listed per subject; `ITEMS` is that of measurements listed per event.
 const EVENTS: usize = 60;
 const ITEMS: usize = 8;
-/// Facts without a time that are listed.
+/// Maximum number of measurements without a time that are listed per subject.
 const FACTS: usize = 20;
 
 pub(super) struct Timeline {
@@ -36,31 +36,33 @@ pub(super) struct Timeline {
     pub(super) lanes: Vec<Lane>,
     /// The first events with their first measurements.
     pub(super) listed: Vec<Event>,
-    /// The first facts without a time.
+    /// The first measurements without a time, as text.
     pub(super) facts: Vec<String>,
 }
 
 pub(super) struct Lane {
     pub(super) name: String,
-    /// Measurements of each of [`CELLS`] periods.
+    /// Number of measurements in each of the [`CELLS`] periods.
     pub(super) cells: Vec<u64>,
 }
 
 pub(super) struct Event {
     pub(super) time: String,
     pub(super) items: Vec<String>,
-    /// Further measurements of the event.
+    /// Number of measurements of the event that are not in `items`.
     pub(super) more: usize,
 }
 
-/// Reads the first `most` rows and returns the timelines of those that have times. Nothing if there are no
-/// times below the rows.
+/// Returns the timelines of those of the first `most` rows that have times; an empty list if no column below
+/// axis 0 has times.
 pub(super) fn read_timelines(
     source: &InputSource,
     groups: &[ColumnGroup<TableProfile>],
     most: usize,
 ) -> Outcome<Vec<Timeline>> {
-    let Some((group, plan)) = groups.first().and_then(|g| Some((g, Plan::new(&g.profile)?))) else {
+    let Some((group, plan)) =
+        groups.first().and_then(|g| Some((g, TimelineColumns::new(&g.profile)?)))
+    else {
         return Ok(Vec::new());
     };
     let schema = source.schema()?;
@@ -72,7 +74,7 @@ pub(super) fn read_timelines(
             if seen >= most {
                 return Ok(timelines);
             }
-            let batch = conform(&batch?, &schema)?;
+            let batch = conform_batch(&batch?, &schema)?;
             let batch = batch.slice(0, batch.num_rows().min(most - seen));
             let Ok(table) = read_group(&batch, &group.columns, 0)? else { return Ok(timelines) };
             for row in 0..table.num_rows() {
@@ -85,30 +87,32 @@ pub(super) fn read_timelines(
     Ok(timelines)
 }
 
-/// The columns that a timeline shows.
-struct Plan {
+struct TimelineColumns {
     time: String,
     clock: Clock,
     code: Option<String>,
-    /// Numbers and texts beside the codes.
+    /// At most two columns of floats, strings or booleans on the axis of the codes or, if there are no codes,
+    /// on the axis of the times.
     values: Vec<String>,
     subject: Option<String>,
 }
 
-impl Plan {
+impl TimelineColumns {
     fn new(profile: &TableProfile) -> Option<Self> {
         let deepest = profile.columns.iter().map(|c| c.axis).max()?;
         let code = choose_codes(profile).filter(|c| c.axis > 0);
         let time = choose_time(profile, code.map_or(deepest, |c| c.axis)).filter(|c| c.axis > 0)?;
         let beside = code.map_or(time.axis, |c| c.axis);
         let values = profile.columns.iter().filter(|c| {
-            let shown = matches!(c.kind, Kind::Float | Kind::Text | Kind::Flag);
+            let shown = matches!(c.kind, ValueKind::Float | ValueKind::Text | ValueKind::Flag);
             c.axis == beside
                 && shown
                 && Some(&c.name) != code.map(|c| &c.name)
                 && c.name != time.name
         });
-        let id = |c: &&ColumnProfile| c.axis == 0 && matches!(c.kind, Kind::Integer | Kind::Text);
+        let id = |c: &&ColumnProfile| {
+            c.axis == 0 && matches!(c.kind, ValueKind::Integer | ValueKind::Text)
+        };
         let mut ids = profile.columns.iter().filter(id);
         let subject = profile.columns.iter().filter(id).find(|c| c.name == "subject_id");
         Some(Self {
@@ -140,7 +144,7 @@ impl Plan {
             Some(column) => format!("{} {}", column.name(), format_value(column.values(), 0)?),
             None => format!("row {row}"),
         };
-        // The measurements of event `i`.
+        // Returns the range of the measurements of event `i`.
         let ranges = |i: usize| {
             (time.axis() + 1..=axis)
                 .try_fold(i..i + 1, |range, a| table.layout(a).map(|layout| layout.ranges(range)))
@@ -215,9 +219,9 @@ impl Plan {
     }
 }
 
-/// Returns the prefix of each code, or nothing if the codes are numbers.
+/// Returns the prefix of each code; empty if the codes are numbers.
 fn read_prefixes(codes: &Column) -> Outcome<Vec<String>> {
-    if Kind::of_type(codes.data_type()) != Kind::Text {
+    if ValueKind::of_type(codes.data_type()) != ValueKind::Text {
         return Ok(Vec::new());
     }
     let texts = cast(codes.values(), &DataType::Utf8)?;
@@ -240,7 +244,7 @@ fn count_lanes(counts: &[(usize, usize)], prefixes: &[String], column: &str) -> 
     lanes
 }
 
-/// Returns the first facts of a row: the codes without a time of MEDS data, with their numbers.
+/// Returns the first measurements without a time of a row of MEDS data, as `code` or `code = number`.
 fn list_facts(row: &RecordBatch, groups: &[ColumnGroup<TableProfile>]) -> Outcome<Vec<String>> {
     let Some(group) = groups.get(1) else { return Ok(Vec::new()) };
     let Ok(table) = read_group(row, &group.columns, 1)? else { return Ok(Vec::new()) };
@@ -263,7 +267,7 @@ fn list_facts(row: &RecordBatch, groups: &[ColumnGroup<TableProfile>]) -> Outcom
 
 fn format_value(values: &ArrayRef, at: usize) -> Outcome<String> {
     let at = u32::try_from(at).unwrap_or(u32::MAX);
-    // Takes the one value, because a formatter prepares the whole array.
+    // Takes this one value first, because a formatter prepares its whole array.
     let value = take(values, &UInt32Array::from(vec![at]), None)?;
     let options = FormatOptions::default().with_null("NULL").with_display_error(true);
     Ok(ArrayFormatter::try_new(value.as_ref(), &options)?.value(0).to_string())

@@ -1,8 +1,8 @@
-//! Axes of time: what column they come from, and how a position is written.
+//! Times in charts: the column that has them, and their text.
 
 use arrow::temporal_conversions::timestamp_us_to_datetime;
 
-use super::profile::{ColumnProfile, Kind, TableProfile};
+use super::profile::{ColumnProfile, TableProfile, ValueKind};
 
 /// Unit of the values of a column of times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,15 +16,15 @@ pub(super) enum Clock {
 const DAY: f64 = 86_400e6;
 
 impl Clock {
-    pub(super) fn of_kind(kind: Kind) -> Option<Self> {
+    pub(super) fn of_kind(kind: ValueKind) -> Option<Self> {
         match kind {
-            Kind::Time => Some(Self::Microseconds),
-            Kind::Integer | Kind::Float => Some(Self::Number),
+            ValueKind::Time => Some(Self::Microseconds),
+            ValueKind::Integer | ValueKind::Float => Some(Self::Number),
             _ => None,
         }
     }
 
-    /// Writes a position as precisely as an axis of the length `span` needs.
+    /// Formats a time with the precision that suits the labels of an axis of duration `span`.
     pub(super) fn format_at(self, at: f64, span: f64) -> String {
         match self {
             Self::Microseconds if span < 3.0 * DAY => format_time(at, "%Y-%m-%d %H:%M"),
@@ -35,27 +35,27 @@ impl Clock {
         }
     }
 
-    /// Writes a position in full.
+    /// Formats a time with seconds (unless it is midnight), and an integer without rounding.
     pub(super) fn format_exact(self, at: f64) -> String {
         match self {
             Self::Microseconds => {
                 let text = format_time(at, "%Y-%m-%d %H:%M:%S");
                 text.strip_suffix(" 00:00:00").map(str::to_owned).unwrap_or(text)
             }
-            // Integers are the numbers of a file and not rounded.
+            // Integers are shown as they are in the file, without rounding.
             Self::Number if at.fract() == 0.0 && at.abs() < 1e16 => format!("{at:.0}"),
             Self::Number => format_number(at),
         }
     }
 }
 
-/// Returns the column of times that is above or beside the axis `below`: a column of times, or else numbers
-/// in a column that is named `time`.
+/// Returns the column that has the times of the elements of axis `below`; it is on this axis or on an axis
+/// above. This is the column `time` if it has times or numbers, otherwise a column of times.
 pub(super) fn choose_time(profile: &TableProfile, below: usize) -> Option<&ColumnProfile> {
     let columns = || profile.columns.iter().filter(|c| c.axis <= below && c.sketch.count() > 0);
     let named = || columns().filter(|c| c.name == "time" && Clock::of_kind(c.kind).is_some());
-    let times = || columns().filter(|c| c.kind == Kind::Time);
-    // Times on the axis of the rows are usually not those of events.
+    let times = || columns().filter(|c| c.kind == ValueKind::Time);
+    // A time on axis 0 belongs to the row, such as a birth, and usually not to its events.
     let found = named().next().or_else(|| times().find(|c| c.axis > 0));
     found.or_else(|| times().find(|c| below == c.axis))
 }
@@ -69,7 +69,7 @@ fn format_time(at: f64, format: &str) -> String {
     }
 }
 
-/// Writes a number with at most four significant digits, or an integer below a million in full.
+/// Formats a number with at most four significant digits, or an integer below a million in full.
 pub(super) fn format_number(number: f64) -> String {
     if !number.is_finite() {
         return number.to_string();

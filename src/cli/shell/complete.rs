@@ -97,7 +97,7 @@ impl ShellHelper {
         }
     }
 
-    /// Takes the names after a statement, which may have changed tables and files.
+    /// Replaces the names to complete after a statement, which may have changed tables and files.
     pub(super) fn update_names(&mut self, names: SessionNames) {
         self.names = names;
         self.sources.clear();
@@ -147,7 +147,7 @@ impl SourceColumns {
     }
 }
 
-/// Returns the files and calls with a file that stand after FROM or JOIN or a comma, as in the statement.
+/// Returns the sources that FROM clauses name, as written: files, and table functions with a file.
 fn find_sources(text: &str, dialect: Dialect) -> Vec<String> {
     let Some(dialect) = dialect_from_str(dialect) else { return Vec::new() };
     let Ok(tokens) = Tokenizer::new(dialect.as_ref(), text).tokenize() else { return Vec::new() };
@@ -184,7 +184,7 @@ fn find_sources(text: &str, dialect: Dialect) -> Vec<String> {
 }
 
 impl Highlighter for ShellHelper {
-    /// Shows the indentation of the further lines of a statement as a prompt.
+    /// Shows the indentation of each continuation line as the prompt [`CONTINUATION`].
     fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
         show_prompts(line)
     }
@@ -201,7 +201,7 @@ fn show_prompts(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Begins a further line with [`INDENT`] when Enter is pressed within a statement.
+/// When Enter is pressed within a statement, begins a continuation line with [`INDENT`].
 pub(super) struct EnterKey {
     pub(super) dialect: Dialect,
 }
@@ -217,7 +217,7 @@ impl ConditionalEventHandler for EnterKey {
         let text = context.line();
         let open = context.pos() == text.len()
             && !is_complete(text, &self.dialect)
-            // Blanks within an open quote would belong to the text.
+            // In an open quote, no line is indented, because the indent would become part of the string.
             && script::split_statements(text, &self.dialect).is_ok();
         open.then(|| Cmd::Insert(1, format!("\n{INDENT}")))
     }
@@ -251,9 +251,7 @@ impl Completer for ShellHelper {
     }
 }
 
-/// Returns the start of the word before the cursor and the completions of the word.
-///
-/// Columns of the sources in the statement come first.
+/// Returns the start of the word before the cursor and its completions, columns of the sources first.
 fn complete_word(
     names: &SessionNames,
     in_scope: &BTreeSet<String>,
@@ -294,8 +292,7 @@ fn to_pairs(words: impl IntoIterator<Item = impl ToString>) -> Vec<Pair> {
     words.into_iter().map(|w| Pair { display: w.to_string(), replacement: w.to_string() }).collect()
 }
 
-/// Lists the keywords to complete: the keywords that cannot be aliases because they begin clauses, and
-/// further common ones.
+/// Returns the keywords to complete: those that begin clauses and cannot be aliases, and some others.
 fn list_keywords() -> BTreeSet<&'static str> {
     let reserved = RESERVED_FOR_COLUMN_ALIAS.iter().chain(RESERVED_FOR_TABLE_ALIAS);
     reserved

@@ -219,8 +219,7 @@ fn name_format(format: Format) -> String {
     format.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-/// Whether a name matches a pattern with `%` or `*` for any text, or contains a pattern without them. Case does
-/// not matter.
+/// Whether a name matches a pattern with `%` or `*` for any text, or contains it; case does not matter.
 fn matches_pattern(name: &str, pattern: &str) -> bool {
     let (name, pattern) = (name.to_lowercase(), pattern.to_lowercase());
     let parts: Vec<&str> = pattern.split(['%', '*']).collect();
@@ -237,8 +236,8 @@ fn terminal_error(e: ReadlineError) -> Failure {
     Failure::message(format!("terminal error: {e}"))
 }
 
-/// Creates the folder `serrate` in the user's state folder and returns the path of the file `history` in it.
-/// Returns `None` if there is no state folder or the folder cannot be created.
+/// Creates the folder `serrate` in the user's state folder and returns the path of the file `history` in it;
+/// `None` if this fails.
 fn history_file() -> Option<PathBuf> {
     let state =
         match std::env::var_os(if cfg!(windows) { "LOCALAPPDATA" } else { "XDG_STATE_HOME" }) {

@@ -3,18 +3,19 @@
 use regex::Regex;
 
 use super::super::boundary::is_name;
-use super::super::matches::{Bound, Codes, Plain, Scalar};
+use super::super::matches::{Codes, Plain, Scalar, ValueBound};
 use super::super::yaml::{Entry, Node, Value};
-use super::{Draft, Source};
+use super::{ConfigFile, Draft};
 use crate::error::Result;
 
 /// Parses `and(a, b, ..)` or `or(a, b, ..)`. Returns whether it is `and`, and its inputs.
 pub(super) fn parse_expression(
-    source: &Source,
+    source: &ConfigFile,
     node: &Node,
     key: &str,
 ) -> Result<(bool, Vec<String>)> {
-    const EXPECTED: &str = "\"and(a, b, ..)\" or \"or(a, b, ..)\" with two predicates or more";
+    const EXPECTED: &str =
+        "expected \"and(a, b, ..)\" or \"or(a, b, ..)\" with two predicates or more";
     let text = source.as_text(node, key, EXPECTED)?;
     let inner = |start: &str| text.strip_prefix(start).and_then(|rest| rest.strip_suffix(')'));
     let (all, inputs) = match (inner("and("), inner("or(")) {
@@ -30,7 +31,7 @@ pub(super) fn parse_expression(
 }
 
 pub(super) fn read_derived(
-    source: &Source,
+    source: &ConfigFile,
     key: &str,
     name: &str,
     entries: &[Entry],
@@ -53,7 +54,7 @@ pub(super) fn read_derived(
 }
 
 pub(super) fn read_plain(
-    source: &Source,
+    source: &ConfigFile,
     key: &str,
     definition: &Entry,
     entries: &[Entry],
@@ -92,22 +93,23 @@ pub(super) fn read_plain(
     let plain = Plain {
         key: key.to_owned(),
         codes,
-        min: min.map(|value| Bound::new(&value, min_inclusive)),
-        max: max.map(|value| Bound::new(&value, max_inclusive)),
+        min: min.map(|value| ValueBound::new(&value, min_inclusive)),
+        max: max.map(|value| ValueBound::new(&value, max_inclusive)),
         other_columns,
     };
     Ok((plain, is_static))
 }
 
-pub(super) fn read_codes(source: &Source, key: &str, node: &Node) -> Result<Codes> {
-    const EXPECTED: &str = "a code, {regex: ..} or {any: [..]}";
+pub(super) fn read_codes(source: &ConfigFile, key: &str, node: &Node) -> Result<Codes> {
+    const EXPECTED: &str = "expected a code, {regex: ..} or {any: [..]}";
     let entries = match &node.value {
         Value::Text(code) => return Ok(Codes::One(code.clone())),
         Value::Map(entries) => entries,
         _ => return Err(source.wrong_value(node, key, EXPECTED)),
     };
     let [entry] = entries.as_slice() else {
-        let message = format!("expected one of the keys regex and any, found {}", entries.len());
+        let message =
+            format!("expected exactly one key, regex or any, found {} keys", entries.len());
         return Err(source.fault_at(node.line, key, message));
     };
     let key = format!("{key}.{}", entry.name);
@@ -119,27 +121,31 @@ pub(super) fn read_codes(source: &Source, key: &str, node: &Node) -> Result<Code
                 Err(source.fault_at(entry.line, &key, message))
             }
         },
-        ("regex", _) => Err(source.wrong_value(&entry.node, &key, "a regular expression")),
+        ("regex", _) => Err(source.wrong_value(&entry.node, &key, "expected a regular expression")),
         ("any", Value::List(codes)) if !codes.is_empty() => {
-            let codes = codes
-                .iter()
-                .map(|code| source.as_text(code, &key, "codes as texts").map(str::to_owned));
+            let codes = codes.iter().map(|code| {
+                source.as_text(code, &key, "expected codes as texts").map(str::to_owned)
+            });
             Ok(Codes::Any(codes.collect::<Result<_>>()?))
         }
-        ("any", _) => Err(source.wrong_value(&entry.node, &key, "a list of codes")),
+        ("any", _) => Err(source.wrong_value(&entry.node, &key, "expected a list of codes")),
         _ => Err(source.fault_at(entry.line, &key, "unknown key; use regex or any")),
     }
 }
 
-pub(super) fn read_number(source: &Source, key: &str, node: &Node) -> Result<Scalar> {
+pub(super) fn read_number(source: &ConfigFile, key: &str, node: &Node) -> Result<Scalar> {
     match node.value {
         Value::Integer(value) => Ok(Scalar::Integer(value)),
         Value::Float(value) => Ok(Scalar::Float(value)),
-        _ => Err(source.wrong_value(node, key, "a number")),
+        _ => Err(source.wrong_value(node, key, "expected a number")),
     }
 }
 
-pub(super) fn read_other(source: &Source, key: &str, entry: &Entry) -> Result<(String, Scalar)> {
+pub(super) fn read_other(
+    source: &ConfigFile,
+    key: &str,
+    entry: &Entry,
+) -> Result<(String, Scalar)> {
     const STANDARD: [&str; 4] = ["subject_id", "time", "code", "numeric_value"];
     if STANDARD.contains(&entry.name.as_str()) {
         let message = "other_cols compares further columns of the data only; use code, value_min and value_max for codes and values";
@@ -151,8 +157,7 @@ pub(super) fn read_other(source: &Source, key: &str, entry: &Entry) -> Result<(S
         Value::Integer(value) => Scalar::Integer(*value),
         Value::Float(value) => Scalar::Float(*value),
         _ => {
-            let expected =
-                "a text, a number or a boolean to which the column of this name is compared";
+            let expected = "expected a text, a number or a boolean to which the column of this name is compared";
             return Err(source.wrong_value(&entry.node, key, expected));
         }
     };

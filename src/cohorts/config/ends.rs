@@ -1,10 +1,10 @@
-//! The two ends of a window: their check, and their text.
+//! Checks how the two ends of a window refer to each other, and formats the ends as text.
 
 use super::super::boundary::{Boundary, Side, Way};
 use super::super::tree::Window;
 
-/// Returns an error message unless exactly one end of a window is defined from the other, and lies on the
-/// right side of it.
+/// Checks that one end of a window is defined from the other end: either the start, as a time before the end,
+/// or the end, as a time after the start. Otherwise returns an error message.
 pub(super) fn check_order(window: &Window) -> Result<(), String> {
     let of_end = window.start.is_of(Side::End);
     let of_start = window.end.is_of(Side::Start);
@@ -41,7 +41,8 @@ pub(super) fn describe_boundary(boundary: &Boundary) -> String {
     }
 }
 
-/// Formats a number of microseconds with as few units as possible: `24h`, `7d`, `1d 30m`.
+/// Formats a number of microseconds in days, hours, minutes, seconds and microseconds, and omits units that
+/// are zero: `7d`, `1d 30m`. Exactly one day is `24h`.
 pub(super) fn describe_length(micros: u64) -> String {
     const UNITS: [(&str, u64); 4] =
         [("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000)];

@@ -43,7 +43,7 @@ pub(super) fn write(html: &mut Html, report: &Report) {
     write_top(html, codes);
 }
 
-/// Writes the shares of prefixes as bars beside their names.
+/// Writes one bar per code prefix, with its number of occurrences and share.
 fn write_prefixes(html: &mut Html, codes: &Codes) {
     let most = codes.prefixes.iter().map(|(_, n)| *n).max().unwrap_or(0);
     html.open("figure", &[("class", "wide")]);
@@ -67,7 +67,7 @@ fn write_prefixes(html: &mut Html, codes: &Codes) {
     html.close("figure");
 }
 
-/// Draws a bar that repeats a number beside it.
+/// Draws a bar for `count`; the bar of `most` has the full width.
 fn write_meter(html: &mut Html, count: u64, most: u64) {
     let width = format!("{:.2}%", (safe_ratio(count, most) * 100.0).max(0.5));
     html.open("svg", &[("class", "meter"), ("height", "12"), ("aria-hidden", "true")]);

@@ -3,7 +3,7 @@
 use super::table::TableWriter;
 use crate::cli::output::{format_percent, format_rounded, group_digits, safe_ratio};
 use crate::cli::report::html::Html;
-use crate::cli::report::profile::{ColumnProfile, Kind, TableProfile};
+use crate::cli::report::profile::{ColumnProfile, TableProfile, ValueKind};
 use crate::cli::report::svg::draw_tiny_bars;
 use crate::cli::report::tensors::TensorFacts;
 use crate::cli::report::times::{Clock, format_number};
@@ -11,7 +11,6 @@ use crate::cli::report::{Content, Report};
 use crate::cli::stats::{ColumnGroup, name_axis};
 use crate::table::ColumnStats;
 
-/// Bars of a histogram in a table.
 const BARS: usize = 24;
 const NONE: &str = "–";
 
@@ -97,7 +96,7 @@ fn write_column(
     }
     table.open_cell(html, "");
     match profile.sketch.count_bins(BARS, 0.01, 0.99) {
-        Some(bins) if profile.kind != Kind::Flag => {
+        Some(bins) if profile.kind != ValueKind::Flag => {
             let description =
                 format!("Distribution of {} from {} to {}", column.name, cells[5], cells[9]);
             draw_tiny_bars(html, &description, &bins);
@@ -113,11 +112,11 @@ fn list_quantiles(profile: &ColumnProfile) -> [String; 5] {
     let quantiles = [0.0, 0.25, 0.5, 0.75, 1.0].map(|q| profile.sketch.find_quantile(q));
     let mut texts = quantiles.map(|value| match (value, profile.kind) {
         (None, _) => NONE.into(),
-        (Some(at), Kind::Time) => Clock::Microseconds.format_exact(at),
-        (Some(n), Kind::Flag) => if n > 0.0 { "true" } else { "false" }.into(),
+        (Some(at), ValueKind::Time) => Clock::Microseconds.format_exact(at),
+        (Some(n), ValueKind::Flag) => if n > 0.0 { "true" } else { "false" }.into(),
         (Some(n), _) => format_number(n),
     });
-    if let (Some((low, high)), Kind::Integer) = (profile.integers, profile.kind) {
+    if let (Some((low, high)), ValueKind::Integer) = (profile.integers, profile.kind) {
         texts[0] = low.to_string();
         texts[4] = high.to_string();
     }

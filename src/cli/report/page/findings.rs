@@ -7,7 +7,6 @@ use crate::cli::output::{choose_plural, group_digits};
 use crate::cli::report::Report;
 use crate::cli::report::html::Html;
 
-/// Findings that are listed.
 const LISTED: usize = 200;
 
 fn find_audit(report: &Report) -> Option<&Audit> {

@@ -6,14 +6,13 @@ use crate::cli::bins::{Bin, group_into_bins};
 use crate::cli::output::{format_percent, group_digits, safe_ratio};
 use crate::cli::report::html::Html;
 use crate::cli::report::svg::{Bar, Mark, draw_bars};
-use crate::cli::report::{Report, Rows};
+use crate::cli::report::{Report, RowStatistics};
 use crate::cli::stats::{name_axis, pluralize_noun};
 use crate::table::Lengths;
 
-/// Most bars of a histogram.
 const BARS: usize = 24;
 
-/// The lengths of one axis, with the nouns that the page uses for its lists.
+/// Lengths of lists, with the nouns of their title, such as `codes per event`.
 pub(super) struct Sequence<'a> {
     /// Noun for the elements, in the plural.
     pub(super) units: String,
@@ -28,8 +27,8 @@ impl Sequence<'_> {
     }
 }
 
-/// Returns the lists of each axis, and the elements of each row on deeper axes.
-pub(super) fn list_sequences(rows: &Rows) -> Vec<Sequence<'_>> {
+/// Returns the list lengths of each axis and, from axis 2 on, the number of elements per row.
+pub(super) fn list_sequences(rows: &RowStatistics) -> Vec<Sequence<'_>> {
     let mut sequences = Vec::new();
     for group in &rows.groups {
         let stats = &group.stats;
@@ -139,7 +138,7 @@ const QUANTILES: [(&str, f64); 7] = [
     ("max", 1.0),
 ];
 
-/// Returns the position of a value in the chart, from 0 to 1.
+/// Returns the horizontal position of a value in a histogram with these bins, from 0 to 1.
 fn place_in_bins(bins: &[Bin], value: u64) -> f64 {
     let index = bins.iter().position(|b| value <= b.high).unwrap_or(bins.len().saturating_sub(1));
     let within = bins.get(index).map_or(0.0, |b| {

@@ -1,4 +1,4 @@
-//! The page: its head, the sections in order, and what they share.
+//! Writes the HTML page of a report: its head, its sections in order, and helpers that several sections use.
 
 mod codes;
 mod columns;
@@ -12,7 +12,8 @@ mod timelines;
 use super::html::Html;
 use super::{Content, Report};
 
-/// A section: its anchor, its heading, and whether the source has what it shows.
+/// A section of the page: its anchor and heading, a function that writes it, and a function that tells
+/// whether the source has data for it.
 struct Section {
     anchor: &'static str,
     heading: &'static str,
@@ -60,7 +61,6 @@ const SECTIONS: [Section; 7] = [
     },
 ];
 
-/// Returns the page as HTML.
 pub(super) fn render_page(report: &Report) -> String {
     let mut html = Html::default();
     html.write_markup("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n");
@@ -100,7 +100,6 @@ pub(super) fn render_page(report: &Report) -> String {
     html.finish()
 }
 
-/// Returns the headings of the sections of the page.
 pub(super) fn list_headings(report: &Report) -> Vec<&'static str> {
     shown_sections(report).map(|s| s.heading).collect()
 }
@@ -133,14 +132,13 @@ fn write_header(html: &mut Html, report: &Report) {
 }
 
 /// Returns the statistics of rows, unless the source holds tensors.
-fn find_rows(report: &Report) -> Option<&super::Rows> {
+fn find_rows(report: &Report) -> Option<&super::RowStatistics> {
     match &report.content {
         Content::Rows(rows) => Some(rows),
         Content::Tensors(_) => None,
     }
 }
 
-/// Opens a block of details with its summary.
 fn open_details(html: &mut Html, summary: &str) {
     html.open("details", &[]);
     html.write_element("summary", &[], summary);

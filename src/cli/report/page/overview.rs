@@ -63,8 +63,8 @@ fn write_splits(html: &mut Html, splits: &[PartSummary]) {
             group_digits(s.events),
             group_digits(s.measurements),
             group_digits(s.statics),
-            group_digits(s.longest.0),
-            group_digits(s.longest.1),
+            group_digits(s.most_events),
+            group_digits(s.most_measurements),
         ];
         table.write_row(html, &cells);
     }

@@ -1,4 +1,4 @@
-//! Charts of cuts of lists: the elements that remain, the lists that are cut, the padding.
+//! Charts of lists truncated to one length: elements that remain, lists that are truncated, padding.
 
 use super::lengths::{Sequence, list_sequences};
 use super::table::TableWriter;

@@ -5,14 +5,14 @@ use crate::cli::report::html::Html;
 /// A table that is being written, cell by cell. The first cell of a row names the row.
 pub(super) struct TableWriter<'a> {
     header: &'a [&'a str],
-    /// The first column of numbers, which are aligned on the right.
+    /// Index of the first of the columns of numbers, which are aligned to the right.
     numbers_from: usize,
-    /// Column of the next cell.
+    /// Index of the column of the next cell.
     column: usize,
 }
 
 impl<'a> TableWriter<'a> {
-    /// Opens a table. One that is wider than the window scrolls in a box of its own.
+    /// Opens a table. A table wider than the window can be scrolled by itself.
     pub(super) fn open(
         html: &mut Html,
         caption: &str,
@@ -24,7 +24,7 @@ impl<'a> TableWriter<'a> {
             &[("class", "scroll"), ("tabindex", "0"), ("role", "region"), ("aria-label", caption)],
         );
         let class = if header.len() > 3 { "cards" } else { "plain" };
-        // A table that is laid out as cards keeps its meaning only through its roles.
+        // The ARIA roles tell screen readers that this is a table even if CSS lays it out as cards.
         html.open("table", &[("class", class), ("role", "table")]);
         html.write_element("caption", &[], caption);
         html.open("thead", &[("role", "rowgroup")]);
@@ -55,7 +55,7 @@ impl<'a> TableWriter<'a> {
         html.close("tr");
     }
 
-    /// Opens the next cell of the row. `class` names the look of its text, if it is not plain.
+    /// Opens the next cell of the row. `class` is a CSS class for its text, or empty.
     pub(super) fn open_cell(&mut self, html: &mut Html, class: &str) {
         let align = if self.column >= self.numbers_from { "n" } else { "t" };
         let class = if class.is_empty() { align.to_owned() } else { format!("{align} {class}") };
