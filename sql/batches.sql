@@ -23,7 +23,7 @@ SELECT split, count(*) AS items, ragged_max_shape_agg(code) AS longest FROM item
 COPY (SELECT boolean_value, time_delta_days, code, numeric_value FROM items WHERE split = 'train')
 TO 'out/train/' STORED AS BATCHES (batch 64, len 64, inner 16, shuffle true, seed 7, epochs 2, overwrite true);
 
--- Held out: in order, with who and when beside the tensors, so that predictions can be joined back.
+-- Held out: in order, with subject and time next to the tensors, so that predictions can be joined.
 COPY (SELECT subject_id, prediction_time, boolean_value, time_delta_days, code, numeric_value FROM items WHERE split = 'held_out')
 TO 'out/held_out/' STORED AS BATCHES (batch 64, len 64, inner 16, overwrite true);
 

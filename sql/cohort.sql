@@ -11,8 +11,8 @@ FROM meds('tests/data/synthea-meds');
 SELECT token, code FROM vocab('tests/data/synthea-meds') WHERE code LIKE 'CONDITION//59621000%' OR code LIKE '%4548-4%';
 
 -- The cohort: hypertension coded at least once between 1980 and 2010. A comparison gives a mask of the shape of
--- `code`; `ragged_any(mask, -1)` is one answer per event, which stands beside `time` (one per event as well),
--- and so both conditions meet in AND.
+-- `code`; `ragged_any(mask, -1)` has one value per event, as `time` has,
+-- so both conditions meet in AND.
 CREATE VIEW cohort AS
 SELECT *, ragged_at(ragged_filter(time, hit), 0) AS index_time
 FROM (SELECT *,

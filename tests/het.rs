@@ -52,7 +52,7 @@ fn cells(node: &Node, levels: usize) -> Cells {
     out
 }
 
-/// As a node, through the array of rows.
+/// Converts a value to a node, through the array of rows.
 fn node(value: &HetValue) -> Node {
     let het = value.clone().into_het().unwrap();
     if het.ndim() == 0 {

@@ -30,7 +30,7 @@ const CORE: &[Layer] = &[
     ("generate", &["array", "error", "io", "table"]),
     ("audit", &["array", "error", "io", "table"]),
     ("loader", &["array", "dense", "error", "io", "table"]),
-    // What SQL needs of them.
+    // Items of these modules that only SQL needs.
     ("internal", &["array", "index", "io", "kernels", "loader"]),
 ];
 
@@ -61,7 +61,7 @@ struct Source {
     text: String,
 }
 
-/// Where each edge was seen first, by its two ends.
+/// The place where each edge was seen first, by its two ends.
 type Edges = BTreeMap<(String, String), String>;
 
 #[test]
@@ -86,7 +86,7 @@ fn files_of_a_module_point_one_way() {
     }
 }
 
-/// What is wrong with the edges between the modules at the top: a line for each.
+/// Returns a line for each fault in the edges between the top modules.
 fn check(
     sources: &[Source],
     layers: &[Layer],
@@ -152,7 +152,7 @@ fn edges_within(sources: &[Source], module: &str) -> Edges {
         sources.iter().filter(|s| s.module.first().is_some_and(|m| m == module)).collect();
     let children: BTreeSet<&String> = within.iter().filter_map(|s| s.module.get(1)).collect();
     let of = |source: &Source| uses(&source.text, &source.module, &["crate"]).unwrap_or_default();
-    // What the parent exports, by name.
+    // The items that the parent exports, by name.
     let mut exports = BTreeMap::new();
     for parent in within.iter().filter(|s| s.module.len() == 1) {
         for Use { path, exported, .. } in of(parent) {

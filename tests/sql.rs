@@ -8,8 +8,14 @@
     clippy::cast_sign_loss
 )]
 
+#[path = "sql/anew.rs"]
+mod anew;
+#[path = "sql/arrow_files.rs"]
+mod arrow_files;
 #[path = "sql/asof.rs"]
 mod asof;
+#[path = "sql/casts_of_columns.rs"]
+mod casts_of_columns;
 #[path = "sql/claimed_orders.rs"]
 mod claimed_orders;
 #[path = "sql/clauses.rs"]
@@ -18,6 +24,12 @@ mod clauses;
 mod codes;
 #[path = "sql/conditions.rs"]
 mod conditions;
+#[path = "sql/copy_options.rs"]
+mod copy_options;
+#[path = "sql/csv_files.rs"]
+mod csv_files;
+#[path = "sql/daily_names.rs"]
+mod daily_names;
 #[path = "sql/damaged.rs"]
 mod damaged;
 #[path = "sql/decimals.rs"]
@@ -30,12 +42,16 @@ mod dok;
 mod dynamic_filters;
 #[path = "sql/exact.rs"]
 mod exact;
+#[path = "sql/file_order.rs"]
+mod file_order;
 #[path = "sql/files.rs"]
 mod files;
 #[path = "sql/float_aggregates.rs"]
 mod float_aggregates;
 #[path = "sql/float_keys.rs"]
 mod float_keys;
+#[path = "sql/folders.rs"]
+mod folders;
 #[path = "sql/formats.rs"]
 mod formats;
 #[path = "sql/forms.rs"]
@@ -46,18 +62,26 @@ mod from;
 mod grouping;
 #[path = "sql/headings.rs"]
 mod headings;
+#[path = "sql/hidden_values.rs"]
+mod hidden_values;
 #[path = "sql/in_lists.rs"]
 mod in_lists;
 #[path = "sql/integers.rs"]
 mod integers;
 #[path = "sql/joins.rs"]
 mod joins;
+#[path = "sql/json_files.rs"]
+mod json_files;
 #[path = "sql/limits.rs"]
 mod limits;
+#[path = "sql/listing.rs"]
+mod listing;
 #[path = "sql/merged.rs"]
 mod merged;
 #[path = "sql/nested_order.rs"]
 mod nested_order;
+#[path = "sql/nested_subqueries.rs"]
+mod nested_subqueries;
 #[path = "sql/numbers.rs"]
 mod numbers;
 #[path = "sql/order.rs"]
@@ -76,6 +100,8 @@ mod planning;
 mod pushdown;
 #[path = "sql/quantified.rs"]
 mod quantified;
+#[path = "sql/quantiles.rs"]
+mod quantiles;
 #[path = "sql/query_values.rs"]
 mod query_values;
 #[path = "sql/repeated_names.rs"]
@@ -86,6 +112,10 @@ mod safety;
 mod session;
 #[path = "sql/set_operations.rs"]
 mod set_operations;
+#[path = "sql/several_subqueries.rs"]
+mod several_subqueries;
+#[path = "sql/shared_rows.rs"]
+mod shared_rows;
 #[path = "common/store.rs"]
 mod store;
 #[path = "sql/subqueries.rs"]
@@ -94,6 +124,8 @@ mod subqueries;
 mod tables;
 #[path = "sql/texts.rs"]
 mod texts;
+#[path = "sql/time_casts.rs"]
+mod time_casts;
 #[path = "sql/times.rs"]
 mod times;
 #[allow(unreachable_pub)]
@@ -103,6 +135,12 @@ mod torture;
 mod training;
 #[path = "sql/unnest.rs"]
 mod unnest;
+#[path = "sql/widened_files.rs"]
+mod widened_files;
+#[path = "sql/windows.rs"]
+mod windows;
+#[path = "sql/with_queries.rs"]
+mod with_queries;
 #[path = "sql/within.rs"]
 mod within;
 

@@ -168,7 +168,10 @@ fn private_functions(text: &str) -> Vec<(usize, String)> {
         }
         let mut words = code.split_whitespace().peekable();
         while words.peek().is_some_and(|w| {
-            w.starts_with("pub") || ["const", "async", "unsafe", "extern", "\"C\""].contains(w)
+            // `pub(in crate::sql)` is two words.
+            w.starts_with("pub")
+                || w.starts_with("crate::")
+                || ["const", "async", "unsafe", "extern", "\"C\""].contains(w)
         }) {
             words.next();
         }
@@ -258,9 +261,10 @@ mod tests {
     fn helper() {}
 }
 unsafe fn last() {}
+pub(in crate::sql) fn deep() {}
 ";
     let names: Vec<String> = private_functions(text).into_iter().map(|(_, name)| name).collect();
-    assert_eq!(names, ["taken", "joined", "head", "last"]);
+    assert_eq!(names, ["taken", "joined", "head", "last", "deep"]);
 }
 
 #[test]

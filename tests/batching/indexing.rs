@@ -322,6 +322,21 @@ fn duplicates_are_refused_when_asked_for() {
 }
 
 #[test]
+fn padding_may_be_written_twice_behind_a_larger_sample() {
+    let options = IndexOptions { duplicates: Duplicates::Refuse, beyond: BeyondSample::Filler };
+    let values = DenseTensor::from_vec([2, 2], vec![7, 8, 9, 9]).unwrap();
+    for (sizes, at) in [([3i64, 1], vec![0i64, 2, 2, 2]), ([1, 3], vec![2, 2, 0, 2])] {
+        let t = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 5, 6]).unwrap();
+        let sizes = DenseTensor::from_vec([2], sizes.to_vec()).unwrap();
+        let into = RaggedBatch::try_new(&t, None, Some(&sizes), None).unwrap();
+        let at = DenseTensor::from_vec([2, 2], at).unwrap();
+        let at = RaggedBatch::from_full_tensor(&at, 1, 1).unwrap();
+        let written = batched_indexing_write(&values, &at, &into, None, &options);
+        assert!(written.is_ok(), "{sizes}: {written:?}");
+    }
+}
+
+#[test]
 fn entries_without_elements_have_their_indices_checked() {
     let data = tensor(DType::F32, &[1, 2, 0], vec![]);
     let ids = |i: i64| {

@@ -308,7 +308,7 @@ fn faults_of_a_configuration_are_named_with_their_line() {
         ("trigger: admission\n", "", "trigger: the key is missing"),
         ("end: trigger + 24h", "end: trigger + 24", "windows.input.end: expected a length of time"),
         ("end: trigger + 24h", "end: trigger + 1 month", "expected a length of time"),
-        ("end: trigger + 24h", "end: trigger + 400000000 weeks", "exceeds 2^63 - 1 microseconds"),
+        ("end: trigger + 24h", "end: trigger + 400000000 weeks", "at most 2^63 - 1 microseconds"),
         (
             "end: trigger + 24h",
             "end: arrival",
@@ -358,7 +358,7 @@ fn faults_of_a_configuration_are_named_with_their_line() {
         (
             "    code: DEATH",
             "    code: { any: [a], regex: a }",
-            "one of the keys regex and any, found 2",
+            "exactly one key, regex or any, found 2 keys",
         ),
         ("    code: DEATH", "    value_min: 5", "predicates.death: a predicate needs the key code"),
         (

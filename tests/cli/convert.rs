@@ -285,6 +285,22 @@ fn nan_of_nrt_is_null_where_a_format_has_null_unless_kept() {
 }
 
 #[test]
+fn nan_of_parquet_is_null_in_json_unless_kept() {
+    let place = Place::new();
+    let rows = "SELECT * FROM (VALUES (1.5), (NULL), ('NaN'::DOUBLE)) t(n)";
+    place.ok(&["-c", &format!("COPY ({rows}) TO 'x.parquet'")]);
+    for file in ["x.json", "x.ndjson"] {
+        place.ok(&["convert", "x.parquet", file]);
+        let counts = format!("SELECT count(n), count(*), max(n) FROM '{file}'");
+        let counts = place.ok(&["-f", "csv", "-c", &counts]);
+        assert!(counts.contains("1,3,1.5"), "{file}: {counts}");
+        place.ok(&["convert", "x.parquet", file, "--keep-nan", "--overwrite"]);
+        let text = fs::read_to_string(place.path(file)).unwrap();
+        assert!(text.contains("\"NaN\""), "{text}");
+    }
+}
+
+#[test]
 fn columns_of_json_can_be_declared() {
     let place = Place::new();
     place.file("e.json", r#"[{"id": 1, "code": [], "at": "2024-01-02T03:04:05"}, {"id": 2, "code": [], "at": "2024-01-02T03:04:06"}]"#,

@@ -68,6 +68,17 @@ fn json_is_one_array_and_ndjson_one_object_per_line() {
 }
 
 #[test]
+fn json_has_each_name_once() {
+    let place = Place::new();
+    let sql = "SELECT * FROM (SELECT 1 AS a) x, (SELECT 2 AS a) y";
+    for format in ["json", "ndjson"] {
+        let e = place.fails(1, &["-c", sql, "--format", format]);
+        assert!(e.contains("two columns named \"a\""), "{e}");
+    }
+    assert_eq!(place.ok(&["-c", sql, "--format", "csv"]), "a,a\n1,2\n");
+}
+
+#[test]
 fn arrow_is_a_stream_on_standard_output_and_a_file_in_a_file() {
     let place = Place::new();
     let output = place.command().args(["-c", RAGGED, "-f", "arrow"]).output().unwrap();

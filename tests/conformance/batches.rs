@@ -13,7 +13,7 @@ pub(crate) type Checked<T> = Result<T, String>;
 /// Why values of filler are not those of the library.
 pub(crate) const FILLER: &str = "filler is not stored: it reads as zero, or as what it is set to, and what is written to it is gone";
 
-/// What an operation gave.
+/// Result of an operation.
 #[derive(Debug)]
 pub(crate) enum Found {
     Batch(RaggedBatch),
@@ -69,7 +69,7 @@ pub(crate) fn any(json: &Json) -> Checked<serrate::Result<AnyBatch>> {
     }
 }
 
-/// A number or truth value.
+/// A number or boolean.
 pub(crate) fn fill(json: &Json) -> Checked<Fill> {
     Ok(match json {
         Json::Bool(b) => Fill::Bool(*b),
@@ -143,7 +143,7 @@ fn from_tensor(array: &DenseTensor) -> Checked<Index> {
     serrate::index::IndexArray::try_new(shape, values).map(Index::Array).map_err(text)
 }
 
-/// A list of numbers or truth values, nested as an array is; `None` when it is no array.
+/// A list of numbers or booleans, nested like an array; `None` if it is not an array.
 fn nested(json: &Json) -> Checked<Option<Index>> {
     let (mut shape, mut level) = (Vec::new(), vec![json]);
     while let Some(Json::List(first)) = level.first() {
@@ -181,8 +181,8 @@ pub(crate) fn same<T: PartialEq + std::fmt::Debug>(
     Err(format!("{name}: found {found:?}, expected {expected:?}"))
 }
 
-/// Where a tensor has other values than expected: of those compared, and of the others. Type and shape
-/// must be the same.
+/// Returns the positions at which a tensor has other values than expected: among the compared values, and
+/// among the others. Type and shape must be equal.
 fn differences(
     name: &str,
     found: &DenseTensor,
@@ -310,7 +310,7 @@ pub(crate) fn same_batch(
     Ok(verdict)
 }
 
-/// What is compared of an answer.
+/// Parts of an answer that are compared.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
     /// Filler of the result, too.

@@ -197,7 +197,7 @@ fn access(case: &Case) -> Checked<Outcome> {
         terms.known = Some(known.tensor()?.clone());
         Ok((found, data, indices))
     })();
-    // Where the library refuses a type, the answer is what it is for another.
+    // If the library refuses a type, the answer must equal that for another type.
     if let (Expected::Error { .. }, Ok((found, data, indices))) = (&case.expected, &found)
         && case.has_tag("limitation")
     {

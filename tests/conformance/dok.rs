@@ -13,7 +13,7 @@ type Checked<T> = std::result::Result<T, String>;
 /// README's example is orthogonal indexing, which has a name of its own here.
 const ORTHOGONAL: &str = "sparse tensors: `get` is numpy's; axis by axis is `get_orthogonal`";
 
-/// What an operation gives.
+/// Result of an operation.
 enum Found {
     Sparse(DokTensor),
     Dense(DenseTensor),
@@ -171,7 +171,7 @@ fn dims(json: Option<&Json>) -> Checked<Option<Vec<i64>>> {
     })
 }
 
-/// What is written.
+/// The value that an operation writes.
 enum Value {
     Scalar(Fill),
     Dense(DenseTensor),

@@ -12,7 +12,7 @@ use crate::json::Json;
 #[derive(Debug, PartialEq)]
 pub(crate) enum Outcome {
     Passed,
-    /// As this crate means it, not as the library does, and why.
+    /// The answer differs from the library's on purpose; the field is the reason.
     Differs(&'static str),
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Case {
     tags: Vec<String>,
 }
 
-/// What a case says should happen.
+/// Expected outcome of a case.
 #[derive(Debug)]
 pub(crate) enum Expected {
     Result(Json),
@@ -160,11 +160,11 @@ pub(crate) fn same_tensor(name: &str, found: &DenseTensor, expected: &Json) -> R
     if same { Ok(()) } else { differ() }
 }
 
-/// What an index object asks for.
+/// An index object of a case.
 #[derive(Debug)]
 pub(crate) enum Asked {
     Index(Vec<Index>),
-    /// What no array can be indexed with: the types of this crate rule it out.
+    /// An object that cannot index an array. The types of this crate exclude it.
     Nonsense,
 }
 
@@ -192,7 +192,7 @@ pub(crate) fn index(json: &Json) -> Result<Asked, String> {
 /// `None` for what cannot be an index.
 fn item(kind: &str, value: &Json) -> Result<Option<Index>, String> {
     Ok(Some(match kind {
-        // Python's truth values are integers.
+        // Python's booleans are integers.
         "int" | "np_int64" => match value {
             Json::Bool(b) => Index::At(i64::from(*b)),
             value => Index::At(value.int()?),

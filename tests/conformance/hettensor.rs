@@ -20,13 +20,13 @@ use crate::json::Json;
 
 type Checked<T> = std::result::Result<T, String>;
 
-/// Where this crate decides otherwise, on purpose.
+/// Intended differences from the library.
 const TRAILING: &str = "HetTensor: empty places behind the last value stay";
 const MEANS: &str = "HetTensor: the mean of integers is float64, not cut to an integer";
 const NEGATIVE: &str = "HetTensor: negative dims count from the last";
 const LEADING: &str = "HetTensor: missing leading axes are broadcast, as in numpy";
 
-/// What an operation gives.
+/// Result of an operation.
 enum Found {
     Value(HetValue),
     Padded(DenseTensor),
@@ -56,8 +56,8 @@ pub(crate) fn run(case: &Case) -> Checked<Outcome> {
     }
 }
 
-/// What the library refuses and this crate answers: missing leading axes, as if they were there, and
-/// negative dims, as the positive ones.
+/// Checks answers of this crate where the library refuses: missing leading axes count as present, and
+/// negative dims as the positive ones.
 fn refused_there(case: &Case, found: &Found) -> Option<Outcome> {
     let Found::Value(found) = found else { return None };
     if let Some(how) = reduction(&case.op) {
@@ -268,7 +268,7 @@ fn het(json: &Json) -> Checked<Result<HetTensor>> {
 /// Values by coordinates.
 type Cells = BTreeMap<Vec<i64>, f64>;
 
-/// What a tensor has, whether dense or not.
+/// Returns the values of a dense or ragged tensor by coordinates.
 fn cells(value: &HetValue) -> Checked<Cells> {
     let het = value.clone().into_het().map_err(|e| e.to_string())?;
     if het.ndim() == 0 {
@@ -533,7 +533,7 @@ fn forms_that_the_folder_does_not_have() {
     assert_eq!(error("getitem", &far, "IndexError"), Ok(Outcome::Passed));
     assert_eq!(error("reduce_sum", r#"{"dim": 3}"#, "IndexError"), Ok(Outcome::Passed));
     assert_eq!(error("reduce_sum", r#"{"dim": -1}"#, "IndexError"), Ok(Outcome::Differs(NEGATIVE)));
-    // What is not known fails.
+    // Unknown differences fail.
     assert!(error("reduce_sum", r#"{"dim": 0}"#, "ValueError").is_err());
     assert!(error("reduce_sum", r#"{"dim": 3}"#, "KeyError").is_err());
     assert!(error("reduce_median", r#"{"dim": 0}"#, "ValueError").is_err());

@@ -5,7 +5,7 @@
 pub(crate) enum Json {
     Null,
     Bool(bool),
-    /// As written.
+    /// The number as text, as the file writes it.
     Number(String),
     Text(String),
     List(Vec<Json>),

@@ -23,13 +23,13 @@ use crate::json::Json;
 #[derive(Debug)]
 pub(crate) enum Verdict {
     Passed,
-    /// As this crate means it, not as the library does.
+    /// The answer differs from the library's on purpose.
     Differs(Rule),
 }
 
 type Checked<T> = Result<T, String>;
 
-/// What an operation gave.
+/// Result of an operation.
 #[derive(Debug)]
 enum Found {
     Table(RaggedTable),
@@ -258,7 +258,7 @@ fn load(case: &Case, from: &mut Vec<RaggedTable>) -> Checked<serrate::Result<Fou
     let asked = case.args.get("index").map(index).transpose()?;
     let keys = match case.args.get("keys") {
         None => None,
-        // What is not a list of texts is ruled out by the type of the argument.
+        // The type of the argument excludes everything but a list of strings.
         Some(Json::List(keys)) if keys.iter().all(|k| matches!(k, Json::Text(_))) => {
             // They are a set.
             let mut names: Vec<&str> = Vec::new();
@@ -305,7 +305,7 @@ fn settle(case: &Case, from: &[RaggedTable], found: serrate::Result<Found>) -> C
             Err(format!("found the error {error}"))
         }
         (Expected::Error { kind, gist }, Ok(found)) => {
-            // What the library does not take as an index, or not yet, numpy answers.
+            // For an index that the library does not accept, numpy gives the answer.
             let tagged = case.has_tag("limitation");
             let refuses = tagged || kind == "TypeError" || kind == "ValueError";
             if let (true, Found::Table(table), Some(asked)) =

@@ -315,7 +315,7 @@ fn items(case: &Case) -> Checked<Outcome> {
             same_values("the items", &found, expect, Some(&exists), Exactly::Yes)
         }
         (Expected::Error { kind, .. }, Err(e)) if fits(&case.op, &e, kind)? => Ok(Outcome::Passed),
-        // What the library does not take as an index, numpy answers.
+        // For an index that the library does not accept, numpy gives the answer.
         (Expected::Error { .. }, Ok(_)) if case.has_tag("limitation") => Ok(Outcome::Passed),
         (expected, found) => Err(format!("expected {expected:?}, found {found:?}")),
     }
@@ -342,7 +342,7 @@ fn value(json: &Json) -> Checked<DenseTensor> {
     }
 }
 
-/// What is true of every batch that is found.
+/// Properties of every resulting batch.
 #[test]
 fn existence_is_the_mask_over_the_data() {
     let data = r#"{"tensor": {"dtype": "int8", "shape": [1, 2, 2], "data": [1, 2, 3, 4]}, "sample_sizes": {"dtype": "int64", "shape": [1], "data": [1]}, "non_uniform_dim": 2, "num_batch_dims": 1}"#;

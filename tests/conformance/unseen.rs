@@ -7,7 +7,7 @@ use crate::format::Case;
 use crate::json::Json;
 use crate::nrt::{self, Rule, Verdict};
 
-/// What becomes of a case that is written as in a file, but for its name.
+/// Returns the verdict on a case, which is written as in a file but without its name.
 fn verdict(op: &str, case: &str) -> Result<Verdict, String> {
     let case = Json::parse(&format!("{{\"name\": \"unseen\", {case}}}")).unwrap();
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors");

@@ -93,7 +93,7 @@ fn what_is_read_from_filler_is_told_apart() {
     passes("batched_indexing_access", &case(&data(0), "5, 0"));
     let differs = outcome("batched_indexing_access", &case(&data(9), "5, 9"));
     assert_eq!(differs, Ok(Outcome::Differs(FILLER)));
-    // What is no filler is compared all the same.
+    // Values that are not filler are still compared.
     fails("batched_indexing_access", &case(&data(9), "4, 9"));
     let items = |found: &str| {
         let given = input(&[("data", &data(9))]);

@@ -23,7 +23,7 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::file::writer::SerializedFileWriter;
 use proptest::prelude::*;
-use serrate::io::parquet::lists::{Parts, Source, ranges, read_column, supported};
+use serrate::io::parquet::lists::{ListsFile, Parts, ranges, read_column, supported};
 use serrate::io::parquet::{
     ParquetReadOptions, ParquetTableReader, ParquetTableWriter, ParquetWriteOptions,
 };
@@ -270,7 +270,7 @@ fn check(bytes: &Bytes, root: usize, draw: &mut Draw) {
         let field = metadata.schema().field(root);
         assert!(supported(parquet, root, field), "{field}");
         let reader = Arc::new(bytes.clone());
-        let source = Source { name: Path::new("f"), reader: &reader, metadata: parquet };
+        let source = ListsFile { name: Path::new("f"), reader: &reader, metadata: parquet };
         for group in 0..parquet.num_row_groups() {
             let all = usize::try_from(parquet.row_group(group).num_rows()).unwrap();
             let mut wanted =
@@ -297,7 +297,7 @@ fn check(bytes: &Bytes, root: usize, draw: &mut Draw) {
                     sparse[span.clone()].copy_from_slice(&bytes[span]);
                 }
                 let reader = Arc::new(Bytes::from(sparse));
-                let source = Source { reader: &reader, ..source };
+                let source = ListsFile { reader: &reader, ..source };
                 let sparse = read_column(&source, group, root, field, rows, Parts::Values).unwrap();
                 assert_eq!(&sparse, &expected);
             }
@@ -457,7 +457,7 @@ fn columns_of_both_readers_stand_side_by_side() {
 fn read_damaged(bytes: &Bytes, metadata: &ArrowReaderMetadata) -> (usize, Vec<String>) {
     let reader = Arc::new(bytes.clone());
     let parquet = metadata.metadata();
-    let source = Source { name: Path::new("some.parquet"), reader: &reader, metadata: parquet };
+    let source = ListsFile { name: Path::new("some.parquet"), reader: &reader, metadata: parquet };
     let (mut read, mut errors) = (0, Vec::new());
     for (root, field) in metadata.schema().fields().iter().enumerate() {
         for group in 0..parquet.num_row_groups() {
@@ -661,7 +661,7 @@ fn counts_of_the_footer_are_no_reason_to_take_memory() {
         let group = group.set_column_metadata(vec![column]).build().unwrap();
         let parquet = ParquetMetaData::new(parquet.file_metadata().clone(), vec![group]);
         let reader = Arc::new(bytes.clone());
-        let source = Source { name: Path::new("f"), reader: &reader, metadata: &parquet };
+        let source = ListsFile { name: Path::new("f"), reader: &reader, metadata: &parquet };
         let field = metadata.schema().field(0);
         let rows = 0..usize::try_from(rows).unwrap_or(2);
         let e = read_column(&source, 0, 0, field, rows, Parts::Values).unwrap_err().to_string();
@@ -675,7 +675,7 @@ fn rows_and_columns_that_are_not_there() {
     let metadata = metadata(&bytes, true);
     let (parquet, fields) = (metadata.metadata(), metadata.schema().fields());
     let reader = Arc::new(bytes);
-    let source = Source { name: Path::new("f"), reader: &reader, metadata: parquet };
+    let source = ListsFile { name: Path::new("f"), reader: &reader, metadata: parquet };
     let error = |group, rows| {
         read_column(&source, group, 0, &fields[0], rows, Parts::Values).unwrap_err().to_string()
     };

@@ -32,7 +32,7 @@ const HOW: [Reduction; 9] = [
     Reduction::Last,
 ];
 
-/// What a window of elements and times gives for one time.
+/// Reference: the result of a window of elements and times for one time.
 type Reference<'a> = &'a dyn Fn(&[Node], &[Node], &Node) -> Node;
 
 /// A window as floats; infinite where there is no end.

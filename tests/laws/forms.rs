@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-/// What may replace a part when a statement is reduced.
+/// The replacements that are allowed for a part when a statement is reduced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A value of a type, replaceable by another value of that type or by a literal.

@@ -1,5 +1,6 @@
-//! What a Rust source uses, read without a compiler: paths from the top of the crate, also through groups
-//! (`use crate::{a, b::c}`) and upwards (`super::super::a`). Comments, literals and unit tests do not count.
+//! Reads which items a Rust source uses, without a compiler: paths from the top of the crate, also
+//! through groups (`use crate::{a, b::c}`) and upwards (`super::super::a`). Comments, literals and unit
+//! tests do not count.
 
 /// A path that a source names: the segments from the top of the crate, and the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +76,7 @@ pub(crate) fn uses(source: &str, module: &[String], names: &[&str]) -> Result<Ve
     Ok(found)
 }
 
-/// Where a path that starts with `word` starts from, as segments; `None` for other words.
+/// Returns the segments at which a path that starts with `word` begins; `None` for other words.
 fn base_of(word: &str, here: &[String], names: &[&str]) -> Option<Vec<String>> {
     match word {
         "self" => Some(here.to_vec()),
@@ -162,7 +163,7 @@ fn read_group(
             (_, "as") => *at += 2,
             (Kind::Word, word) => {
                 let path = base.iter().cloned().chain([word.to_owned()]).collect();
-                // As one segment that was read: the rest follows it.
+                // The path counts as one segment that was read; the rest follows it.
                 read_rest(tokens, at, path, exported, found)?;
             }
             _ => *at += 1,
@@ -171,7 +172,7 @@ fn read_group(
     Ok(())
 }
 
-/// As [`read_tree`], for a path whose first segment is in it already.
+/// Like [`read_tree`], for a path that already has its first segment.
 fn read_rest(
     tokens: &[Token],
     at: &mut usize,

@@ -274,7 +274,7 @@ fn tensors_that_make_no_table() {
         ),
         (
             &[bounds(1, &[]), bytes("dim1/x", 2)],
-            "f: the tensor dim1/bounds is empty, but the axis of these bounds has 2 values, so the file is damaged; write it again",
+            "f: the tensor dim1/bounds has the bounds of lists; it is empty, but the axis of these lists has 2 elements, so the file is damaged; write it again",
         ),
         (
             &[bounds(1, &[1, -2])],
@@ -321,7 +321,7 @@ fn bounds_that_are_wrong_are_found_where_they_are_touched() {
     );
     assert_eq!(
         message(&ends(&[2, 8])),
-        "f: dim1/bounds[1]: the last bound is 8, but its axis has 9 values, so the file is damaged; write it again"
+        "f: dim1/bounds[1]: the last bound of the lists is 8, but their axis has 9 elements, so the file is damaged; write it again"
     );
     assert_eq!(
         message(&ends(&[i64::MAX, i64::MIN])),

@@ -1,4 +1,4 @@
-//! What is read, how much of it, and where it lies in memory.
+//! Reading: which bytes are read, how many, and where values are in memory.
 
 use std::path::{Path, PathBuf};
 
@@ -200,7 +200,7 @@ fn lengths_beside_bounds_are_dropped_and_a_column_of_that_name_is_kept() {
     };
     let bounds1 = || ("dim1/bounds", "I64", vec![2], i64s(&[2, 3]));
     let bounds2 = || ("dim2/bounds", "I64", vec![3], i64s(&[1, 1, 3]));
-    // As old files have them: one per list, on every axis.
+    // Old files have them: one per list, on every axis.
     let old = [
         bounds1(),
         bounds2(),
@@ -209,7 +209,7 @@ fn lengths_beside_bounds_are_dropped_and_a_column_of_that_name_is_kept() {
         ("dim2/x", "U8", vec![3], vec![1, 2, 3]),
     ];
     assert_eq!(names(&old), ["x"]);
-    // As long as the axis: somebody's column.
+    // The tensor is as long as the axis, so it is a column.
     let column = [bounds1(), bounds2(), ("dim1/lengths", "I64", vec![3], i64s(&[9, 9, 9]))];
     assert_eq!(names(&column), ["lengths"]);
     let only = [bounds1(), ("dim1/lengths", "I64", vec![2], i64s(&[2, 1]))];

@@ -1,4 +1,4 @@
-//! What the Python library wrote and what it reads.
+//! Files that the Python library wrote, and files that it reads.
 
 use std::ops::Range;
 
@@ -127,7 +127,7 @@ fn loading_whole_files_columns_and_rows() {
     let (mut loaded, mut refused) = (0, 0);
     for case in cases("nrt/load.json") {
         let name = case["name"].as_str().unwrap();
-        // What types rule out, and no columns at all, which is a table without columns here.
+        // The types exclude the first two; without columns, this crate returns a table without columns.
         if ["err-bare-str", "err-non-str", "err-empty-keys"].contains(&name) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! What the format can hold, what it refuses, and files that grow.
+//! Writing: the values that the format can hold, refused values, and files that grow.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -117,7 +117,7 @@ fn ids_are_i64_and_can_be_left_out() {
     assert!(refusal(&text).contains("vocabulary"));
     let error = nrt::write(&path, &text, &WriteOptions { overwrite: true, plain: true });
     assert!(error.unwrap_err().to_string().contains(
-        "the table has 1 rows but no columns or axes, so the file would not record the number of rows; write it with its ids"
+        "the table has 1 rows but no columns or axes, so the file would not record the number of rows; add a column, or write it with its ids"
     ));
     let big = flat("subject_id", Arc::new(UInt64Array::from(vec![u64::MAX])));
     assert!(refusal(&big).contains("column \"subject_id\""), "{}", refusal(&big));

@@ -38,7 +38,7 @@ async fn stock_windows_over_equations_still_fail() {
 
 /// Keys that are constant, or equal to another key, below grouping sets and outer joins: a key is
 /// NULL in grouping sets without it, and in rows without a partner on its side.
-const LOST_CONSTANTS: [(&str, &str); 9] = [
+const LOST_CONSTANTS: [(&str, &str); 13] = [
     (
         "SELECT k, count(*) AS n FROM (SELECT 'a' AS k FROM T) GROUP BY ROLLUP (k) ORDER BY k NULLS FIRST",
         "NULL 40; a 40",
@@ -75,6 +75,22 @@ const LOST_CONSTANTS: [(&str, &str); 9] = [
         "SELECT c, d FROM (SELECT x AS c FROM T) AS a FULL JOIN (VALUES (1)) b(d) ON 2 = 3 WHERE c = 7 OR c IS NULL ORDER BY c NULLS FIRST",
         "NULL 1; 7 NULL",
     ),
+    (
+        "SELECT count(*), sum(n) FROM (SELECT 'all' AS what, x % 3 AS k, count(*) AS n FROM (SELECT x FROM T) GROUP BY ROLLUP (what, k))",
+        "5 120",
+    ),
+    (
+        "SELECT count(*), sum(n) FROM (SELECT 'all' AS what, x % 3 AS k, count(*) AS n FROM (SELECT x FROM T) GROUP BY CUBE (what, k))",
+        "8 160",
+    ),
+    (
+        "SELECT count(*), sum(n) FROM (SELECT upper('a') AS c, x % 3 AS k, count(*) AS n FROM (SELECT x FROM T) GROUP BY GROUPING SETS ((k, c), (k)))",
+        "6 80",
+    ),
+    (
+        "SELECT x, 7 AS c, count(*) FROM (SELECT x FROM T) GROUP BY x, ROLLUP (c) ORDER BY x, c LIMIT 3",
+        "0 7 1; 0 NULL 1; 1 7 1",
+    ),
 ];
 
 async fn lost_constants(ctx: &SessionContext, sql: &str) -> String {
@@ -105,6 +121,27 @@ async fn constants_are_none_where_they_are_null() {
             }
         }
     }
+}
+
+/// DataFusion replaces the counts with constants.
+#[tokio::test]
+async fn counts_known_from_statistics_are_no_constants_where_they_are_null() {
+    let counts = "(SELECT count(*) AS c FROM m) a ON a.c = m.id";
+    expect_rows(
+        &["CREATE TABLE m AS SELECT value AS id FROM generate_series(1, 4)"],
+        &[
+            (&format!("SELECT id, c FROM m LEFT JOIN {counts} ORDER BY c LIMIT 1"), "4 4"),
+            (
+                &format!("SELECT c, id FROM m FULL JOIN {counts} ORDER BY c, id LIMIT 2"),
+                "4 4; NULL 1",
+            ),
+            (
+                "SELECT count(*) FROM (SELECT c, id, count(*) FROM m, (SELECT count(*) AS c FROM m) GROUP BY ROLLUP (c, id))",
+                "6",
+            ),
+        ],
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -163,6 +200,86 @@ async fn stock_windows_over_lists_of_lists_still_fail() {
         "SELECT sum(x) OVER (ORDER BY make_array(make_array(x))) FROM (VALUES (1), (1), (2)) t(x)";
     let e = error(&ctx, sql).await;
     assert!(e.contains("Uncomparable values"), "{e}");
+}
+
+/// Rows with a key of structs, some with a NULL field.
+const STRUCTS: &str = "CREATE TABLE t AS SELECT * FROM (VALUES (1, named_struct('a', 1, 'b', 'x')),
+    (2, named_struct('a', 1, 'b', NULL)), (3, named_struct('a', 1, 'b', 'x')),
+    (4, named_struct('a', 1, 'b', NULL)), (5, named_struct('a', 1, 'b', 'w'))) v(id, r)";
+
+fn small_batches() -> SessionConfig {
+    SessionConfig::new().with_target_partitions(2).with_batch_size(2)
+}
+
+#[tokio::test]
+async fn aggregates_are_ordered_by_structs_and_lists_of_lists() {
+    let ctx = serrate::sql::session_with(small_batches());
+    batches(&ctx, STRUCTS).await.unwrap();
+    let lists = "CREATE TABLE u AS SELECT * FROM
+        (VALUES (1, [[1, NULL]]), (2, [[1]]), (3, [[1, NULL]]), (4, [[0]]), (5, NULL)) v(id, l)";
+    batches(&ctx, lists).await.unwrap();
+    for (sql, expected) in [
+        ("SELECT array_agg(id ORDER BY r, id) FROM t", "[5, 1, 3, 2, 4]"),
+        ("SELECT array_agg(id ORDER BY [r], id) FROM t", "[5, 1, 3, 2, 4]"),
+        ("SELECT array_agg(id ORDER BY r DESC, id) FROM t", "[2, 4, 1, 3, 5]"),
+        ("SELECT first_value(id ORDER BY r DESC, id) FROM t", "2"),
+        ("SELECT last_value(id ORDER BY r, id) FROM t", "4"),
+        ("SELECT string_agg(id::VARCHAR, '' ORDER BY r, id) FROM t", "51324"),
+        ("SELECT first_value(id ORDER BY l, id) FROM u", "4"),
+        ("SELECT array_agg(id ORDER BY l, id) FROM u", "[4, 2, 1, 3, 5]"),
+        ("SELECT array_agg(id ORDER BY l NULLS FIRST, id) FROM u", "[5, 4, 2, 1, 3]"),
+    ] {
+        assert!(text(&ctx, sql).await.contains(expected), "{sql}\n{}", text(&ctx, sql).await);
+    }
+}
+
+/// In one partition, only the first of two orders is that of the rows.
+#[tokio::test]
+async fn aggregates_have_an_order_each() {
+    let lists = "CREATE TABLE t AS SELECT * FROM
+        (VALUES (1, 1, [[1], [9]]), (2, 2, [[2], [5]]), (3, 0, [[3]]), (4, 5, []), (5, 4, [[NULL]])) v(id, f, g)";
+    expect_rows(
+        &[lists],
+        &[
+            ("SELECT list(id ORDER BY f), list(id ORDER BY g DESC) FROM t", "[3, 1, 2, 5, 4] [5, 3, 2, 1, 4]"),
+            ("SELECT list(id ORDER BY g, id), list(id ORDER BY g DESC, id) FROM t", "[4, 1, 2, 3, 5] [5, 3, 2, 1, 4]"),
+            ("SELECT first(id ORDER BY g, id), last(id ORDER BY g, id) FROM t", "4 5"),
+            ("SELECT DISTINCT ON (g) id FROM t ORDER BY g, id DESC", "4; 1; 2; 3; 5"),
+            (
+                "SELECT DISTINCT ON (r) r['a'], id FROM (SELECT named_struct('a', f % 2) AS r, id FROM t) ORDER BY r DESC, id",
+                "1 1; 0 2",
+            ),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn extremes_by_their_own_value() {
+    let rows = "(VALUES ('a', 1.0), ('a', 2.0), ('b', 3.0)) v(k, f)";
+    expect_rows(
+        &[],
+        &[
+            (
+                &format!(
+                    "SELECT k, arg_max(f, f), arg_min(f, v.f) FROM {rows} GROUP BY k ORDER BY k"
+                ),
+                "a 2.0 1.0; b 3.0 3.0",
+            ),
+            (&format!("SELECT arg_max(f, f) FROM {rows}"), "3.0"),
+        ],
+    )
+    .await;
+}
+
+/// When this fails, `sql::mends::window_keys` need not replace keys of aggregates.
+#[tokio::test]
+async fn stock_ordered_aggregates_still_compare_structs_wrongly() {
+    let ctx = SessionContext::new_with_config(small_batches());
+    batches(&ctx, STRUCTS).await.unwrap();
+    let sql = "SELECT array_agg(id ORDER BY r ASC NULLS LAST, id) FROM t";
+    let found = text(&ctx, sql).await;
+    assert!(!found.contains("[5, 1, 3, 2, 4]"), "{found}");
 }
 
 #[tokio::test]
@@ -401,4 +518,240 @@ async fn stock_limits_still_move_below_windows() {
     let stock = SessionContext::new_with_config(two_partitions());
     batches(&stock, TWO_BATCHES).await.unwrap();
     assert_eq!(rows_or_error(&stock, WINDOWS_OF_ALL).await, "15 1 3; 16 1 3; 17 1 3");
+}
+
+#[tokio::test]
+async fn rows_are_sorted_by_comparisons_of_functions() {
+    let ctx = four();
+    let tables = [
+        "CREATE TABLE a AS SELECT value AS id, value::VARCHAR AS s, [value, 2] AS x FROM range(0, 12)",
+        "CREATE TABLE t AS SELECT * FROM a UNION ALL SELECT * FROM a",
+    ];
+    for table in tables {
+        batches(&ctx, table).await.unwrap();
+    }
+    for (key, expected) in [
+        ("length(s) > 1 DESC, id", [10, 10, 11, 11]),
+        ("upper(s) > '9' OR id = 3, id DESC", [11, 11, 10, 10]),
+        ("NOT (upper(s) < '8'), id", [0, 0, 1, 1]),
+        ("id < 2 AND abs(id) >= 1 DESC, id", [1, 1, 0, 0]),
+        ("CASE WHEN abs(id) > 6 THEN id END > 8, id", [7, 7, 8, 8]),
+    ] {
+        let sql = format!("SELECT id FROM t ORDER BY {key} LIMIT 4");
+        assert_eq!(ints(&ctx, &sql).await, expected, "{key}");
+        let sql = format!("SELECT id FROM (SELECT id FROM t ORDER BY {key}) LIMIT 4");
+        assert_eq!(ints(&ctx, &sql).await, expected, "{key}");
+        let sql = format!(
+            "SELECT id FROM (SELECT id, row_number() OVER (ORDER BY {key}) AS n FROM t) WHERE n < 5 ORDER BY n"
+        );
+        assert_eq!(ints(&ctx, &sql).await, expected, "{key}");
+    }
+    let head =
+        text(&ctx, "SELECT *, row_number() OVER (ORDER BY length(s) > 1) FROM a LIMIT 0").await;
+    assert!(!head.contains("__serrate_key"), "{head}");
+}
+
+/// When this fails, `sql::mends::computed_keys` can go.
+#[tokio::test]
+async fn stock_comparisons_of_functions_are_still_no_keys() {
+    let config = SessionConfig::new().with_target_partitions(4);
+    let ctx = SessionContext::new_with_config(config);
+    let rows = "(SELECT value::VARCHAR AS s FROM range(0, 12) UNION ALL SELECT 'a')";
+    let e = error(&ctx, &format!("SELECT s FROM {rows} ORDER BY length(s) > 1")).await;
+    assert!(e.contains("does not satisfy order requirements"), "{e}");
+}
+
+/// Aggregates of distinct values over rows in the opposite order.
+const REVERSED: [(&str, &str); 4] = [
+    (
+        "SELECT array_agg(DISTINCT s ORDER BY s) FROM (SELECT s FROM w ORDER BY s DESC LIMIT 10)",
+        "[a, b, c]",
+    ),
+    (
+        "SELECT string_agg(DISTINCT s, '' ORDER BY s) FROM (SELECT s FROM w ORDER BY s DESC LIMIT 10)",
+        "abc",
+    ),
+    (
+        "SELECT array_agg(DISTINCT s ORDER BY s) AS a, array_agg(DISTINCT s ORDER BY s DESC) AS b FROM w",
+        "[a, b, c] | [c, b, a]",
+    ),
+    (
+        "SELECT array_agg(s ORDER BY s) AS a, array_agg(s ORDER BY s DESC) AS b FROM w",
+        "[a, b, c] | [c, b, a]",
+    ),
+];
+
+const LETTERS: &str =
+    "CREATE TABLE w AS SELECT * FROM (VALUES (1, 'b'), (2, 'a'), (3, 'c')) v(id, s)";
+
+#[tokio::test]
+async fn distinct_values_have_the_order_of_the_call() {
+    for partitions in [1, 2] {
+        let config = SessionConfig::new().with_target_partitions(partitions);
+        let ctx = serrate::sql::session_with(config);
+        batches(&ctx, LETTERS).await.unwrap();
+        for (sql, expected) in REVERSED {
+            let found = text(&ctx, sql).await;
+            assert!(found.contains(expected), "{sql}\n{found}");
+        }
+    }
+}
+
+/// When this fails, `MendedAggregate` of `functions::aggregate` need not handle DISTINCT.
+#[tokio::test]
+async fn stock_reversed_distinct_aggregates_are_still_wrong() {
+    let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
+    batches(&ctx, LETTERS).await.unwrap();
+    for (sql, expected) in &REVERSED[..3] {
+        let found = text(&ctx, sql).await;
+        assert!(!found.contains(expected), "{sql}\n{found}");
+    }
+}
+
+/// Percentiles of more groups than a partial aggregation keeps.
+const PERCENTILES: [&str; 2] = [
+    "CREATE TABLE b AS SELECT value AS k, value % 7 AS x FROM range(0, 1000)",
+    "SELECT CAST(count(*) AS BIGINT) FROM
+     (SELECT k, percentile_cont(0.5) WITHIN GROUP (ORDER BY x) AS q FROM b GROUP BY k) WHERE q >= 0",
+];
+
+fn skipping() -> SessionConfig {
+    SessionConfig::new()
+        .with_target_partitions(2)
+        .with_batch_size(8)
+        .set_usize("datafusion.execution.skip_partial_aggregation_probe_rows_threshold", 1)
+        .set_str("datafusion.execution.skip_partial_aggregation_probe_ratio_threshold", "0.0")
+}
+
+#[tokio::test]
+async fn percentiles_of_many_groups() {
+    let ctx = serrate::sql::session_with(skipping());
+    batches(&ctx, PERCENTILES[0]).await.unwrap();
+    assert_eq!(one(&ctx, PERCENTILES[1]).await, 1000);
+}
+
+/// When this fails, `functions::aggregate::quantile` can go if its weights are exact, too.
+#[tokio::test]
+async fn stock_percentiles_of_many_groups_still_panic() {
+    let ctx = SessionContext::new_with_config(skipping());
+    batches(&ctx, PERCENTILES[0]).await.unwrap();
+    let frame = ctx.sql(PERCENTILES[1]).await.unwrap();
+    let found = tokio::spawn(frame.collect()).await;
+    assert!(!matches!(found, Ok(Ok(_))));
+}
+
+const LEADS: [&str; 2] = [
+    "CREATE TABLE w AS SELECT * FROM (VALUES (1, 0), (2, 8), (3, 2), (4, 3), (5, 5), (6, NULL), (7, -3)) v(id, x)",
+    "SELECT coalesce(lead(x, 2) IGNORE NULLS OVER (ORDER BY id), 0) FROM w ORDER BY id",
+];
+
+#[tokio::test]
+async fn leads_ignore_null() {
+    let ctx = four();
+    batches(&ctx, LEADS[0]).await.unwrap();
+    assert_eq!(ints(&ctx, LEADS[1]).await, [2, 3, 5, -3, 0, 0, 0]);
+    let one_ahead =
+        "SELECT coalesce(lead(x) IGNORE NULLS OVER (ORDER BY id), 0) FROM w ORDER BY id";
+    assert_eq!(ints(&ctx, one_ahead).await, [8, 2, 3, 5, -3, -3, 0]);
+    let reversed = "SELECT coalesce(lag(x, 2) IGNORE NULLS OVER (ORDER BY id DESC), 0) FROM
+        (SELECT * FROM w ORDER BY id LIMIT 10) ORDER BY id";
+    assert_eq!(ints(&ctx, reversed).await, [2, 3, 5, -3, 0, 0, 0]);
+}
+
+/// When this fails, `functions::lead` can go.
+#[tokio::test]
+async fn stock_leads_over_null_are_still_wrong() {
+    let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
+    batches(&ctx, LEADS[0]).await.unwrap();
+    assert_ne!(ints(&ctx, LEADS[1]).await, [2, 3, 5, -3, 0, 0, 0]);
+}
+
+/// A limit applies to the order of a subquery, of a query of WITH and of a view.
+#[tokio::test]
+async fn sorted_subqueries_are_limited_in_their_order() {
+    let ctx = four();
+    batches(&ctx, "CREATE TABLE s AS SELECT * FROM (VALUES (3, 'c'), (1, 'a'), (2, 'b')) t(id, v)")
+        .await
+        .unwrap();
+    batches(&ctx, "CREATE VIEW v AS SELECT * FROM s ORDER BY id").await.unwrap();
+    for (sql, expected) in [
+        ("SELECT id FROM (SELECT * FROM s ORDER BY id) LIMIT 1", 1),
+        ("WITH q AS (SELECT * FROM s ORDER BY id) SELECT id FROM q LIMIT 1", 1),
+        ("SELECT id FROM v LIMIT 1", 1),
+        ("SELECT id FROM (SELECT * FROM s ORDER BY id) LIMIT 1 OFFSET 1", 2),
+        ("SELECT id FROM (SELECT * FROM s ORDER BY id DESC) WHERE id < 3 LIMIT 1", 2),
+    ] {
+        assert_eq!(ints(&ctx, sql).await, [expected], "{sql}");
+    }
+}
+
+/// An aggregate that statistics answer is constant below an outer join, not above it.
+#[tokio::test]
+async fn aggregates_of_statistics_are_sorted_above_outer_joins() {
+    let ctx = four();
+    let dir = tempfile::tempdir().unwrap();
+    let path = show(&dir.path().join("w.parquet"));
+    batches(&ctx, "CREATE TABLE w AS SELECT value AS x FROM range(0, 9)").await.unwrap();
+    batches(&ctx, &format!("COPY w TO '{path}'")).await.unwrap();
+    for (from, aggregate) in [("w".to_owned(), "count(*) - 5"), (format!("'{path}'"), "max(x)")] {
+        let (c, x) = if aggregate == "max(x)" { (8, 8) } else { (4, 4) };
+        let join =
+            format!("{from} AS w LEFT JOIN (SELECT {aggregate} AS c FROM {from}) a ON a.c = w.x");
+        let first = format!("SELECT x FROM {join} ORDER BY c, x LIMIT 1");
+        assert_eq!(ints(&ctx, &first).await, [x], "{first}");
+        let all = format!("SELECT coalesce(c, -1) FROM {join} ORDER BY c DESC NULLS LAST");
+        assert_eq!(ints(&ctx, &all).await, [c, -1, -1, -1, -1, -1, -1, -1, -1], "{all}");
+    }
+}
+
+/// Writes a Parquet file of row groups of three rows, each of which is sorted by `x`, and says so.
+fn write_sorted_groups(path: &Path, x: ArrayRef) {
+    use datafusion::parquet::arrow::ArrowWriter;
+    use datafusion::parquet::file::metadata::SortingColumn;
+    use datafusion::parquet::file::properties::WriterProperties;
+    let batch = RecordBatch::try_from_iter([("x", x)]).unwrap();
+    let sorted = SortingColumn { column_idx: 0, descending: false, nulls_first: false };
+    let properties = WriterProperties::builder()
+        .set_sorting_columns(Some(vec![sorted]))
+        .set_max_row_group_row_count(Some(3))
+        .build();
+    let file = std::fs::File::create(path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
+#[tokio::test]
+async fn orders_of_row_groups_are_not_those_of_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    write_sorted_groups(&dir.path().join("a.parquet"), flat([1, 2, 3, 0, 2, 4]));
+    let nulls = |values: [Option<i64>; 3]| Arc::new(Int64Array::from(values.to_vec())) as ArrayRef;
+    std::fs::create_dir(dir.path().join("n")).unwrap();
+    write_sorted_groups(&dir.path().join("n/1.parquet"), nulls([Some(1), None, None]));
+    write_sorted_groups(&dir.path().join("n/2.parquet"), nulls([Some(2), Some(3), None]));
+    let (file, folder) = (show(&dir.path().join("a.parquet")), show(&dir.path().join("n")));
+    expect_rows(
+        &[],
+        &[
+            (&format!("SELECT x FROM '{file}' ORDER BY x"), "0; 1; 2; 2; 3; 4"),
+            (
+                &format!("SELECT x, count(*) FROM '{file}' GROUP BY x ORDER BY x"),
+                "0 1; 1 1; 2 2; 3 1; 4 1",
+            ),
+            (&format!("SELECT x FROM '{folder}/' ORDER BY x LIMIT 2"), "1; 2"),
+            (&format!("SELECT count(*) FROM (SELECT DISTINCT x FROM '{folder}/')"), "4"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn stock_orders_of_row_groups_are_still_taken_for_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.parquet");
+    write_sorted_groups(&path, flat([1, 2, 3, 0, 2, 4]));
+    let config = SessionConfig::new().with_target_partitions(1);
+    let ctx = SessionContext::new_with_config(config);
+    ctx.register_parquet("t", &show(&path), Default::default()).await.unwrap();
+    assert_eq!(ints(&ctx, "SELECT x FROM t ORDER BY x").await, [1, 2, 3, 0, 2, 4]);
 }

@@ -136,3 +136,124 @@ async fn floats_are_looked_for_among_decimals_of_queries() {
         assert_eq!(found[0].column(0).as_primitive::<Int64Type>().value(0), expected, "{sql}");
     }
 }
+
+#[tokio::test]
+async fn values_of_decimals_and_floats_are_doubles() {
+    let cases = [
+        ("SELECT coalesce(x, y) FROM (VALUES (NULL::DECIMAL(5,2), 1.5e-20)) t(x, y)", "1.5e-20"),
+        (
+            "SELECT CASE WHEN x > 0 THEN x ELSE y END FROM (VALUES (NULL::DECIMAL(5,2), 1e20)) t(x, y)",
+            "1e20",
+        ),
+        (
+            "SELECT CASE y WHEN x THEN 1 ELSE 2 END FROM (VALUES (1.5::DECIMAL(5,2), 1e20)) t(x, y)",
+            "2",
+        ),
+        (
+            "SELECT v FROM (SELECT 5.05::DECIMAL(5,2) AS v UNION ALL SELECT 1e20) ORDER BY v",
+            "5.05; 1e20",
+        ),
+        (
+            "SELECT v FROM (SELECT 1e20 AS v UNION SELECT 5.05::DECIMAL(5,2) UNION SELECT NULL) ORDER BY v",
+            "5.05; 1e20; NULL",
+        ),
+        (
+            "SELECT v + 1 FROM (SELECT 5.05::DECIMAL(5,2) AS v, 1 AS w UNION ALL SELECT 1e20, 2) WHERE w > 1",
+            "1e20",
+        ),
+        ("SELECT [5.05::DECIMAL(5,2), 1e20]", "[5.05, 1e20]"),
+        ("SELECT coalesce(x, 'NaN'::DOUBLE) FROM (VALUES (NULL::DECIMAL(5,2))) t(x)", "NaN"),
+        (
+            "SELECT coalesce(x, 0.0), arrow_typeof(coalesce(x, 0.0)) FROM (VALUES (5.05::DECIMAL(5,2))) t(x)",
+            "5.05 Decimal128(5, 2)",
+        ),
+        (
+            "SELECT sum(CASE WHEN x > 0 THEN x ELSE 0.125 END) FROM (VALUES (5.05::DECIMAL(5,2)), (-1)) t(x)",
+            "5.175",
+        ),
+    ];
+    expect_rows(&[], &cases).await;
+}
+
+#[tokio::test]
+async fn long_numbers_keep_their_digits_beside_decimals() {
+    let setup = [
+        "CREATE TABLE d AS SELECT column1 AS id, arrow_cast(column2, 'Decimal128(20, 2)') AS x FROM
+            (VALUES (1, '12345678901234567.89'), (2, '12345678901234567.88'))",
+    ];
+    let cases = [
+        ("SELECT id FROM d WHERE x = 12345678901234567.89", "1"),
+        ("SELECT id FROM d WHERE 12345678901234567.89 > x", "2"),
+        ("SELECT id FROM d WHERE -x = -12345678901234567.89", "1"),
+        ("SELECT id FROM d WHERE x = 12345678901234567.89::DECIMAL(20,2)", "1"),
+        ("SELECT id FROM d WHERE x BETWEEN 12345678901234567.885 AND 12345678901234567.895", "1"),
+        (
+            "SELECT 12345678901234567.89::DECIMAL(20,2), 12345678901234567890123::DECIMAL(38,0)",
+            "12345678901234567.89 12345678901234567890123",
+        ),
+        ("SELECT id FROM d WHERE x IN (12345678901234567.88, 1.5)", "2"),
+        ("SELECT id FROM d WHERE x BETWEEN 0.5 AND 12345678901234567.885", "2"),
+        ("SELECT id FROM d WHERE x NOT IN (12345678901234567.88, 1.5)", "1"),
+        ("SELECT x = 0.30000000000000004 FROM (VALUES (0.1::DOUBLE + 0.2)) t(x)", "true"),
+        (
+            "SELECT 0.30000000000000004, x > 1234567890.12345678 FROM (VALUES ([1.0, 1e20])) t(x)",
+            "0.30000000000000004 [false, true]",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+#[tokio::test]
+async fn columns_of_values_with_decimals_and_floats_are_doubles() {
+    let cases = [
+        ("SELECT * FROM (VALUES (1.5::DECIMAL(5,2)), (1e-20)) t(x)", "1.5; 1e-20"),
+        (
+            "SELECT * FROM (VALUES (1.5::DECIMAL(5,2)), (1e300::DOUBLE), (NULL)) t(x)",
+            "1.5; 1e300; NULL",
+        ),
+        (
+            "SELECT x + 1, y FROM (VALUES (1.5::DECIMAL(5,2), 1), ('NaN'::DOUBLE, 2)) t(x, y)",
+            "2.5 1; NaN 2",
+        ),
+        (
+            "SELECT arrow_typeof(x) FROM (VALUES (1.5::DECIMAL(5,2)), (0.25::FLOAT)) t(x)",
+            "Float64; Float64",
+        ),
+        ("VALUES (1.5::DECIMAL(5,2)), (1e-20)", "1.5; 1e-20"),
+        (
+            "SELECT * FROM (VALUES (1.5::DECIMAL(30,15)), (1e-20::DOUBLE::DECIMAL(30,15))) t(x)",
+            "1.500000000000000; 0.000000000000000",
+        ),
+        (
+            "SELECT x::VARCHAR FROM (VALUES (1.5::DECIMAL(5,2)), (2.5)) t(x)",
+            "1.500000000000000; 2.500000000000000",
+        ),
+        ("SELECT * FROM d", "1.50; 0.13"),
+    ];
+    let setup = [
+        "CREATE TABLE d(x DECIMAL(5,2))",
+        "INSERT INTO d VALUES (1.5::DECIMAL(5,2)), (0.1250000000000001::DOUBLE)",
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+#[tokio::test]
+async fn nullif_of_an_integer_is_an_integer() {
+    let cases = [
+        (
+            "SELECT nullif(9007199254740993, 0.5), nullif(2, 2.0), nullif(NULL::INT, 0.5)",
+            "9007199254740993 NULL NULL",
+        ),
+        (
+            "SELECT nullif(x, 0.5) FROM (VALUES (9007199254740993), (1), (NULL)) t(x) ORDER BY x",
+            "1; 9007199254740993; NULL",
+        ),
+        (
+            "SELECT v FROM (SELECT nullif(x, 1.0) + 1 AS v FROM (VALUES (2), (1)) t(x) UNION ALL SELECT 0.5) ORDER BY v",
+            "0.5; 3.0; NULL",
+        ),
+        ("SELECT sum(nullif(x, y)) FROM (VALUES (2, 2.0), (1, 0.5)) t(x, y)", "1"),
+        ("SELECT nullif(1.5, 1)", "1.5"),
+    ];
+    expect_rows(&[], &cases).await;
+}

@@ -48,6 +48,51 @@ async fn extremes_of_several_expressions_see_all_rows() {
     assert_eq!(one(&ctx, "SELECT CAST(min(f) AS BIGINT) FROM t").await, 2);
 }
 
+/// Returns a folder of two Parquet files with row groups of two rows. The first file has only NULL in `b`, and
+/// in `a` where the second file has numbers.
+async fn files_with_nulls(ctx: &SessionContext) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let rows = [
+        "(1, NULL), (2, NULL), (3, NULL), (4, NULL), (-7, NULL), (2, NULL)",
+        "(NULL, 50), (NULL, 60), (NULL, 40), (NULL, 55), (NULL, 1), (NULL, 55)",
+    ];
+    for (number, rows) in rows.into_iter().enumerate() {
+        let at = dir.path().join(format!("{number}.parquet"));
+        let query = format!("SELECT a::INT AS a, b::INT AS b FROM (VALUES {rows}) v(a, b)");
+        let copy = format!("COPY ({query}) TO '{}' OPTIONS (max_row_group_size 2)", show(&at));
+        text(ctx, &copy).await;
+    }
+    dir
+}
+
+#[tokio::test]
+async fn extremes_of_columns_with_null_see_all_rows() {
+    let ctx = serrate::sql::session_with(config());
+    let dir = files_with_nulls(&ctx).await;
+    batches(&ctx, &table(&dir)).await.unwrap();
+    for (query, expected) in [
+        ("SELECT min(b), max(b) FROM t", [1, 60]),
+        ("SELECT min(a), max(b) FROM t", [-7, 60]),
+        ("SELECT max(a), min(b) FROM t", [4, 1]),
+        ("SELECT min(a), min(b) FROM t", [-7, 1]),
+    ] {
+        for column in [0, 1] {
+            let sql = format!("SELECT CAST(c{column} AS BIGINT) FROM ({query}) AS q(c0, c1)");
+            assert_eq!(one(&ctx, &sql).await, expected[column], "{query}");
+        }
+    }
+}
+
+/// When this fails, `filters_too_much` of `sql::mends::guarded_rules` need not look at columns with NULL.
+#[tokio::test]
+async fn stock_dynamic_filters_of_extremes_still_forget_null() {
+    let dir = files_with_nulls(&serrate::sql::session()).await;
+    let ctx = SessionContext::new_with_config(config());
+    batches(&ctx, &table(&dir)).await.unwrap();
+    let sql = "SELECT CAST(min(b) AS BIGINT) FROM t HAVING max(b) > 0";
+    assert_ne!(one(&ctx, sql).await, 1);
+}
+
 /// When this fails, `filters_too_much` of `sql::mends::guarded_rules` need not look at arguments.
 #[tokio::test]
 async fn stock_dynamic_filters_of_extremes_still_drop_rows() {
@@ -95,4 +140,56 @@ async fn stock_dynamic_filters_of_lists_still_drop_rows() {
     batches(&ctx, table).await.unwrap();
     let plan = text(&ctx, &format!("EXPLAIN {query}")).await;
     assert_ne!(rows(&ctx, query).await, 10, "{plan}");
+}
+
+/// Returns a query that joins `g`, which has one key, with the keys of `d` that `b` has. Nothing is known of
+/// the number of keys of `g`, a CSV file.
+async fn join_below_partitioned_join(
+    ctx: &SessionContext,
+    dir: &tempfile::TempDir,
+) -> &'static str {
+    let writer = serrate::sql::session_with(config());
+    for (name, format, query) in [
+        ("g", "CSV", "SELECT 1 AS k FROM range(2)"),
+        ("d", "PARQUET", "SELECT value % 7 AS k FROM range(2000)"),
+        ("b", "PARQUET", "SELECT value AS k FROM range(5)"),
+    ] {
+        let at = show(&dir.path().join(format!("{name}.{}", format.to_lowercase())));
+        text(&writer, &format!("COPY ({query}) TO '{at}'")).await;
+        let create = format!("CREATE EXTERNAL TABLE {name} STORED AS {format} LOCATION '{at}'");
+        batches(ctx, &create).await.unwrap();
+    }
+    "SELECT g.k, n.k FROM (SELECT DISTINCT k FROM g) g
+       LEFT JOIN (SELECT d.k FROM (SELECT DISTINCT k FROM d) d JOIN b ON d.k = b.k) n ON g.k = n.k"
+}
+
+/// Returns a configuration in which joins with `b` collect it, and others are partitioned.
+fn config_of_partitioned_joins() -> SessionConfig {
+    SessionConfig::new()
+        .with_target_partitions(4)
+        .set_usize("datafusion.optimizer.hash_join_single_partition_threshold", 1000)
+        .set_usize("datafusion.optimizer.hash_join_single_partition_threshold_rows", 100)
+}
+
+const LONG: std::time::Duration = std::time::Duration::from_secs(5);
+
+#[tokio::test]
+async fn joins_below_partitioned_joins_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = serrate::sql::session_with(config_of_partitioned_joins());
+    let query = join_below_partitioned_join(&ctx, &dir).await;
+    let plan = text(&ctx, &format!("EXPLAIN {query}")).await;
+    assert!(plan.contains("mode=Partitioned, join_type=Left"), "{plan}");
+    assert!(plan.contains("mode=CollectLeft, join_type=Inner"), "{plan}");
+    let found = tokio::time::timeout(LONG * 12, text(&ctx, query)).await;
+    assert!(found.unwrap().contains("| 1 | 1 |"));
+}
+
+#[tokio::test]
+async fn stock_joins_below_partitioned_joins_still_hang() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = SessionContext::new_with_config(config_of_partitioned_joins());
+    let query = join_below_partitioned_join(&ctx, &dir).await;
+    let found = tokio::time::timeout(LONG, batches(&ctx, query)).await;
+    assert!(found.is_err(), "no hang: remove src/sql/mends/waiting_joins.rs");
 }

@@ -72,6 +72,27 @@ async fn one_zero_and_one_nan() {
         ("SELECT id FROM t WHERE CASE f WHEN 'NaN'::DOUBLE THEN true END ORDER BY id", "4 8 9"),
         ("SELECT id FROM t WHERE nullif(f, 'NaN'::DOUBLE) IS NULL ORDER BY id", "4 8 9 10"),
         ("SELECT id FROM t WHERE isnan(greatest(f, 3.0)) ORDER BY id", "4 8 9"),
+        // The conditional expressions fold to constants.
+        (
+            "SELECT id FROM t WHERE coalesce('-0.0'::DOUBLE, f) IN ('NaN', 0e0) AND id < 3 ORDER BY id",
+            "1 2",
+        ),
+        (
+            "SELECT id FROM t WHERE CASE WHEN true THEN '-0.0'::DOUBLE ELSE f END BETWEEN 0 AND 1 AND id < 3 ORDER BY id",
+            "1 2",
+        ),
+        (
+            "SELECT id FROM t WHERE CASE coalesce('-0.0'::DOUBLE, f) WHEN 0e0 THEN id END < 3 ORDER BY id",
+            "1 2",
+        ),
+        (
+            "SELECT id FROM t WHERE coalesce('-0.0'::DOUBLE, f) = '0.0'::DOUBLE AND id < 3 ORDER BY id",
+            "1 2",
+        ),
+        (
+            "SELECT id FROM t WHERE coalesce(-('NaN'::DOUBLE), f) = 'NaN'::DOUBLE AND id < 3 ORDER BY id",
+            "1 2",
+        ),
         ("SELECT id FROM t WHERE f IN (SELECT f FROM t WHERE id = 8) ORDER BY id", "4 8 9"),
         ("SELECT count(*) FROM t a JOIN t b ON a.f = b.f", "27"),
         ("SELECT count(*) FROM t a JOIN t b ON [a.f] IS NOT DISTINCT FROM [b.f]", "28"),
@@ -231,6 +252,68 @@ async fn extremes_of_frames_that_rows_leave_know_one_nan() {
             (&format!("SELECT max(v) {frame} FROM t ORDER BY i"), "NaN; NaN; 1.0; -1.0; NULL"),
             (&format!("SELECT min(v) {frame} FROM t ORDER BY i"), "NaN; 1.0; -1.0; -1.0; NULL"),
         ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn searches_in_lists_find_every_zero_and_nan() {
+    let found = "true 1 [] [7.0] true true";
+    let zeros = "0.0 = ANY(f), list_position(f, 0.0), array_remove(f, 0.0), array_replace(f, 0.0, 7.0), list_has_any(f, [0.0]), list_has_all(f, [0.0])";
+    let nans = zeros.replace("0.0", "'NaN'::DOUBLE");
+    let columns = zeros.replace("0.0", "z");
+    let two = format!("{found}; {found}");
+    expect_rows(
+        &[
+            "CREATE TABLE t AS SELECT id, f, -f[1] AS z FROM (VALUES (1, [0.0]), (2, ['-0.0'::DOUBLE])) v(id, f)",
+            "CREATE TABLE n AS SELECT id, [x / y] AS f FROM (VALUES (1, 0.0::DOUBLE, 0.0::DOUBLE), (2, 'NaN'::DOUBLE, 1)) v(id, x, y)",
+        ],
+        &[
+            ("SELECT id FROM t WHERE list_contains(f, 0.0) ORDER BY id", "1; 2"),
+            ("SELECT id FROM t WHERE list_contains(f, '-0.0'::DOUBLE) ORDER BY id", "1; 2"),
+            ("SELECT id FROM t WHERE 0.0 = ANY(f) ORDER BY id", "1; 2"),
+            ("SELECT list_contains(f, 1.5), array_remove(f, 1.5) FROM t ORDER BY id", "false [0.0]; false [-0.0]"),
+            (&format!("SELECT {zeros} FROM t ORDER BY id"), &two),
+            (&format!("SELECT {columns} FROM t ORDER BY id"), &two),
+            (&format!("SELECT {nans} FROM n ORDER BY id"), &two),
+            ("SELECT list_sort(array_concat(f, [2.0, 1.0])), list_max(array_concat(f, [1.0])), list_min(array_concat(f, [1.0])), \
+              len(list_distinct(array_concat(f, ['NaN'::DOUBLE]))), len(array_union(f, ['NaN'::DOUBLE])), \
+              len(array_intersect(f, ['NaN'::DOUBLE])), len(array_except(f, ['NaN'::DOUBLE])) FROM n ORDER BY id",
+             "[1.0, 2.0, NaN] NaN 1.0 1 1 1 0; [1.0, 2.0, NaN] NaN 1.0 1 1 1 0"),
+            ("SELECT len(list_distinct(array_concat(f, [0.0]))), len(array_except(f, [0.0])) FROM t ORDER BY id", "1 0; 1 0"),
+            ("SELECT list_position([[1.0], [0.0]], [-0.0::DOUBLE]), list_contains(['-0.0'::DOUBLE], 0.0)", "2 true"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn constants_of_both_signs_are_no_contradiction() {
+    let all = "1 1; 1 2; 2 1; 2 2";
+    let cases = [
+        ("x.f = y.f AND x.f = 0.0 AND y.f = -0.0", all),
+        ("x.f = y.f AND x.f = 0.0 AND y.f = '-0.0'::DOUBLE", all),
+        ("x.f = y.f AND x.f = 0.0 AND y.f = -1 * 0.0", all),
+        ("x.f = y.f AND x.f IN (0.0, 1.0) AND y.f IN (-0.0, 2.0)", all),
+        ("x.f = y.f AND x.f >= 0.0 AND y.f <= -0.0", all),
+        ("x.f = y.f AND x.f BETWEEN 0.0 AND 1.0 AND y.f BETWEEN -1.0 AND -0.0", all),
+        ("x.f = y.f AND x.l = [0.0] AND y.l = [-0.0]", all),
+        ("x.l = y.l AND x.l = [0.0] AND y.l = ['-0.0'::DOUBLE]", all),
+        ("x.f = y.f AND x.f = 0.0 AND y.f = 1.0", ""),
+        ("x.f = y.f AND x.f = -0.5 AND y.f = 0.0", ""),
+    ];
+    let statements: Vec<(String, &str)> = cases
+        .iter()
+        .map(|(on, rows)| {
+            let sql = format!("SELECT x.id, y.id AS other FROM a x JOIN a y ON {on} ORDER BY 1, 2");
+            (sql, *rows)
+        })
+        .collect();
+    let statements: Vec<(&str, &str)> =
+        statements.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(
+        &["CREATE TABLE a AS SELECT id, f, [f] AS l FROM (VALUES (1, 0.0::DOUBLE), (2, '-0.0'::DOUBLE)) v(id, f)"],
+        &statements,
     )
     .await;
 }

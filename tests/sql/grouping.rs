@@ -64,6 +64,29 @@ async fn grouping_tells_sets_apart_and_none_is_one_row() {
     assert!(e.contains("CUBE of 13 columns has more than 4096 grouping sets"), "{e}");
 }
 
+const INTEGERS: &str = "SELECT 5 AS p, count(*) AS n FROM (VALUES (1), (2)) t(a) GROUP BY p";
+
+#[tokio::test]
+async fn integers_with_a_name_are_no_positions() {
+    expect_rows(
+        &[TABLE],
+        &[
+            (INTEGERS, "5 2"),
+            ("SELECT 3 AS p, a, count(*) FROM t GROUP BY p, a ORDER BY a", "3 1 2; 3 2 1"),
+            ("SELECT 2 AS p, count(*) FROM t GROUP BY ROLLUP (p) ORDER BY p", "2 3; NULL 3"),
+            ("SELECT a, count(*) FROM t GROUP BY 1 ORDER BY 1", "1 2; 2 1"),
+        ],
+    )
+    .await;
+}
+
+/// When this fails, `cast_grouped_integers` of `sql::statement::grouping` can go.
+#[tokio::test]
+async fn stock_integers_in_group_by_are_still_positions() {
+    let e = error(&SessionContext::new(), INTEGERS).await;
+    assert!(e.contains("position 5"), "{e}");
+}
+
 /// When this fails, `sql::statement::grouping` can go.
 #[tokio::test]
 async fn stock_tuples_in_rollup_still_fail() {
@@ -87,4 +110,30 @@ async fn distinct_sums_are_grouped_by_a_cast() {
 async fn stock_distinct_sums_by_a_cast_still_fail() {
     let message = error(&SessionContext::new(), DISTINCT_SUMS).await;
     assert!(message.contains("single_distinct_aggregation_to_group_by"), "{message}");
+}
+
+#[tokio::test]
+async fn a_constant_having_makes_one_group() {
+    let cases = [
+        ("SELECT 1 FROM range(3) HAVING true", "1"),
+        ("SELECT 1 FROM range(3) HAVING 1 = 2", ""),
+        ("SELECT 1 FROM range(3) HAVING NULL", ""),
+        ("SELECT 1 HAVING 1 = 1 OR false", "1"),
+        ("SELECT count(*) FROM range(3) HAVING true", "3"),
+        ("SELECT x FROM range(2) t(x) GROUP BY x HAVING true ORDER BY x", "0; 1"),
+    ];
+    expect_rows(&[], &cases).await;
+}
+
+#[tokio::test]
+async fn sums_and_means_of_null_are_null() {
+    let cases = [
+        ("SELECT sum(NULL), avg(NULL), sum(DISTINCT NULL)", "NULL NULL NULL"),
+        ("SELECT sum(x), avg(x), count(x) FROM (SELECT NULL AS x FROM range(3))", "NULL NULL 0"),
+        ("SELECT k, sum(NULL) FROM range(2) t(k) GROUP BY k ORDER BY k", "0 NULL; 1 NULL"),
+        ("SELECT sum(NULL) OVER (ORDER BY x ROWS 1 PRECEDING) FROM range(2) t(x)", "NULL; NULL"),
+        ("SELECT arrow_typeof(sum(NULL)), arrow_typeof(avg(NULL))", "Int64 Float64"),
+        ("SELECT coalesce(sum(NULL), 0) + 1", "1"),
+    ];
+    expect_rows(&[], &cases).await;
 }

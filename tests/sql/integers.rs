@@ -206,3 +206,36 @@ async fn stock_sums_of_integers_still_wrap() {
     let wrapped = "SELECT sum(x) FROM (VALUES (9223372036854775807), (1)) AS v(x)";
     assert_eq!(one(&SessionContext::new(), wrapped).await, i64::MIN);
 }
+
+#[tokio::test]
+async fn negations_wrap_in_conditions_over_parquet() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = show(&dir.path().join("m.parquet"));
+    let create = "CREATE TABLE m AS SELECT column1 AS x, arrow_cast(column2, 'Int8') AS y FROM
+        (VALUES ((-9223372036854775807 - 1), -128), (5, 5), (7, 7), (NULL, NULL))";
+    let copy = format!("COPY m TO '{file}'");
+    let mut cases = Vec::new();
+    for table in ["m".to_owned(), format!("'{file}'")] {
+        cases.push((format!("SELECT x FROM {table} WHERE -x >= -5 AND x > 0"), "5"));
+        cases.push((format!("SELECT x FROM {table} WHERE -y >= -5 AND x > 0"), "5"));
+        cases.push((format!("SELECT y FROM {table} WHERE -y = -128"), "-128"));
+        cases.push((format!("SELECT y FROM {table} ORDER BY -y NULLS LAST LIMIT 2"), "-128; 7"));
+        cases.push((format!("SELECT -y, -x FROM {table} WHERE x = 5"), "-5 -5"));
+        cases.push((
+            format!("SELECT sum(-y) FROM {table} WHERE x > 0 GROUP BY -x ORDER BY -x"),
+            "-7; -5",
+        ));
+    }
+    cases.push(("SELECT -((-2147483648)::INT)".to_owned(), "-2147483648"));
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    let copied = format!("{copy} OPTIONS (overwrite true)");
+    expect_rows(&[create, &copied], &cases).await;
+}
+
+/// When this test fails, `PlainNegations` can be removed.
+#[tokio::test]
+async fn stock_negations_of_statistics_still_overflow() {
+    let ctx = SessionContext::new();
+    let refused = error(&ctx, "SELECT -x FROM (SELECT arrow_cast(-128, 'Int8') AS x)").await;
+    assert!(refused.contains("verflow"), "{refused}");
+}

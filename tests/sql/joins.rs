@@ -390,6 +390,32 @@ async fn stock_merge_joins_still_fail() {
 }
 
 #[tokio::test]
+async fn semi_joins_by_merging_compare_all_types() {
+    let union =
+        |values: [&str; 2]| format!("SELECT {} AS f UNION ALL SELECT {}", values[0], values[1]);
+    for (p, q, common) in [
+        (["'NaN'::DOUBLE", "2.0"], ["'NaN'::DOUBLE", "3.0"], "NaN"),
+        (["[1]", "[2]"], ["[1]", "[NULL]"], "[1]"),
+        (["{'a': 1}", "{'a': 2}"], ["{'a': 1}", "{'a': 3}"], "{a: 1}"),
+        (["INTERVAL 1 DAY", "INTERVAL 2 DAY"], ["INTERVAL 1 DAY", "INTERVAL 3 DAY"], "1 days"),
+    ] {
+        expect_rows(
+            &[
+                &format!("CREATE TABLE p AS {}", union(p)),
+                &format!("CREATE TABLE q AS {}", union(q)),
+                "SET datafusion.optimizer.prefer_hash_join = false",
+            ],
+            &[
+                ("SELECT f FROM p INTERSECT SELECT f FROM q", common),
+                ("SELECT f FROM p WHERE f IN (SELECT f FROM q)", common),
+                ("SELECT count(*) FROM (SELECT f FROM p EXCEPT SELECT f FROM q)", "1"),
+            ],
+        )
+        .await;
+    }
+}
+
+#[tokio::test]
 async fn conditions_of_joins_have_lambdas_over_both_sides() {
     expect_rows(
         &[
@@ -429,4 +455,62 @@ async fn stock_parts_of_join_conditions_still_move() {
     }
     let plan = text(&ctx, "EXPLAIN SELECT * FROM a LEFT JOIN b ON 1 / a.column1 > b.y").await;
     assert!(plan.contains("join_proj_push_down"), "{plan}");
+}
+
+/// Tables with NULL in two columns, and queries with `=` above joins for which NULL equals NULL.
+const NULL_TABLES: [&str; 4] = [
+    "CREATE TABLE a AS SELECT * FROM (VALUES (1, 1, 'q'), (2, NULL, NULL)) v(id, k, s)",
+    "CREATE TABLE c AS SELECT * FROM (VALUES (9, NULL::BIGINT, NULL::VARCHAR)) v(id, k, s)",
+    "CREATE TABLE nn AS SELECT 2 AS id",
+    "CREATE TABLE l AS SELECT * FROM (VALUES (1, [1], NULL), (2, [NULL], NULL), (3, NULL, NULL), (4, [1], 1)) t(id, x, v)",
+];
+
+const NULL_JOINS: [(&str, &[i64]); 12] = [
+    ("SELECT a.id FROM a JOIN c ON a.k IS NOT DISTINCT FROM c.k WHERE a.s = c.s", &[]),
+    ("SELECT a.id FROM a JOIN c ON a.k IS NOT DISTINCT FROM c.k JOIN nn ON a.id = nn.id", &[2]),
+    ("SELECT x.id FROM a x JOIN a y ON x.k = y.k JOIN a z ON y.k IS NOT DISTINCT FROM z.k", &[1]),
+    ("SELECT a.id FROM a JOIN c ON a.k IS NOT DISTINCT FROM c.k, nn WHERE a.id = nn.id", &[2]),
+    (
+        "SELECT id FROM (SELECT a.id, a.s s1, c.s s2 FROM a LEFT JOIN c ON a.k IS NOT DISTINCT FROM c.k) z WHERE s1 = s2",
+        &[],
+    ),
+    ("SELECT id FROM a WHERE k = (SELECT max(k) FROM c WHERE c.id > a.id)", &[]),
+    ("SELECT id FROM a WHERE k = (SELECT k FROM c WHERE c.id > a.id)", &[]),
+    ("SELECT id FROM a WHERE k IN (SELECT max(k) FROM c WHERE c.id > a.id)", &[]),
+    (
+        "SELECT CAST(coalesce(y.n, 0) AS BIGINT) FROM a x LEFT JOIN LATERAL (SELECT c.k, count(*) AS n FROM c WHERE c.id > x.id GROUP BY c.k) y ON y.k = x.k",
+        &[0, 0],
+    ),
+    (
+        "SELECT (SELECT count(*) FROM (SELECT * FROM c WHERE id > a.id) c1, (SELECT * FROM c WHERE id > a.id) c2 WHERE c1.k = c2.k) FROM a",
+        &[0, 0],
+    ),
+    ("SELECT id FROM l WHERE v = (SELECT max(e) FROM unnest(l.x) q(e))", &[4]),
+    (
+        "SELECT a.id FROM a JOIN c ON a.k IS NOT DISTINCT FROM c.k JOIN nn ON a.id = nn.id WHERE EXISTS (SELECT 1 FROM a x, nn y WHERE x.id = y.id AND x.id = a.id)",
+        &[2],
+    ),
+];
+
+#[tokio::test]
+async fn plain_equations_above_null_equal_joins_are_never_true_for_null() {
+    let ctx = four();
+    for table in NULL_TABLES {
+        batches(&ctx, table).await.unwrap();
+    }
+    for (sql, expected) in NULL_JOINS {
+        assert_eq!(ints(&ctx, sql).await, expected, "{sql}");
+    }
+}
+
+/// When this fails, `sql::mends::null_equal_joins` can go.
+#[tokio::test]
+async fn stock_joins_still_mix_equalities_of_null() {
+    let ctx = SessionContext::new();
+    for table in &NULL_TABLES[..3] {
+        batches(&ctx, table).await.unwrap();
+    }
+    for (sql, expected) in &NULL_JOINS[..3] {
+        assert_ne!(ints(&ctx, sql).await, *expected, "{sql}");
+    }
 }

@@ -213,3 +213,26 @@ async fn joins_in_parentheses_merge_columns() {
         assert_eq!(rows(&ctx, &query).await.1, expected, "{query}");
     }
 }
+
+#[tokio::test]
+async fn merged_columns_stand_beside_those_of_tables() {
+    let ctx = serrate::sql::session();
+    for (join, all, others) in [
+        ("JOIN", vec!["2,2,2"], vec!["20,200"]),
+        ("LEFT JOIN", vec!["1,1,", "2,2,2"], vec!["10,", "20,200"]),
+        ("RIGHT JOIN", vec!["2,2,2", "3,,3"], vec![",300", "20,200"]),
+        ("FULL JOIN", vec!["1,1,", "2,2,2", "3,,3"], vec![",300", "10,", "20,200"]),
+    ] {
+        let from = format!("{LEFT} AS a(k, v) {join} {RIGHT} AS c(k, w) USING (k)");
+        let (names, found) = rows(&ctx, &format!("SELECT k, a.k, c.k FROM {from}")).await;
+        assert_eq!(names, ["k", "k_1", "k_2"], "{join}");
+        assert_eq!(found, all, "{join}");
+        let (names, found) =
+            rows(&ctx, &format!("SELECT a.k, K, c.k FROM {from} ORDER BY k")).await;
+        assert_eq!(names.len(), 3, "{join}");
+        assert_eq!(found.len(), all.len(), "{join}");
+        let (names, found) = rows(&ctx, &format!("SELECT * EXCLUDE (k) FROM {from}")).await;
+        assert_eq!(names, ["v", "w"], "{join}");
+        assert_eq!(found, others, "{join}");
+    }
+}

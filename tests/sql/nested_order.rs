@@ -25,6 +25,27 @@ const STRUCTS: &str =
     "(VALUES ({'a': 1, 'b': NULL}), ({'a': 1, 'b': 5}), (NULL), ({'a': NULL, 'b': 5})) t(x)";
 
 #[tokio::test]
+async fn lists_compared_with_all_and_any_have_this_order() {
+    let tables = [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, [1]), (2, [NULL]), (3, [1, NULL]), (4, [1, 2]), (5, [])) v(id, x)",
+        "CREATE TABLE u AS SELECT id, x AS y, {'f': x[1]} AS s FROM t",
+    ];
+    let cases = [
+        ("SELECT id FROM t WHERE x >= ALL (SELECT y FROM u)", "2"),
+        ("SELECT id FROM t WHERE x > ANY (SELECT y FROM u WHERE id = 2)", ""),
+        ("SELECT id FROM t WHERE x <= ALL (SELECT x FROM t)", "5"),
+        (
+            "SELECT id, x >= ALL (SELECT y FROM u), x < ANY (SELECT y FROM u WHERE u.id = t.id + 1) FROM t ORDER BY id",
+            "1 false true; 2 true false; 3 false false; 4 false false; 5 false false",
+        ),
+        ("SELECT id FROM u WHERE s >= ALL (SELECT v.s FROM u v WHERE v.id <> 5)", "2; 5"),
+        ("SELECT id FROM t WHERE x > ALL (SELECT y FROM u WHERE u.id < t.id) ORDER BY id", "1; 2"),
+        ("SELECT id FROM t WHERE x > ALL (SELECT NULL::INT[])", ""),
+    ];
+    expect_rows(&tables, &cases).await;
+}
+
+#[tokio::test]
 async fn rows_are_sorted_by_lists_whose_nulls_are_greatest() {
     let up = "[1]; [1, 2]; [1, 9]; [1, ]; [, 1]";
     let down = "[, 1]; [1, ]; [1, 9]; [1, 2]; [1]";

@@ -369,3 +369,65 @@ async fn stock_log_is_still_inexact() {
     let found = rows_or_error(&SessionContext::new(), "SELECT log(1000.0::DOUBLE)").await;
     assert_eq!(found, "2.9999999999999996");
 }
+
+#[tokio::test]
+async fn lengths_of_dimensions_are_null_where_there_is_none() {
+    let ctx = four();
+    let sql = "SELECT coalesce(array_length(x, 2), -1) FROM (VALUES (1, [[1, 2]]), (2, []), (3, [NULL, [1]]), (4, NULL), (5, [[]])) v(id, x) ORDER BY id";
+    assert_eq!(ints(&ctx, sql).await, [2, -1, -1, -1, 0]);
+    let sql = "SELECT coalesce(array_length(x, d), -1) FROM (VALUES (1, [[1, 2]], 1), (2, [[1, 2]], 3), (3, [[1]], 0), (4, [[1]], NULL)) v(id, x, d) ORDER BY id";
+    assert_eq!(ints(&ctx, sql).await, [1, -1, -1, -1]);
+}
+
+/// When this fails, `measure_dimensions` of `functions::list_counts` can go.
+#[tokio::test]
+async fn stock_lengths_of_dimensions_still_panic() {
+    let ctx = SessionContext::new();
+    let sql =
+        "SELECT array_length(x, 2) FROM (VALUES (make_array(make_array(1))), (make_array())) v(x)";
+    let frame = ctx.sql(sql).await.unwrap();
+    assert!(!matches!(tokio::spawn(frame.collect()).await, Ok(Ok(_))));
+}
+
+#[tokio::test]
+async fn numbers_at_the_end_of_their_type_are_rounded() {
+    let cases = [
+        (
+            "SELECT ceil(999.99::DECIMAL(5,2)), floor((-999.99)::DECIMAL(5,2)), ceil(NULL::DECIMAL(5,2))",
+            "1000.00 -1000.00 NULL",
+        ),
+        (
+            "SELECT ceil(x), floor(x) FROM (VALUES (999.99::DECIMAL(5,2)), (1.5::DECIMAL(5,2))) t(x)",
+            "1000.00 999.00; 2.00 1.00",
+        ),
+        (
+            "SELECT x FROM (VALUES (999.99::DECIMAL(5,2)), (1.5::DECIMAL(5,2))) t(x) WHERE floor(x) = 999",
+            "999.99",
+        ),
+        ("SELECT ceil(1.5), floor(1.5::REAL), ceil(2)", "2.0 1.0 2.0"),
+        (
+            "SELECT round(1.5, 400), round(123.456, -400), round(1e300, 300), round('NaN'::DOUBLE, 400), round('inf'::DOUBLE, 2)",
+            "1.5 0.0 1e300 NaN inf",
+        ),
+        (
+            "SELECT round(x, n) FROM (VALUES (1.25, 1), (1.5, 400), (NULL, 400), (7.0, NULL)) t(x, n)",
+            "1.3; 1.5; NULL; NULL",
+        ),
+    ];
+    expect_rows(&[], &cases).await;
+}
+
+/// When this test fails, `scalar::rounding::wide_ceilings` can be removed.
+#[tokio::test]
+async fn stock_ceilings_of_decimals_still_fail() {
+    let refused =
+        error(&SessionContext::new(), "SELECT ceil(arrow_cast(999.99, 'Decimal128(5, 2)'))").await;
+    assert!(refused.contains("overflow"), "{refused}");
+}
+
+/// When this test fails, `scalar::rounding::finite_round` can be removed.
+#[tokio::test]
+async fn stock_rounds_to_many_places_are_still_nan() {
+    let shown = text(&SessionContext::new(), "SELECT round(1.5, 400) AS r").await;
+    assert!(shown.contains("NaN"), "{shown}");
+}

@@ -132,3 +132,28 @@ async fn files_have_no_two_columns_of_one_name() {
         assert!(!path.exists());
     }
 }
+
+#[tokio::test]
+async fn folders_of_no_rows_have_a_file_with_the_columns() {
+    for format in ["PARQUET", "CSV", "ARROW"] {
+        let dir = tempfile::tempdir().unwrap();
+        let at = show(dir.path());
+        let ctx = four();
+        let copy =
+            format!("COPY (SELECT 1 AS x, 'a' AS s WHERE false) TO '{at}/w/' STORED AS {format}");
+        assert_eq!(rows_or_error(&ctx, &copy).await, "0", "{copy}");
+        let count = format!("SELECT count(x), max(s) FROM '{at}/w/'");
+        assert_eq!(rows_or_error(&ctx, &count).await, "0 NULL", "{format}");
+        let divided = copy.replace("/w/'", "/p/'") + " PARTITIONED BY (s)";
+        assert_eq!(rows_or_error(&ctx, &divided).await, "0", "{divided}");
+        assert_eq!(std::fs::read_dir(dir.path().join("p")).unwrap().count(), 0);
+        let insert = "INSERT INTO t SELECT 1, 'a' WHERE false".to_owned();
+        let create = format!(
+            "CREATE EXTERNAL TABLE t (x BIGINT, s VARCHAR) STORED AS {format} LOCATION '{at}/t/'"
+        );
+        std::fs::create_dir(dir.path().join("t")).unwrap();
+        assert_eq!(rows_or_error(&ctx, &create).await, "", "{create}");
+        assert_eq!(rows_or_error(&ctx, &insert).await, "0", "{insert}");
+        assert_eq!(std::fs::read_dir(dir.path().join("t")).unwrap().count(), 0);
+    }
+}

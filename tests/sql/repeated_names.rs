@@ -32,6 +32,10 @@ async fn columns_of_one_name_are_columns() {
             ("WITH c AS (SELECT * FROM t) SELECT *, x FROM c ORDER BY y", "1 10 1; 2 20 2"),
             ("SELECT DISTINCT x, x FROM t ORDER BY x", "1 1; 2 2"),
             ("SELECT x::INT, x::SMALLINT, (x)::VARCHAR, CAST(x AS BIGINT) FROM t ORDER BY y", "1 1 1 1; 2 2 2 2"),
+            ("SELECT [x, y][1:2], [x, y][:2], [x, y][1:] FROM t WHERE x = 1", "[1, 10] [1, 10] [1, 10]"),
+            ("SELECT len([x]), array_length([x]), length([x]) FROM t WHERE x = 1", "1 1 1"),
+            ("SELECT mean(x), mean(x) FILTER (WHERE x > 1), mean(DISTINCT x) FROM t", "1.5 2.0 1.5"),
+            ("SELECT quantile_cont(x, 0.5), percentile_cont(x, 0.5) FROM t", "1.5 1.5"),
             ("SELECT x::INT = 1, x = 1 FROM t ORDER BY y", "true true; false false"),
         ],
     )

@@ -90,13 +90,63 @@ async fn changes_whose_condition_would_be_lost_are_refused() {
     for sql in ["CREATE TABLE t AS SELECT 1 AS a", "CREATE TABLE u AS SELECT 2 AS a"] {
         batches(&ctx, sql).await.unwrap();
     }
-    let e = error(&ctx, "DELETE FROM t WHERE a IN (SELECT a FROM u)").await;
+    let e = error(&ctx, "DELETE FROM t WHERE a IN (SELECT u.a FROM u WHERE u.a > t.a)").await;
     assert!(e.contains("subquery"), "{e}");
-    let e = error(&ctx, "UPDATE t SET a = 3 WHERE a = (SELECT max(a) FROM u)").await;
+    let e =
+        error(&ctx, "UPDATE t SET a = 3 WHERE a < (SELECT max(u.a) FROM u WHERE u.a > t.a)").await;
     assert!(e.contains("subquery"), "{e}");
     assert_eq!(one(&ctx, "SELECT count(*) FROM t").await, 1);
     batches(&ctx, "DELETE FROM t WHERE a = 2").await.unwrap();
     assert_eq!(one(&ctx, "SELECT count(*) FROM t").await, 1);
+}
+
+#[tokio::test]
+async fn changes_compute_their_subqueries_first() {
+    let setup = [
+        "CREATE TABLE u AS SELECT * FROM (VALUES (2), (3), (2)) v(a)",
+        "CREATE TABLE n AS SELECT * FROM (VALUES (2), (NULL)) v(a)",
+    ];
+    let rows = "SELECT * FROM (VALUES (1, 'x'), (2, 'y'), (3, 'z'), (NULL, 'w')) v(a, s)";
+    for (change, left) in [
+        ("DELETE FROM t WHERE a IN (SELECT a FROM u)", "w; x"),
+        ("DELETE FROM t WHERE a NOT IN (SELECT a FROM u)", "w; y; z"),
+        ("DELETE FROM t WHERE a NOT IN (SELECT a FROM n)", "w; x; y; z"),
+        ("DELETE FROM t WHERE a NOT IN (SELECT a FROM n) IS NULL", "y"),
+        ("DELETE FROM t WHERE a IN (SELECT a FROM u WHERE false)", "w; x; y; z"),
+        ("DELETE FROM t WHERE a NOT IN (SELECT a FROM u WHERE false)", ""),
+        ("DELETE FROM t WHERE EXISTS (SELECT 1 FROM u WHERE a > 2)", ""),
+        ("DELETE FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE a > 2) OR s = 'x'", "w; y; z"),
+        ("DELETE FROM t WHERE a = (SELECT max(a) FROM t)", "w; x; y"),
+        ("DELETE FROM t WHERE a = (SELECT a FROM u WHERE a > 9)", "w; x; y; z"),
+        (
+            "DELETE FROM t WHERE a::BIGINT IN (WITH q AS (SELECT a + 1 AS b FROM u) SELECT b FROM q)",
+            "w; x; y",
+        ),
+        ("UPDATE t SET s = 'n' WHERE a IN (SELECT a FROM u) AND s <> 'z'", "n; w; x; z"),
+        ("UPDATE t SET s = s || a WHERE a = (SELECT min(a) FROM u)", "w; x; y2; z"),
+    ] {
+        let ctx = four();
+        for sql in setup {
+            batches(&ctx, sql).await.unwrap();
+        }
+        batches(&ctx, &format!("CREATE TABLE t AS {rows}")).await.unwrap();
+        rows_or_error(&ctx, change).await;
+        assert_eq!(rows_or_error(&ctx, "SELECT s FROM t ORDER BY s").await, left, "{change}");
+    }
+    let ctx = four();
+    for sql in setup {
+        batches(&ctx, sql).await.unwrap();
+    }
+    for refused in [
+        "DELETE FROM u WHERE a = (SELECT a FROM n UNION ALL SELECT 3)",
+        "DELETE FROM u WHERE a > ALL (SELECT a FROM n)",
+        "UPDATE u SET a = (SELECT 1)",
+        "DELETE FROM u WHERE a::DOUBLE IN (SELECT 1e0)",
+    ] {
+        let e = rows_or_error(&ctx, refused).await;
+        assert!(e.contains("subquery") || e.contains("floats"), "{refused}: {e}");
+        assert_eq!(one(&ctx, "SELECT count(*) FROM u").await, 3, "{refused}");
+    }
 }
 
 #[tokio::test]
@@ -132,7 +182,6 @@ async fn lists_where_one_value_is_needed_are_explained() {
         ("SELECT -x FROM t", "ragged_neg(..)"),
         ("SELECT x BETWEEN 1 AND n FROM t", "ragged_between(t.x, Int64(1), t.n)"),
         ("SELECT n FROM t WHERE n = 1 AND x NOT BETWEEN 1 AND 2", "BETWEEN compares a scalar"),
-        ("SELECT s LIKE 'a!%' ESCAPE '!' FROM t", "ragged_like(t.s, Utf8(\"a!%\"))"),
         ("SELECT s SIMILAR TO 'a.' FROM t", "ragged_matches(t.s"),
         ("SELECT CASE WHEN x > 1 THEN 1 END FROM t", "CASE WHEN needs one boolean"),
         ("SELECT a.n FROM t a JOIN t c ON a.x > 2", truth),
@@ -253,4 +302,18 @@ async fn lambdas_hold_lists_and_refuse_what_is_about_rows() {
         };
         assert!(e.contains(hint) && e.contains("lambda"), "{query}: {e}");
     }
+}
+
+#[tokio::test]
+async fn own_settings_are_reset() {
+    let ctx = four();
+    let value = "SELECT value FROM information_schema.df_settings WHERE name = 'serrate.mmap'";
+    let before = rows_or_error(&ctx, value).await;
+    for sql in ["SET serrate.mmap = false", "RESET serrate.mmap", "RESET SERRATE.mmap"] {
+        serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
+        let expected = if sql.starts_with("SET") { "false" } else { before.as_str() };
+        assert_eq!(rows_or_error(&ctx, value).await, expected, "{sql}");
+    }
+    let e = rows_or_error(&ctx, "RESET serrate.nothing").await;
+    assert!(e.contains("serrate.nothing is unknown"), "{e}");
 }

@@ -208,7 +208,7 @@ async fn correlated_grouping_sets_are_refused() {
             Err(e) => e,
         };
         let refused = refused.strip_backtrace();
-        assert!(refused.contains("GROUPING SETS above a condition"), "{sql}\n{refused}");
+        assert!(refused.contains("GROUPING SETS after a condition"), "{sql}\n{refused}");
     }
 }
 

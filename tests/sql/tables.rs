@@ -151,6 +151,24 @@ async fn batches_stay_small_downstream_of_filters_and_joins() {
         let flat = text(&ctx, &format!("EXPLAIN SELECT id FROM {from} WHERE id > 3")).await;
         assert!(!flat.contains("BatchSizeExec"), "{flat}");
     }
+    // Below an aggregate that returns lists, rows without lists come in batches of the usual size.
+    let counts = "SELECT v % 10 AS k, count(*) AS n FROM ragged_explode('t') GROUP BY k";
+    let query = format!("EXPLAIN ANALYZE SELECT array_agg(n) FROM ({counts})");
+    let plan = serrate::sql::sql(&ctx, &query).await.unwrap().collect().await.unwrap();
+    let plan = pretty_format_batches(&plan).unwrap().to_string();
+    let numbers: Vec<f64> = plan
+        .split("output_batches=")
+        .skip(1)
+        .map(|rest| {
+            let end = rest.find([',', ']']).unwrap();
+            match rest[..end].strip_suffix(" K") {
+                Some(thousands) => 1000.0 * thousands.parse::<f64>().unwrap(),
+                None => rest[..end].parse().unwrap(),
+            }
+        })
+        .collect();
+    assert!(plan.contains("BatchSizeExec: rows=8192"), "{plan}");
+    assert!(numbers.iter().all(|n| *n <= 100.0), "{plan}");
 }
 
 #[tokio::test]
@@ -166,4 +184,14 @@ async fn tables_without_rows_columns_or_lists_work() {
     ctx.register_table("bare", Arc::new(bare)).unwrap();
     assert_eq!(one(&ctx, "SELECT count(*) FROM bare").await, 7);
     assert_eq!(ints(&ctx, "SELECT 1 FROM bare").await, [1; 7]);
+}
+
+#[tokio::test]
+async fn an_update_sets_a_column_once() {
+    let ctx = four();
+    batches(&ctx, "CREATE TABLE a AS SELECT 1 AS x, 2 AS y").await.unwrap();
+    let e = rows_or_error(&ctx, "UPDATE a SET x = x + 1, X = 5").await;
+    assert!(e.contains("'X' twice"), "{e}");
+    assert_eq!(rows_or_error(&ctx, "UPDATE a SET x = 3, y = 4").await, "1");
+    assert_eq!(rows_or_error(&ctx, "FROM a").await, "3 4");
 }

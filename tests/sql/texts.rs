@@ -126,3 +126,56 @@ async fn stock_similar_to_still_searches() {
     let batches = batches(&ctx, "SELECT 'abc' SIMILAR TO 'b'").await.unwrap();
     assert!(batches[0].column(0).as_boolean().value(0));
 }
+
+#[tokio::test]
+async fn dollars_in_replacements_are_dollars() {
+    let setup = [
+        "CREATE TABLE t AS SELECT * FROM (VALUES ('price 5', '$9 USD'), ('a', NULL), ('x 7', '\\0$')) t(s, r)",
+    ];
+    let cases = [
+        (
+            "SELECT regexp_replace('price 5', '[0-9]+', '$9 USD'), regexp_replace('abc', 'b', '$$')",
+            "price $9 USD a$$c",
+        ),
+        (
+            "SELECT regexp_replace(s, '[0-9]+', '$x'), regexp_replace(s, '[0-9]+', r) FROM t ORDER BY s",
+            "a NULL; price $x price $9 USD; x $x x 7$",
+        ),
+        (
+            "SELECT regexp_replace('ab', '(a)(b)', '\\2$\\1'), regexp_replace('aXa', 'a', '$', 'g')",
+            "b$a $X$",
+        ),
+        ("SELECT regexp_replace('aXb', '(a)(X)', NULL)", "NULL"),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+/// When this test fails, `regexp_replace` need not be wrapped.
+#[tokio::test]
+async fn stock_replacements_still_have_dollar_groups() {
+    let shown =
+        text(&SessionContext::new(), "SELECT regexp_replace('for 5', '5', '$9') AS r").await;
+    assert!(!shown.contains('$'), "{shown}");
+}
+
+#[tokio::test]
+async fn texts_of_lists_show_null() {
+    let cases = [
+        (
+            "SELECT [1, NULL]::VARCHAR AS a, [[1], NULL]::VARCHAR AS b, ['1', '']::VARCHAR AS c, NULL::INT[]::VARCHAR AS d",
+            "[1, NULL] [[1], NULL] [1, ] NULL",
+        ),
+        (
+            "SELECT 'x: ' || x::VARCHAR FROM (VALUES ([1, NULL]), ([]), (NULL)) t(x)",
+            "x: [1, NULL]; x: []; NULL",
+        ),
+    ];
+    expect_rows(&[], &cases).await;
+}
+
+/// When this test fails, `ListTexts` can be removed.
+#[tokio::test]
+async fn stock_texts_of_lists_still_lack_null() {
+    let shown = text(&SessionContext::new(), "SELECT arrow_cast([1, NULL], 'Utf8') AS t").await;
+    assert!(shown.contains("[1, ]"), "{shown}");
+}

@@ -327,9 +327,9 @@ async fn timestamps_are_microseconds_of_any_year() {
     let expected = [
         ("5::TIMESTAMP", "1970-01-01T00:00:05"),
         ("TRY_CAST('x' AS TIMESTAMP)", "NULL"),
-        ("to_timestamp('2999-12-31')", "2999-12-31T00:00:00"),
-        ("to_timestamp(99999999999)", "5138-11-16T09:46:39"),
-        ("to_timestamp(1.5)", "1970-01-01T00:00:01.500"),
+        ("to_timestamp('2999-12-31')", "2999-12-31T00:00:00Z"),
+        ("to_timestamp(99999999999)", "5138-11-16T09:46:39Z"),
+        ("to_timestamp(1.5)", "1970-01-01T00:00:01.500Z"),
         ("DATE '2999-01-01' + INTERVAL '36 hours'", "2999-01-02T12:00:00"),
         ("DATE '2999-01-01' + INTERVAL '1 day'", "2999-01-02"),
     ];
@@ -414,7 +414,7 @@ async fn parts_of_long_durations_are_exact() {
 #[tokio::test]
 async fn now_has_room_for_all_years() {
     let ctx = serrate::sql::session();
-    let micros = "Timestamp(µs)";
+    let micros = "Timestamp(µs, \"UTC\")";
     let expected = [
         ("arrow_typeof(now())", micros),
         ("arrow_typeof(current_timestamp)", micros),
@@ -424,17 +424,17 @@ async fn now_has_room_for_all_years() {
         ("now() = now() AND now() = current_timestamp", "true"),
         ("now() > TIMESTAMP '2020-01-01' AND now() < TIMESTAMP '2200-01-01'", "true"),
         ("now() > arrow_cast('2020-01-01', 'Timestamp(Nanosecond, None)')", "true"),
-        ("[TIMESTAMP '2999-01-01', now()][1]", "2999-01-01T00:00:00"),
-        ("coalesce(TIMESTAMP '2999-01-01', now())", "2999-01-01T00:00:00"),
+        ("[TIMESTAMP '2999-01-01', now()][1]", "2999-01-01T00:00:00Z"),
+        ("coalesce(TIMESTAMP '2999-01-01', now())", "2999-01-01T00:00:00Z"),
         (
             "CASE WHEN now() IS NULL THEN now() ELSE TIMESTAMP '2999-01-01' END",
-            "2999-01-01T00:00:00",
+            "2999-01-01T00:00:00Z",
         ),
         ("extract(year FROM now()) > 2000", "true"),
         ("now()::DATE = current_date", "true"),
         (
             "(SELECT max(t) FROM (SELECT TIMESTAMP '2999-01-01' AS t UNION SELECT now()))",
-            "2999-01-01T00:00:00",
+            "2999-01-01T00:00:00Z",
         ),
         (
             "(SELECT count(*) FROM (SELECT now() AS t UNION ALL SELECT TIMESTAMP '1600-01-01') WHERE t < now())",
@@ -448,6 +448,28 @@ async fn now_has_room_for_all_years() {
         ("now() + INTERVAL '2000 years' > now()", "true"),
     ];
     assert_eq!(wrong(&ctx, "(VALUES (1)) AS one(x)", &zoned).await, "");
+}
+
+#[tokio::test]
+async fn times_with_a_zone_are_instants() {
+    let ctx = serrate::sql::session();
+    let berlin = "AT TIME ZONE 'Europe/Berlin'";
+    let zoned = format!("TIMESTAMPTZ '2020-01-01 10:00:00Z' {berlin}");
+    let local = format!("TIMESTAMP '2020-01-01 10:00:00' {berlin}");
+    let equal = format!("{local} = TIMESTAMPTZ '2020-01-01 09:00:00Z'");
+    let naive = format!("({local})::TIMESTAMP");
+    let expected = [
+        ("arrow_typeof(now())", "Timestamp(µs, \"UTC\")"),
+        ("TIMESTAMPTZ '2020-01-01 10:00:00+02'", "2020-01-01T08:00:00Z"),
+        ("'2020-01-01'::TIMESTAMPTZ", "2020-01-01T00:00:00Z"),
+        (zoned.as_str(), "2020-01-01T11:00:00+01:00"),
+        (local.as_str(), "2020-01-01T10:00:00+01:00"),
+        (equal.as_str(), "true"),
+        (naive.as_str(), "2020-01-01T09:00:00"),
+        ("now() - TIMESTAMP '2020-01-01' > INTERVAL '1 day'", "true"),
+        ("TIMESTAMP '2020-01-01' IN (TIMESTAMPTZ '2020-01-01 00:00:00Z')", "true"),
+    ];
+    assert_eq!(wrong(&ctx, "(VALUES (1)) AS one(x)", &expected).await, "");
 }
 
 #[tokio::test]

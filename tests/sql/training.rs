@@ -165,7 +165,7 @@ async fn what_makes_no_batches_is_refused() {
         ("SELECT [1] AS v", "", "batch 256"),
         ("SELECT [1] AS v", "(len 3)", "needs the number of items per batch"),
         ("SELECT [1] AS v", "(batch 0)", "at least 1"),
-        ("SELECT [1] AS v", "(batch x)", "'batch' must be a number, not 'x'"),
+        ("SELECT [1] AS v", "(batch x)", "'batch' must be an integer of 0 or more, not 'x'"),
         ("SELECT [1] AS v", "(batch 1, size 3)", "no option 'size'"),
         ("SELECT [1] AS v", "(batch 1, window 'random')", "needs the length of the windows"),
         ("SELECT [1] AS v", "(batch 1, fixed true)", "needs the length of the batches"),

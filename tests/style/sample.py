@@ -4,9 +4,9 @@
     python3 tests/style/sample.py SEED [COMMENTS [MESSAGES]]
 
 Draws 60 comment blocks and 30 error messages from src and core/src. The same seed and the same tree
-give the same sample. Each comment comes with its place and the next line of code. A message that the
-error type makes of several arguments is shown whole. A reader marks what was not understood at first
-reading.
+give the same sample. Each comment comes with its place, the item around it, and the code below it: a
+signature to its end, or up to six lines. A message that the error type makes of several arguments is
+shown whole. A reader who did not write them marks what was not understood at first reading.
 """
 
 import random
@@ -61,8 +61,32 @@ def tokens(text):
             i += 1
 
 
+def find_item(lines, number):
+    """Returns the first line of the item around a line, or an empty string at the top of a file."""
+    indent = len(lines[number]) - len(lines[number].lstrip())
+    for line in reversed(lines[:number]):
+        own = len(line) - len(line.lstrip())
+        if line.strip() and own < indent and not line.lstrip().startswith("//"):
+            if re.match(r"\s*(pub(\(.*?\))? |unsafe |async |const )*(fn|impl|struct|enum|trait|mod)\b", line):
+                return line.strip()
+            indent = own
+    return ""
+
+
+def find_code(lines, number):
+    """Returns the code below a comment: a signature to its end, or up to six lines."""
+    code = []
+    for line in lines[number : number + 6]:
+        if code and (not line.strip() or line.lstrip().startswith("//")):
+            break
+        code.append(line.strip())
+        if re.search(r"[{;]$", line) and re.match(r"(pub(\(.*?\))? |unsafe |async |const )*fn\b", code[0]):
+            break
+    return code
+
+
 def find_comments(path, text):
-    """Returns the comment blocks of a file: place, lines, next line of code."""
+    """Returns the comment blocks of a file: place, item around the comment, lines, code below."""
     lines = text.split("\n")
     blocks = []
     number = 0
@@ -76,8 +100,8 @@ def find_comments(path, text):
         code = number
         while code < len(lines) and re.fullmatch(r"\s*(#\[.*|[})\];,]*)", lines[code]):
             code += 1
-        following = lines[code].strip() if code < len(lines) else ""
-        blocks.append((f"{path}:{start + 1}", [l.strip() for l in lines[start:number]], following))
+        comment = [l.strip() for l in lines[start:number]]
+        blocks.append((f"{path}:{start + 1}", find_item(lines, start), comment, find_code(lines, code)))
     return blocks
 
 
@@ -138,6 +162,9 @@ def find_messages(path, text):
             continue
         statement = re.split(r"[;{}]\s*\n", text[max(0, start - 400) : start])[-1]
         if ERRORS.search(statement):
+            # `refuse` of the arguments of a function begins the message with the name of the function.
+            if str(path).startswith("src/functions/") and re.search(r"\brefuse\(", statement):
+                literal = "{function}: " + literal
             line = text.count("\n", 0, start) + 1
             found.append((f"{path}:{line}", re.sub(r"\\\n\s*", "", literal)))
     return found
@@ -157,11 +184,13 @@ def main():
     draw = random.Random(seed)
     sample = draw.sample(comments, min(wanted[0], len(comments)))
     print(f"seed {seed}: {len(sample)} of {len(comments)} comments\n")
-    for number, (place, lines, following) in enumerate(sample, 1):
-        print(f"{number}. {place}")
+    for number, (place, item, lines, code) in enumerate(sample, 1):
+        print(f"{number}. {place}" + (f", in `{item}`" if item else ""))
         for line in lines:
             print(f"    {line}")
-        print(f"    > {following}\n")
+        for line in code:
+            print(f"    > {line}")
+        print()
     sample = draw.sample(messages, min(wanted[1], len(messages)))
     print(f"{len(sample)} of {len(messages)} messages\n")
     for number, (place, literal) in enumerate(sample, 1):

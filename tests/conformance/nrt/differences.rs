@@ -1,4 +1,4 @@
-//! What this crate means otherwise than the library, and how such an answer is checked.
+//! Intended differences from the library, and how answers with a difference are checked.
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::DataType;
@@ -13,10 +13,10 @@ use crate::format::Case;
 use crate::json::Json;
 use crate::reference::{self, Nested, Plan};
 
-/// Where this crate decides otherwise than the library, on purpose. Each rule is about a kind of
-/// input, not about a case. Where the library refuses and this crate answers, the answer is compared
-/// with numpy's, with nested vectors reshaped one by one, or with the values that were given; where
-/// this crate refuses, that it is this kind of error is all there is to check.
+/// Intended differences from the library. Each rule is about a kind of input, not about a case. If
+/// the library refuses and this crate answers, the answer is compared with numpy's, with nested
+/// vectors reshaped one by one, or with the given values. If this crate refuses, only the kind of
+/// the error is checked.
 pub(crate) const DIFFERENCES: [(Rule, &str); 11] = [
     (Rule::OuterLengths, "lengths of all columns are checked on every axis, the rows included"),
     (Rule::NoValues, "a column without values stays in a dense result, with an axis of size 0"),
@@ -64,7 +64,7 @@ pub(super) fn declared_otherwise(case: &Case, error: &Error) -> bool {
     dtype.is_some_and(|d| (d == DType::Bool || d.is_float()) && declared(d))
 }
 
-/// Which difference an answer falls under where the library refuses, once it is what is meant.
+/// Returns the difference that explains an answer where the library refuses, if the answer is right.
 pub(super) fn meant(
     case: &Case,
     from: &[RaggedTable],

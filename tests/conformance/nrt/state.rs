@@ -1,4 +1,4 @@
-//! What the library lets one see of a table or a file, compared with what a case says.
+//! Compares the visible state of a table or a file with the state that a case expects.
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::DataType;
@@ -26,7 +26,7 @@ pub(super) fn check(
                     let mut dense =
                         table.to_dense(&DenseOptions::default()).map_err(|e| e.to_string())?;
                     if case.op == "collate_roundtrip" {
-                        // As for the tensors.
+                        // Same exception as for the tensors.
                         let lost = |n: &str| table.columns_at(0).any(|c| c.name() == n);
                         dense.retain(|(n, _)| expected.get(n).is_some() || !lost(n));
                     }

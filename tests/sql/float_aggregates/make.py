@@ -48,7 +48,7 @@ def aggregates(x, y):
         "corr(y, x)": cxy / root(cxx * cyy) if cxx and cyy else None,
         "regr_slope(y, x)": cxy / cxx if cxx else None,
         "regr_intercept(y, x)": (sy - cxy / cxx * sx) / n if cxx else None,
-        "regr_r2(y, x)": cxy**2 / (cxx * cyy) if cxx and cyy else None,
+        "regr_r2(y, x)": (cxy**2 / (cxx * cyy) if cyy else 1) if cxx else None,
         "regr_avgx(y, x)": sx / n,
         "regr_avgy(y, x)": sy / n,
         "regr_sxx(y, x)": cxx / n,

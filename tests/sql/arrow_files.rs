@@ -1,0 +1,146 @@
+//! Arrow files and streams of one table: columns by name, casts, files that differ.
+
+use datafusion::arrow::array::{Float64Array, Int32Array, StringArray};
+use datafusion::arrow::datatypes::{Field, Schema};
+use datafusion::arrow::ipc::writer::{FileWriter, StreamWriter};
+use datafusion::datasource::file_format::options::ArrowReadOptions;
+use datafusion::parquet::arrow::ArrowWriter;
+
+use super::*;
+
+fn batch(columns: &[(&str, ArrayRef)]) -> RecordBatch {
+    let fields: Vec<Field> =
+        columns.iter().map(|(name, c)| Field::new(*name, c.data_type().clone(), true)).collect();
+    let columns = columns.iter().map(|(_, c)| Arc::clone(c)).collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap()
+}
+
+/// Writes an Arrow file with each batch twice: all rows, and the first row.
+fn write_file(path: &Path, batch: &RecordBatch) {
+    let file = std::fs::File::create(path).unwrap();
+    let mut writer = FileWriter::try_new(file, &batch.schema()).unwrap();
+    writer.write(batch).unwrap();
+    writer.write(&batch.slice(0, 1)).unwrap();
+    writer.finish().unwrap();
+}
+
+fn write_stream(path: &Path, batch: &RecordBatch) {
+    let file = std::fs::File::create(path).unwrap();
+    let mut writer = StreamWriter::try_new(file, &batch.schema()).unwrap();
+    writer.write(batch).unwrap();
+    writer.finish().unwrap();
+}
+
+/// Sessions that read whole files, and parts of files.
+fn sessions() -> Vec<SessionContext> {
+    let parts = SessionConfig::new()
+        .with_target_partitions(3)
+        .set_usize("datafusion.optimizer.repartition_file_min_size", 1);
+    vec![
+        serrate::sql::session_with(SessionConfig::new().with_target_partitions(1)),
+        serrate::sql::session_with(parts),
+    ]
+}
+
+#[tokio::test]
+async fn columns_of_each_file_are_found_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    write_file(&dir.path().join("0.arrow"), &batch(&[("x", flat([1, 2])), ("y", flat([10, 20]))]));
+    write_file(&dir.path().join("1.arrow"), &batch(&[("y", flat([30])), ("x", flat([3]))]));
+    write_file(&dir.path().join("2.arrow"), &batch(&[("x", flat([4]))]));
+    write_stream(&dir.path().join("3.arrow"), &batch(&[("y", flat([50])), ("x", flat([5]))]));
+    let from = format!("'{}/'", show(dir.path()));
+    for ctx in sessions() {
+        for (sql, expected) in [
+            (
+                "SELECT x, y FROM {} ORDER BY x",
+                "1 10; 1 10; 2 20; 3 30; 3 30; 4 NULL; 4 NULL; 5 50",
+            ),
+            ("SELECT y FROM {} WHERE x = 3", "30; 30"),
+            ("SELECT x + y FROM {} WHERE y > 20 ORDER BY x", "33; 33; 55"),
+            ("SELECT x FROM {} WHERE y IS NULL", "4; 4"),
+            ("SELECT count(*), count(y), sum(x) FROM {}", "8 6 23"),
+            ("SELECT y, x, y FROM {} ORDER BY x DESC LIMIT 2", "50 5 50; NULL 4 NULL"),
+        ] {
+            // The schema of the folder is that of its first file with more columns of later ones.
+            let sql = sql.replace("{}", &from);
+            assert_eq!(rows_or_error(&ctx, &sql).await, expected, "{sql}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn types_are_those_of_the_table() {
+    let dir = tempfile::tempdir().unwrap();
+    let doubles: ArrayRef = Arc::new(Float64Array::from(vec![2.5]));
+    let ints: ArrayRef = Arc::new(Int32Array::from(vec![7]));
+    write_file(&dir.path().join("0.arrow"), &batch(&[("y", Arc::clone(&doubles)), ("x", ints)]));
+    write_file(&dir.path().join("1.arrow"), &batch(&[("x", flat([8])), ("y", doubles)]));
+    for ctx in sessions() {
+        let create = format!(
+            "CREATE EXTERNAL TABLE t (x BIGINT, y DOUBLE, z VARCHAR) STORED AS ARROW LOCATION '{}/'",
+            show(dir.path())
+        );
+        batches(&ctx, &create).await.unwrap();
+        let rows = rows_or_error(&ctx, "SELECT x, y, z FROM t ORDER BY x").await;
+        assert_eq!(rows, "7 2.5 NULL; 7 2.5 NULL; 8 2.5 NULL; 8 2.5 NULL");
+        let rows = rows_or_error(&ctx, "SELECT arrow_typeof(x) FROM t LIMIT 1").await;
+        assert_eq!(rows, "Int64");
+    }
+}
+
+#[tokio::test]
+async fn what_no_cast_reads_is_refused_with_its_file_and_column() {
+    let dir = tempfile::tempdir().unwrap();
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["1", "two"]));
+    let list: ArrayRef = numbered(1, 2).to_batch().unwrap().column_by_name("code").unwrap().clone();
+    for (column, reason) in [(texts, "two"), (list, "List")] {
+        write_file(&dir.path().join("a.arrow"), &batch(&[("y", flat([1, 2])), ("x", column)]));
+        for ctx in sessions() {
+            let create = format!(
+                "CREATE EXTERNAL TABLE t (x BIGINT, y BIGINT) STORED AS ARROW LOCATION '{}/'",
+                show(dir.path())
+            );
+            batches(&ctx, &create).await.unwrap();
+            let e = error(&ctx, "SELECT x FROM t").await;
+            assert!(e.contains("a.arrow") && e.contains("'x'") && e.contains(reason), "{e}");
+            assert_eq!(one(&ctx, "SELECT sum(y) FROM t").await, 4);
+        }
+    }
+}
+
+#[tokio::test]
+async fn columns_of_one_name_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let columns = [("a", flat([1])), ("a", flat([3])), ("b", flat([5]))];
+    write_file(&dir.path().join("0.arrow"), &batch(&columns));
+    let path = dir.path().join("0.parquet");
+    let file = std::fs::File::create(&path).unwrap();
+    let batch = batch(&columns);
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let ctx = four();
+    for sql in ["SELECT a FROM '{}/0.arrow'", "SELECT * FROM '{}/0.parquet'"] {
+        let e = rows_or_error(&ctx, &sql.replace("{}", &show(dir.path()))).await;
+        assert!(e.contains("several columns named 'a'") && e.contains("/0."), "{sql}\n{e}");
+    }
+    let b = format!("SELECT b FROM '{}/0.arrow' LIMIT 1", show(dir.path()));
+    assert_eq!(rows_or_error(&ctx, &b).await, "5");
+    let path = dir.path().join("0.csv");
+    std::fs::write(&path, "a,a,b\n1,3,5\n").unwrap();
+    let e = rows_or_error(&ctx, &format!("SELECT * FROM '{}'", show(&path))).await;
+    assert!(e.contains("several columns named 'a'") && e.contains("0.csv"), "{e}");
+}
+
+#[tokio::test]
+async fn stock_arrow_files_are_still_read_by_position() {
+    let dir = tempfile::tempdir().unwrap();
+    write_file(&dir.path().join("0.arrow"), &batch(&[("x", flat([1])), ("y", flat([10]))]));
+    write_file(&dir.path().join("1.arrow"), &batch(&[("y", flat([30])), ("x", flat([3]))]));
+    let ctx = SessionContext::new();
+    let options = ArrowReadOptions::default();
+    ctx.register_arrow("t", &show(dir.path()), options).await.unwrap();
+    // The first listed file, which may be either, determines the places of columns.
+    assert_ne!(one(&ctx, "SELECT max(x) FROM t").await, 3);
+}

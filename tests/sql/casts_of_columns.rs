@@ -1,0 +1,153 @@
+//! Casts, whose names in DataFusion are those of their columns.
+
+use super::*;
+
+const TABLE: &str = "CREATE TABLE t AS SELECT * FROM (VALUES (0, 0.0::DOUBLE), (1, 0.5), (2, 1.0), (3, 1.5)) v(id, f)";
+
+#[tokio::test]
+async fn subqueries_equate_casts_of_their_columns() {
+    let ts = "TIMESTAMP '2020-01-01' + id * INTERVAL '12 hours'";
+    expect_rows(
+        &[TABLE, &format!("CREATE TABLE d AS SELECT id, {ts} AS ts FROM t")],
+        &[
+            (
+                "SELECT id, (SELECT count(*) FROM t b WHERE b.f::INT = a.f::INT) FROM t a ORDER BY id",
+                "0 2; 1 2; 2 2; 3 2",
+            ),
+            (
+                "SELECT id, (SELECT max(b.id) FROM t b WHERE b.f::INT = a.f::INT) FROM t a ORDER BY id",
+                "0 1; 1 1; 2 3; 3 3",
+            ),
+            (
+                "SELECT id, (SELECT count(*) FROM d b WHERE b.ts::DATE = a.ts::DATE) FROM d a ORDER BY id",
+                "0 2; 1 2; 2 2; 3 2",
+            ),
+            (
+                "SELECT id FROM t a WHERE 2 = (SELECT count(*) FROM t b WHERE b.f::INT = a.f::INT) ORDER BY id",
+                "0; 1; 2; 3",
+            ),
+            (
+                "SELECT id FROM t a WHERE id IN (SELECT max(b.id) FROM t b WHERE b.f::INT = a.f::INT) ORDER BY id",
+                "1; 3",
+            ),
+            (
+                "SELECT id, (SELECT count(*) FROM t b WHERE b.f::INT = a.id) FROM t a ORDER BY id",
+                "0 2; 1 2; 2 0; 3 0",
+            ),
+            (
+                "SELECT id, (SELECT count(*) FROM t b WHERE b.id % 2 = a.id) FROM t a ORDER BY id",
+                "0 2; 1 2; 2 0; 3 0",
+            ),
+            (
+                "SELECT id, (SELECT count(*) FROM t b WHERE b.id + 0.5 = a.f) FROM t a ORDER BY id",
+                "0 0; 1 1; 2 0; 3 1",
+            ),
+            (
+                "SELECT id, (SELECT count(*) FROM t b WHERE b.id::INT = a.id) FROM t a ORDER BY id",
+                "0 1; 1 1; 2 1; 3 1",
+            ),
+        ],
+    )
+    .await;
+}
+
+/// When this fails, `are_equations` of `sql::mends::correlated::checks` may accept casts again.
+#[tokio::test]
+async fn stock_equations_of_casts_still_repeat_rows() {
+    let ctx = SessionContext::new();
+    batches(&ctx, TABLE).await.unwrap();
+    let most = "SELECT max(n) FROM (SELECT (SELECT count(*) FROM t b WHERE b.f::INT = a.f::INT) AS n FROM t a)";
+    assert_eq!(ints(&ctx, most).await, [1]);
+}
+
+#[tokio::test]
+async fn keys_after_a_cast_sort() {
+    expect_rows(
+        &[TABLE],
+        &[
+            (
+                "SELECT f, count(*) AS n FROM t GROUP BY f ORDER BY f::INT DESC, f",
+                "1.0 1; 1.5 1; 0.0 1; 0.5 1",
+            ),
+            ("SELECT DISTINCT f FROM t ORDER BY f::INT DESC, f DESC LIMIT 3", "1.5; 1.0; 0.5"),
+            ("SELECT DISTINCT f FROM t ORDER BY f::INT, f DESC LIMIT 3", "0.5; 0.0; 1.5"),
+        ],
+    )
+    .await;
+}
+
+/// When this fails, `sql::mends::sort_keys` can go.
+#[tokio::test]
+async fn stock_casts_still_hide_sort_keys() {
+    let ctx = SessionContext::new();
+    batches(&ctx, TABLE).await.unwrap();
+    let sql = "EXPLAIN SELECT f, count(*) AS n FROM t GROUP BY f ORDER BY f::INT DESC, f";
+    let plan = text(&ctx, sql).await;
+    assert!(!plan.contains(" ASC"), "{plan}");
+}
+
+#[tokio::test]
+async fn keys_beside_a_cast_group() {
+    expect_rows(
+        &[TABLE],
+        &[
+            (
+                "SELECT f::INT AS g, f, count(*) AS n FROM (SELECT f, count(*) AS c FROM t GROUP BY f) GROUP BY f::INT, f ORDER BY f",
+                "0 0.0 1; 0 0.5 1; 1 1.0 1; 1 1.5 1",
+            ),
+            ("SELECT count(*) FROM (SELECT DISTINCT f FROM t) GROUP BY f::INT, f", "1; 1; 1; 1"),
+            (
+                "SELECT f::INT AS g, c, count(*) AS n FROM (SELECT f, count(*) AS c FROM t GROUP BY f) u GROUP BY f::INT, c ORDER BY g",
+                "0 1 2; 1 1 2",
+            ),
+        ],
+    )
+    .await;
+}
+
+/// When this fails, `sql::mends::cast_groups` can go.
+#[tokio::test]
+async fn stock_casts_still_replace_group_keys() {
+    let ctx = SessionContext::new();
+    // This rule fails for such keys, so that Serrate removes it.
+    ctx.remove_optimizer_rule("eliminate_group_by_constant");
+    batches(&ctx, TABLE).await.unwrap();
+    let sql = "SELECT count(*) FROM (SELECT DISTINCT f FROM t) GROUP BY f::INT, f";
+    assert_eq!(ints(&ctx, sql).await, [2, 2]);
+}
+
+#[tokio::test]
+async fn aggregates_of_casts_stand_beside_each_other() {
+    expect_rows(
+        &[TABLE],
+        &[
+            ("SELECT sum(f) AS a, sum(f::INT) AS b, sum(f::BIGINT) + 1 AS c FROM t", "3.0 2 3"),
+            ("SELECT min(f), min(f::INT), max(f::INT) FROM t WHERE id = 1", "0.5 0 0"),
+            ("SELECT count(DISTINCT f), count(DISTINCT f::INT) FROM t", "4 2"),
+            ("SELECT sum(f) AS a FROM t HAVING sum(f::INT) = 2", "3.0"),
+            (
+                "SELECT id, sum(f) OVER (ORDER BY id) AS a, sum(f::INT) OVER (ORDER BY id) AS b FROM t ORDER BY id",
+                "0 0.0 0; 1 0.5 0; 2 1.5 1; 3 3.0 2",
+            ),
+            (
+                "SELECT id, rank() OVER (ORDER BY f) AS a, rank() OVER (ORDER BY f::INT) AS b FROM t ORDER BY id",
+                "0 1 1; 1 2 1; 2 3 3; 3 4 3",
+            ),
+            (
+                "SELECT count(*) FILTER (WHERE f > 0) AS a, count(*) FILTER (WHERE f::INT > 0) AS b FROM t",
+                "3 2",
+            ),
+            ("SELECT sum(f), SUM(f) FROM t", "3.0 3.0"),
+        ],
+    )
+    .await;
+}
+
+/// When this fails, `sql::statement::cast_arguments` can go.
+#[tokio::test]
+async fn stock_aggregates_of_casts_still_clash() {
+    let ctx = SessionContext::new();
+    batches(&ctx, TABLE).await.unwrap();
+    let e = error(&ctx, "SELECT sum(id) AS a, sum(id::DOUBLE) AS b FROM t").await;
+    assert!(e.contains("duplicate unqualified field name"), "{e}");
+}

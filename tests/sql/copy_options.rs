@@ -1,0 +1,57 @@
+//! Options of COPY that change what is written, or are refused by name.
+
+use super::*;
+
+#[tokio::test]
+async fn an_escape_character_is_escaped_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = show(&dir.path().join("o.csv"));
+    let ctx = four();
+    let copy = format!(
+        r#"COPY (SELECT 'a"b\c' AS x, 'a,b' AS "y\", 1 AS n, '\' AS z) TO '{path}' (ESCAPE '\')"#
+    );
+    assert_eq!(rows_or_error(&ctx, &copy).await, "1");
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text, "x,\"y\\\\\",n,z\n\"a\\\"b\\\\c\",\"a,b\",1,\"\\\\\"\n");
+    let read = format!(r#"SELECT x, "y\", n, z FROM read_csv('{path}', escape => '\')"#);
+    assert_eq!(rows_or_error(&ctx, &read).await, r#"a"b\c a,b 1 \"#);
+    // DataFusion's writer would write the escape character as it is.
+    let copy = format!(
+        r"COPY (SELECT 'a\' AS x, 1 AS p) TO '{}/o/' STORED AS CSV PARTITIONED BY (p) OPTIONS (format.escape '\')",
+        show(dir.path())
+    );
+    let e = rows_or_error(&ctx, &copy).await;
+    assert!(e.contains(r"escape '\'"), "{e}");
+}
+
+#[tokio::test]
+async fn row_groups_have_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = show(&dir.path().join("o.parquet"));
+    let copy = format!("COPY (SELECT 1 AS x) TO '{path}' (ROW_GROUP_SIZE 0)");
+    let e = rows_or_error(&four(), &copy).await;
+    assert!(e.contains("row_group_size") && e.contains("not 0"), "{e}");
+    assert!(!Path::new(&path).exists());
+}
+
+#[tokio::test]
+async fn folders_are_not_overwritten() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    let folder = show(dir.path());
+    for format in ["PARQUET", "CSV", "JSON", "ARROW"] {
+        let out = format!("{folder}/{format}");
+        let copy = format!("COPY (SELECT 1 AS x) TO '{out}/' STORED AS {format}");
+        assert_eq!(rows_or_error(&ctx, &copy).await, "1");
+        let e = rows_or_error(&ctx, &format!("{copy} OPTIONS (overwrite true)")).await;
+        assert!(e.contains("overwrite") && e.contains("is a folder"), "{e}");
+        let again =
+            format!("COPY (SELECT 1 AS x) TO '{out}' (FORMAT {format}, OVERWRITE_OR_IGNORE)");
+        let e = rows_or_error(&ctx, &again).await;
+        assert!(e.contains("overwrite") && e.contains("is a folder"), "{e}");
+        assert_eq!(std::fs::read_dir(&out).unwrap().count(), 1, "{format}");
+        // Without the option, COPY adds files.
+        assert_eq!(rows_or_error(&ctx, &copy).await, "1");
+        assert_eq!(std::fs::read_dir(&out).unwrap().count(), 2, "{format}");
+    }
+}

@@ -1,0 +1,189 @@
+//! COPY .. PARTITIONED BY and INSERT INTO partitioned tables: names of folders, contents of files.
+
+use super::*;
+
+/// The folders that contain files, as paths below `dir`, sorted.
+fn folders(dir: &Path) -> Vec<String> {
+    fn collect(dir: &Path, base: &Path, found: &mut Vec<String>) {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => collect(&path, base, found),
+                false => {
+                    let folder = path.parent().unwrap().strip_prefix(base).unwrap();
+                    found.push(folder.display().to_string());
+                }
+            }
+        }
+    }
+    let mut found = Vec::new();
+    collect(dir, dir, &mut found);
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// The only file in a folder.
+fn file(dir: &Path) -> String {
+    let mut files = std::fs::read_dir(dir).unwrap();
+    let file = files.next().unwrap().unwrap().path();
+    assert!(files.next().is_none(), "{}", dir.display());
+    show(&file)
+}
+
+const NULLS: &str = "__HIVE_DEFAULT_PARTITION__";
+
+#[tokio::test]
+async fn null_has_a_folder_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    for (at, (values, of_value)) in [
+        ("(1, 0), (2, NULL), (3, 0)", "p=0"),
+        ("(1, ''), (2, NULL), (3, '')", "p="),
+        ("(1, false), (2, NULL), (3, false)", "p=false"),
+        ("(1, DATE '1970-01-01'), (2, NULL), (3, DATE '1970-01-01')", "p=1970-01-01"),
+        ("(1, 0.5::DOUBLE), (2, NULL), (3, 0.5::DOUBLE)", "p=0.5"),
+        ("(1, 0.50::DECIMAL(5, 2)), (2, NULL), (3, 0.5::DECIMAL(5, 2))", "p=0.50"),
+        (
+            "(1, TIMESTAMP '2020-01-02 03:04:05'), (2, NULL), (3, TIMESTAMP '2020-01-02 03:04:05')",
+            "p=2020-01-02T03:04:05",
+        ),
+        ("(1, arrow_cast('a', 'Dictionary(Int8, Utf8)')), (2, NULL), (3, 'a')", "p=a"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for format in ["PARQUET", "CSV", "JSON", "NDJSON", "ARROW"] {
+            // One row per batch, so that some batches have no NULL.
+            let config = SessionConfig::new().with_target_partitions(1).with_batch_size(1);
+            let ctx = serrate::sql::session_with(config);
+            let out = dir.path().join(format!("{at}{format}"));
+            let copy = format!(
+                "COPY (SELECT x, p FROM (VALUES {values}) AS v(x, p)) TO '{}/' STORED AS {format} PARTITIONED BY (p)",
+                show(&out)
+            );
+            assert_eq!(one(&ctx, &copy).await, 3, "{copy}");
+            let null = format!("p={NULLS}");
+            let mut expected = [of_value, null.as_str()];
+            expected.sort_unstable();
+            assert_eq!(folders(&out), expected, "{copy}");
+            let x = format!("SELECT * FROM '{}'", file(&out.join(&null)));
+            assert_eq!(ints(&ctx, &x).await, [2], "{copy}");
+            assert_eq!(batches(&ctx, &x).await.unwrap()[0].num_columns(), 1, "{copy}");
+            let x = format!("SELECT x FROM '{}' ORDER BY x", file(&out.join(of_value)));
+            assert_eq!(ints(&ctx, &x).await, [1, 3], "{copy}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn insert_names_folders_as_copy_does() {
+    for format in ["PARQUET", "CSV", "JSON", "ARROW"] {
+        let dir = tempfile::tempdir().unwrap();
+        let ctx = four();
+        let create = format!(
+            "CREATE EXTERNAL TABLE t (x INT, p DOUBLE, q VARCHAR) STORED AS {format} PARTITIONED BY (p, q) LOCATION '{}/'",
+            show(dir.path())
+        );
+        batches(&ctx, &create).await.unwrap();
+        assert_eq!(
+            one(&ctx, "INSERT INTO t VALUES (1, 0, 'a'), (2, 0.5, '')").await,
+            2,
+            "{format}"
+        );
+        assert_eq!(folders(dir.path()), ["p=0.0/q=a", "p=0.5/q="], "{format}");
+        let rows = rows_or_error(&ctx, "SELECT x, p, q FROM t ORDER BY x").await;
+        assert_eq!(rows, "1 0.0 a; 2 0.5 ", "{format}");
+        // A table whose partition columns cannot be NULL refuses the row before it is written.
+        match batches(&ctx, "INSERT INTO t VALUES (3, NULL, 'a'), (4, 0, NULL)").await {
+            Err(e) => assert!(e.strip_backtrace().contains("non-nullable"), "{format} {e}"),
+            Ok(_) => {
+                let null = "p=__HIVE_DEFAULT_PARTITION__/q=a";
+                let found = folders(dir.path());
+                let expected =
+                    ["p=0.0/q=__HIVE_DEFAULT_PARTITION__", "p=0.0/q=a", "p=0.5/q=", null];
+                assert_eq!(found, expected, "{format}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_column_that_is_always_null_has_one_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let copy = format!(
+        "COPY (SELECT 1 AS x, NULL AS p) TO '{}/' STORED AS PARQUET PARTITIONED BY (p)",
+        show(dir.path())
+    );
+    assert_eq!(one(&four(), &copy).await, 1);
+    assert_eq!(folders(dir.path()), [format!("p={NULLS}")]);
+}
+
+#[tokio::test]
+async fn texts_come_back_from_the_names_of_folders() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    let copy = format!(
+        "COPY (SELECT * FROM (VALUES (1, ''), (2, 'a/b'), (3, 'ä%'), (4, 'a=b'), (5, 'NULL')) AS v(x, p)) \
+         TO '{}/' STORED AS PARQUET PARTITIONED BY (p)",
+        show(dir.path())
+    );
+    assert_eq!(one(&ctx, &copy).await, 5);
+    let read = format!("SELECT x, p FROM '{}/' ORDER BY x", show(dir.path()));
+    let rows = rows_or_error(&ctx, &read).await;
+    assert_eq!(rows, "1 ; 2 a/b; 3 ä%; 4 a=b; 5 NULL");
+}
+
+#[tokio::test]
+async fn values_without_a_name_are_refused_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    for (columns, by, expected) in [
+        ("1 AS x, [2] AS p", "p", "(p) is not supported for the type List(Int64)"),
+        ("1 AS x, {a: 2} AS p", "p", "(p) is not supported for the type Struct"),
+        ("1 AS x, INTERVAL '1' DAY AS p", "p", "(p) is not supported for the type Interval"),
+        ("1 AS x, '__HIVE_DEFAULT_PARTITION__' AS p", "p", "'p' of PARTITIONED BY has the text"),
+        ("1 AS x, 2 AS p", "x, p", "(x, p) leaves no column"),
+    ] {
+        for format in ["PARQUET", "CSV"] {
+            let out = dir.path().join("out");
+            let copy = format!(
+                "COPY (SELECT {columns}) TO '{}/' STORED AS {format} PARTITIONED BY ({by})",
+                show(&out)
+            );
+            let e = rows_or_error(&ctx, &copy).await;
+            assert!(e.contains(expected), "{copy}\n{e}");
+            assert!(!out.exists() || folders(&out).is_empty(), "{copy}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn columns_that_stay_in_the_files_keep_their_values() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    let copy = |values: &str, out: &str| {
+        format!(
+            "COPY (SELECT * FROM (VALUES {values}) AS v(x, p)) TO '{}/{out}/' STORED AS PARQUET \
+             PARTITIONED BY (p) OPTIONS (execution.keep_partition_by_columns true)",
+            show(dir.path())
+        )
+    };
+    assert_eq!(one(&ctx, &copy("(1, 7), (2, 8)", "a")).await, 2);
+    let read = format!("SELECT p FROM '{}'", file(&dir.path().join("a/p=8")));
+    let batches = batches(&ctx, &read).await.unwrap();
+    assert_eq!(batches[0].column(0).as_primitive::<Int64Type>().values(), &[8]);
+    let e = error(&ctx, &copy("(1, 7), (2, NULL)", "b")).await;
+    assert!(e.contains("'p'") && e.contains("keep_partition_by_columns"), "{e}");
+}
+
+#[tokio::test]
+async fn stock_null_is_still_written_to_the_folder_of_zero() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = SessionContext::new();
+    let copy = format!(
+        "COPY (SELECT * FROM (VALUES (1, 0), (2, NULL)) AS v(x, p)) TO '{}/' STORED AS PARQUET PARTITIONED BY (p)",
+        show(dir.path())
+    );
+    assert_eq!(one(&ctx, &copy).await, 2);
+    assert_eq!(folders(dir.path()), ["p=0"]);
+}

@@ -1,0 +1,227 @@
+//! Values below NULL structs and lists.
+
+use datafusion::arrow::array::{FixedSizeListArray, ListArray, StringArray, StructArray};
+use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::datasource::MemTable;
+
+use super::*;
+
+/// Rows 1 to 3, whose second struct and list are NULL, with values below.
+fn hidden() -> RecordBatch {
+    let nulls = NullBuffer::from(vec![true, false, true]);
+    let item = Arc::new(Field::new("item", DataType::Int64, true));
+    let fields = vec![
+        Field::new("a", DataType::Int64, true),
+        Field::new("b", DataType::Utf8, true),
+        Field::new("x", DataType::List(Arc::clone(&item)), true),
+    ];
+    let offsets = || OffsetBuffer::new(ScalarBuffer::from(vec![0, 1, 3, 4]));
+    let open = ListArray::new(Arc::clone(&item), offsets(), flat([1, 2, 3, 4]), None);
+    let columns: Vec<ArrayRef> =
+        vec![flat([1, 7, 3]), Arc::new(StringArray::from(vec!["p", "q", "r"])), Arc::new(open)];
+    let structs = StructArray::new(fields.into(), columns, Some(nulls.clone()));
+    let of = structs.clone();
+    let outer = StructArray::new(
+        vec![Field::new("s", of.data_type().clone(), true)].into(),
+        vec![Arc::new(of)],
+        Some(NullBuffer::from(vec![false, true, true])),
+    );
+    let lists =
+        ListArray::new(Arc::clone(&item), offsets(), flat([1, 2, 3, 4]), Some(nulls.clone()));
+    let inner = Arc::new(Field::new("item", lists.data_type().clone(), true));
+    let nested = OffsetBuffer::new(ScalarBuffer::from(vec![0, 1, 2, 3]));
+    let nested = ListArray::new(inner, nested, Arc::new(lists.clone()), None);
+    let fixed = FixedSizeListArray::new(item, 2, flat([1, 2, 3, 4, 5, 6]), Some(nulls));
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("id", flat([1, 2, 3])),
+        ("s", Arc::new(structs)),
+        ("o", Arc::new(outer)),
+        ("x", Arc::new(lists)),
+        ("xx", Arc::new(nested)),
+        ("f", Arc::new(fixed)),
+    ];
+    RecordBatch::try_from_iter(columns).unwrap()
+}
+
+fn with_hidden(ctx: &SessionContext) {
+    let batch = hidden();
+    let schema: Arc<Schema> = batch.schema();
+    let table = MemTable::try_new(schema, vec![vec![batch]]).unwrap();
+    ctx.register_table("h", Arc::new(table)).unwrap();
+}
+
+#[tokio::test]
+async fn fields_of_null_are_null() {
+    let ctx = four();
+    with_hidden(&ctx);
+    let folder = tempfile::tempdir().unwrap();
+    let (arrow, parquet) = (folder.path().join("h.arrow"), folder.path().join("h.parquet"));
+    for file in [&arrow, &parquet] {
+        let copy = format!("COPY h TO '{}'", show(file));
+        serrate::sql::sql(&ctx, &copy).await.unwrap().collect().await.unwrap();
+    }
+    let tables = ["h".to_owned(), format!("'{}'", show(&arrow)), format!("'{}'", show(&parquet))];
+    let mut wrong = String::new();
+    for table in tables {
+        for (sql, expected) in [
+            ("SELECT s.a FROM h ORDER BY id", "1; NULL; 3"),
+            ("SELECT s['b'] FROM h ORDER BY id", "p; NULL; r"),
+            ("SELECT id FROM h WHERE s.a = 7", ""),
+            ("SELECT id FROM h WHERE s.a IS NULL", "2"),
+            ("SELECT count(s.a), max(s.a), sum(s.a) FROM h", "2 3 4"),
+            ("SELECT s.a FROM h ORDER BY id LIMIT 1 OFFSET 1", "NULL"),
+            (
+                "SELECT coalesce(s.a, -1) AS a, count(*) FROM h GROUP BY s.a ORDER BY a",
+                "-1 1; 1 1; 3 1",
+            ),
+            ("SELECT o.s.a FROM h ORDER BY id", "NULL; NULL; 3"),
+            ("SELECT o.s IS NULL FROM h ORDER BY id", "true; true; false"),
+            ("SELECT s.x FROM h ORDER BY id", "[1]; NULL; [4]"),
+            ("SELECT list_append(s.x, 9) FROM h ORDER BY id", "[1, 9]; [9]; [4, 9]"),
+            ("SELECT id, unnest(s) FROM h ORDER BY id", "1 1 p [1]; 2 NULL NULL NULL; 3 3 r [4]"),
+            ("SELECT a.id FROM h a JOIN h b ON a.s.a = b.s.a ORDER BY 1", "1; 3"),
+        ] {
+            let found = rows_or_error(
+                &ctx,
+                &sql.replace("FROM h", &format!("FROM {table}"))
+                    .replace("JOIN h", &format!("JOIN {table}")),
+            )
+            .await;
+            if found != expected {
+                wrong.push_str(&format!("{table}: {sql}\n  has   {found}\n  not   {expected}\n"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+#[tokio::test]
+async fn lists_of_null_have_no_elements() {
+    let ctx = four();
+    with_hidden(&ctx);
+    let mut wrong = String::new();
+    for (sql, expected) in [
+        ("SELECT list_append(x, 7) FROM h ORDER BY id", "[1, 7]; [7]; [4, 7]"),
+        ("SELECT list_prepend(7, x) FROM h ORDER BY id", "[7, 1]; [7]; [7, 4]"),
+        ("SELECT array_append(f, 9) FROM h ORDER BY id", "[1, 2, 9]; [9]; [5, 6, 9]"),
+        ("SELECT array_prepend(9, f) FROM h ORDER BY id", "[9, 1, 2]; [9]; [9, 5, 6]"),
+        ("SELECT array_repeat(x, 2) FROM h ORDER BY id", "[[1], [1]]; [, ]; [[4], [4]]"),
+        ("SELECT flatten(xx) FROM h ORDER BY id", "[1]; []; [4]"),
+        ("SELECT flatten(array_agg(x ORDER BY id)) FROM h", "[1, 4]"),
+        ("SELECT flatten(array_agg(f ORDER BY id)) FROM h", "[1, 2, 5, 6]"),
+        (
+            "SELECT list_append(nullif(x, [2, 3]), 7) FROM (SELECT coalesce(x, [2, 3]) AS x, id FROM h) ORDER BY id",
+            "[1, 7]; [7]; [4, 7]",
+        ),
+        ("SELECT list_transform(array_agg(s ORDER BY id), z -> z['a']) FROM h", "[1, , 3]"),
+        (
+            "SELECT q['a'] FROM (SELECT unnest(r) AS q FROM (SELECT array_agg(s ORDER BY id) AS r FROM h))",
+            "1; NULL; 3",
+        ),
+    ] {
+        let found = rows_or_error(&ctx, sql).await;
+        if found != expected {
+            wrong.push_str(&format!("{sql}\n  has   {found}\n  not   {expected}\n"));
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+/// The result of any function of lists is that of the same lists without hidden elements.
+#[tokio::test]
+async fn functions_of_lists_see_no_hidden_elements() {
+    let ctx = four();
+    with_hidden(&ctx);
+    let plain = "CREATE TABLE p AS SELECT id, CASE WHEN id <> 2 THEN x END AS x, [CASE WHEN id <> 2 THEN x END] AS xx,
+        CASE WHEN id <> 2 THEN {'a': s.a, 'b': s.b} END AS s FROM h";
+    serrate::sql::sql(&ctx, plain).await.unwrap().collect().await.unwrap();
+    let mut wrong = String::new();
+    for call in [
+        "array_any_value(x)",
+        "array_concat(x, [1])",
+        "array_dims(xx)",
+        "array_dims(x)",
+        "array_distance([1.0], [2.0])",
+        "array_distinct(x)",
+        "array_distinct(xx)",
+        "array_element(x, 1)",
+        "array_element(xx, 1)",
+        "array_empty(x)",
+        "array_except(x, [1])",
+        "array_has(x, 2)",
+        "array_has_all(x, [2])",
+        "array_has_any(x, [2])",
+        "array_intersect(x, [2])",
+        "array_length(x)",
+        "array_length(xx, 2)",
+        "array_max(x)",
+        "array_min(x)",
+        "array_ndims(xx)",
+        "array_pop_back(x)",
+        "array_pop_back(xx)",
+        "array_pop_front(x)",
+        "array_position(x, 2)",
+        "array_positions(x, 2)",
+        "array_remove(x, 2)",
+        "array_remove_all(x, 2)",
+        "array_replace(x, 2, 5)",
+        "array_replace_all(x, 2, 5)",
+        "array_resize(x, 3, 0)",
+        "array_reverse(x)",
+        "array_reverse(xx)",
+        "array_slice(x, 1, 2)",
+        "array_sort(x)",
+        "array_to_string(x, ',')",
+        "array_to_string(xx, ',')",
+        "array_union(x, [1])",
+        "arrays_overlap(x, [2])",
+        "cardinality(xx)",
+        "x || 7",
+        "7 || x",
+        "x || x",
+        "xx || xx",
+        "list_sum(x)",
+        "len(x)",
+        "x = [2, 3]",
+        "xx = [[2, 3]]",
+        "x IN ([2, 3])",
+        "md5(x::VARCHAR)",
+        "x::VARCHAR",
+        "xx::VARCHAR",
+        "coalesce(x, [0])",
+        "greatest(x, [0])",
+        "list_transform(xx, z -> len(z))",
+        "list_filter(x, z -> z > 0)",
+        "s::VARCHAR",
+        "s = {'a': 7, 'b': 'q'}",
+        "array_has(array_repeat(s, 1), {'a': 7, 'b': 'q'})",
+    ] {
+        let hidden = format!(
+            "SELECT {call} FROM (SELECT id, x, xx, nullif(CASE WHEN s IS NULL THEN {{'a': 7, 'b': 'q'}} ELSE {{'a': s.a, 'b': s.b}} END, {{'a': 7, 'b': 'q'}}) AS s FROM h) ORDER BY id"
+        );
+        let found = rows_or_error(&ctx, &hidden).await;
+        let plain = rows_or_error(&ctx, &format!("SELECT {call} FROM p ORDER BY id")).await;
+        if found != plain {
+            wrong.push_str(&format!("{call}\n  has   {found}\n  not   {plain}\n"));
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+/// When this test fails, `functions::hidden` need not replace `get_field` or mask structs.
+#[tokio::test]
+async fn stock_fields_of_null_are_still_values() {
+    let ctx = SessionContext::new();
+    with_hidden(&ctx);
+    assert_eq!(ints(&ctx, "SELECT max(s['a']) FROM h WHERE s IS NULL").await, [7]);
+}
+
+/// When this test fails, `functions::hidden` need not replace functions of lists.
+#[tokio::test]
+async fn stock_lists_of_null_still_have_elements() {
+    let ctx = SessionContext::new();
+    with_hidden(&ctx);
+    let sql = "SELECT array_length(array_append(x, 7)) FROM h WHERE id = 2";
+    assert_eq!(ints(&ctx, sql).await, [3]);
+}

@@ -1,0 +1,176 @@
+//! JSON files: what appears only in late records.
+
+use super::*;
+
+/// Writes many records and then one more, as lines and as a list. Returns the paths of both files.
+fn write_both(dir: &Path, many: &str, last: &str) -> [String; 2] {
+    let records: Vec<&str> = std::iter::repeat_n(many, 1100).chain([last]).collect();
+    let (lines, list) = (dir.join("a.ndjson"), dir.join("a.json"));
+    std::fs::write(&lines, records.join("\n")).unwrap();
+    std::fs::write(&list, format!("[{}]", records.join(",\n"))).unwrap();
+    [show(&lines), show(&list)]
+}
+
+#[tokio::test]
+async fn late_records_lose_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    for (many, last, select, expected) in [
+        (r#"{"x":1}"#, r#"{"x":2,"y":7}"#, "sum(x), sum(y), count(*)", "1102 7 1101"),
+        (r#"{"x":1}"#, r#"{"x":7.5}"#, "sum(x)", "1107.5"),
+        (r#"{"x":{"a":1}}"#, r#"{"x":{"a":1,"b":2}}"#, "sum(x.a), sum(x.b)", "1101 2"),
+        (r#"{"x":[1]}"#, r#"{"x":[1.5, 2]}"#, "max(x[1]), max(x[2])", "1.5 2.0"),
+        (r#"{"x":null}"#, r#"{"x":"a"}"#, "max(x)", "a"),
+    ] {
+        for path in write_both(dir.path(), many, last) {
+            let sql = format!("SELECT {select} FROM '{path}'");
+            assert_eq!(rows_or_error(&four(), &sql).await, expected, "{sql}");
+            let folder = format!("SELECT {select} FROM '{}'", path.replace("/a.", "/*."));
+            assert_eq!(rows_or_error(&four(), &folder).await, expected, "{folder}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn lists_with_null_come_back_from_lines() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    for (at, (values, expected)) in [
+        ("[{a: 1}, NULL]", "[{a: 1}, ]"),
+        ("[NULL, [1], [NULL]]", "[, [1], []]"),
+        ("{a: [NULL, {b: 2}]}", "{a: [, {b: 2}]}"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = show(&dir.path().join(format!("{at}.ndjson")));
+        let copy = format!("COPY (SELECT {values} AS v) TO '{path}'");
+        assert_eq!(rows_or_error(&ctx, &copy).await, "1", "{copy}");
+        let read = format!("SELECT v FROM '{path}'");
+        assert_eq!(rows_or_error(&ctx, &read).await, expected, "{copy}");
+    }
+}
+
+#[tokio::test]
+async fn files_of_a_folder_have_one_schema() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.ndjson"), r#"{"x":1,"l":[],"s":{"a":1}}"#).unwrap();
+    std::fs::write(dir.path().join("b.ndjson"), r#"{"x":2.5,"l":[1],"s":{"b":2},"n":null}"#)
+        .unwrap();
+    let read = format!("SELECT x, l, s.a, s.b, n IS NULL FROM '{}/' ORDER BY x", show(dir.path()));
+    assert_eq!(rows_or_error(&four(), &read).await, "1.0 [] 1 NULL true; 2.5 [1] NULL 2 true");
+    std::fs::write(dir.path().join("c.ndjson"), r#"{"x":"a"}"#).unwrap();
+    let e = rows_or_error(&four(), &read).await;
+    assert!(e.contains("c.ndjson") && e.contains("'x'"), "{e}");
+}
+
+#[tokio::test]
+async fn stock_lists_of_structs_with_null_still_fail() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.json");
+    std::fs::write(&path, r#"{"v":[{"a":1},null]}"#).unwrap();
+    let ctx = SessionContext::new();
+    let read = ctx.register_json("t", &show(&path), Default::default()).await;
+    assert!(read.unwrap_err().strip_backtrace().contains("Expected struct value"));
+}
+
+#[tokio::test]
+async fn a_statement_may_limit_the_records_of_the_schema() {
+    let dir = tempfile::tempdir().unwrap();
+    let [path, _] = write_both(dir.path(), r#"{"x":1}"#, r#"{"x":2,"y":7}"#);
+    let ctx = four();
+    let create = format!(
+        "CREATE EXTERNAL TABLE t STORED AS NDJSON LOCATION '{path}' OPTIONS (schema_infer_max_rec 10)"
+    );
+    batches(&ctx, &create).await.unwrap();
+    assert_eq!(batches(&ctx, "SELECT * FROM t").await.unwrap()[0].num_columns(), 1);
+}
+
+#[tokio::test]
+async fn stock_late_fields_of_json_are_still_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let [path, _] = write_both(dir.path(), r#"{"x":1}"#, r#"{"x":7.5,"y":7}"#);
+    let ctx = SessionContext::new();
+    let options = datafusion::prelude::JsonReadOptions::default().file_extension(".ndjson");
+    ctx.register_json("t", &path, options).await.unwrap();
+    assert_eq!(one(&ctx, "SELECT sum(x) FROM t").await, 1107);
+    assert_eq!(ctx.table("t").await.unwrap().schema().fields().len(), 1);
+}
+
+#[tokio::test]
+async fn null_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    for name in ["a.ndjson", "a.json"] {
+        let path = show(&dir.path().join(name));
+        let rows = "SELECT * FROM (VALUES (1, NULL::INT, NULL, {a: 1, b: NULL::INT}), (2, NULL, [NULL, 3], NULL)) t(x, v, l, s)";
+        let copy = format!("COPY ({rows}) TO '{path}'");
+        assert_eq!(rows_or_error(&ctx, &copy).await, "2", "{copy}");
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(
+            text.lines().next().unwrap(),
+            r#"{"x":1,"v":null,"l":null,"s":{"a":1,"b":null}}"#
+        );
+        let read = format!("SELECT x, v IS NULL, l, s.a FROM '{path}' ORDER BY x");
+        assert_eq!(rows_or_error(&ctx, &read).await, "1 true NULL 1; 2 true [, 3] NULL");
+    }
+}
+
+/// When this fails, `sql::sources::json_sink` can go.
+#[tokio::test]
+async fn stock_null_is_still_omitted_from_json() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = show(&dir.path().join("a.json"));
+    let copy = format!("COPY (SELECT 1 AS x, arrow_cast(NULL, 'Int64') AS v) TO '{path}'");
+    batches(&SessionContext::new(), &copy).await.unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap().trim(), r#"{"x":1}"#);
+}
+
+#[tokio::test]
+async fn declared_integers_refuse_fractions() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    let records = [
+        "{\"x\":1,\"l\":[1],\"s\":{\"a\":1},\"f\":0.5}",
+        "{\"x\":18446744073709551615,\"l\":[2,null]}",
+        "{\"x\":7.0,\"s\":{\"a\":-3e2},\"f\":2}",
+    ];
+    let columns = "x BIGINT UNSIGNED, l SMALLINT[], s STRUCT(a INT), f DOUBLE";
+    let whole = "1 [1] 1 0.5; 7 NULL -300 2.0; 18446744073709551615 [2, ] NULL NULL";
+    for list in [false, true] {
+        let path = dir.path().join(if list { "a.json" } else { "a.ndjson" });
+        let write = |records: &[&str]| {
+            let text = match list {
+                true => format!("[{}]", records.join(",\n")),
+                false => records.join("\n"),
+            };
+            std::fs::write(&path, text).unwrap();
+        };
+        let format = if list { "JSON" } else { "NDJSON" };
+        write(&records);
+        let create = format!(
+            "CREATE OR REPLACE EXTERNAL TABLE t ({columns}) STORED AS {format} LOCATION '{}'",
+            show(&path)
+        );
+        assert_eq!(rows_or_error(&ctx, &create).await, "", "{create}");
+        let read = "SELECT x, l, s.a, f FROM t ORDER BY x";
+        assert_eq!(rows_or_error(&ctx, read).await, whole, "{format}");
+        assert_eq!(
+            rows_or_error(&ctx, "SELECT count(*), sum(f) FROM t WHERE x < 9").await,
+            "2 2.5"
+        );
+        for (record, parts) in [
+            ("{\"x\":7.5}", ["'x'", "7.5", "row 1", "UInt64"]),
+            ("{\"x\":-1}", ["'x'", "-1", "row 1", "UInt64"]),
+            ("{\"l\":[1, 2.25]}", ["'l'", "2.25", "List", "DOUBLE"]),
+            ("{\"s\":{\"a\":0.5}}", ["'s'", "0.5", "Struct", "DOUBLE"]),
+            ("{\"l\":[40000]}", ["'l'", "40000", "List", "DOUBLE"]),
+        ] {
+            write(&[records[0], record]);
+            let e = rows_or_error(&ctx, "SELECT * FROM t").await;
+            for part in parts.into_iter().chain(["a."]) {
+                assert!(e.contains(part), "{record} {part}: {e}");
+            }
+            assert_eq!(rows_or_error(&ctx, "SELECT sum(f) FROM t").await, "0.5");
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! The files that a table of a folder or pattern reads, and the columns of its folders.
+
+use super::*;
+
+/// Runs a statement as the shell does, and returns its rows as text.
+async fn rows(ctx: &SessionContext, sql: &str) -> Vec<String> {
+    let frame = serrate::sql::sql(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+    let batches = frame.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+    let show = datafusion::arrow::util::display::array_value_to_string;
+    batches
+        .iter()
+        .flat_map(|b| (0..b.num_rows()).map(move |row| (b, row)))
+        .map(|(b, row)| {
+            let cells: Vec<String> = b.columns().iter().map(|c| show(c, row).unwrap()).collect();
+            cells.join(",")
+        })
+        .collect()
+}
+
+async fn failure(ctx: &SessionContext, sql: &str) -> String {
+    match serrate::sql::sql(ctx, sql).await {
+        Err(e) => e.to_string(),
+        Ok(frame) => frame.collect().await.expect_err(sql).to_string(),
+    }
+}
+
+/// Writes `x = value` as Parquet to each path of a folder.
+async fn write(ctx: &SessionContext, dir: &Path, files: &[(&str, &str)]) {
+    for (path, query) in files {
+        let path = dir.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let whole = dir.join("whole.parquet");
+        rows(ctx, &format!("COPY ({query}) TO '{}' OPTIONS (overwrite true)", show(&whole))).await;
+        std::fs::rename(whole, path).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn folders_of_hive_are_columns_with_null() {
+    let ctx = four();
+    let dir = tempfile::tempdir().unwrap();
+    let files = [
+        ("k=1/a.parquet", "SELECT 10 AS x"),
+        ("k=02/a.parquet", "SELECT 20 AS x"),
+        ("k=a%20b/a.parquet", "SELECT 30 AS x"),
+        ("k=__HIVE_DEFAULT_PARTITION__/a.parquet", "SELECT 40 AS x"),
+    ];
+    write(&ctx, dir.path(), &files).await;
+    let t = format!("'{}/'", show(dir.path()));
+    for (query, expected) in [
+        ("SELECT x, k FROM t ORDER BY x", "10,1 20,02 30,a b 40,"),
+        ("SELECT count(k), count(*), min(k), max(k) FROM t", "3,4,02,a b"),
+        ("SELECT x FROM t WHERE k IS NULL", "40"),
+        ("SELECT x FROM t WHERE k <> '1' ORDER BY x", "20 30"),
+        ("SELECT x FROM t WHERE NOT (k = '1') ORDER BY x", "20 30"),
+        ("SELECT x FROM t WHERE k IS DISTINCT FROM '1' ORDER BY x", "20 30 40"),
+        ("SELECT x FROM t WHERE k NOT IN ('1', '02')", "30"),
+        ("SELECT count(*) FROM t GROUP BY k IS NULL ORDER BY 1", "1 3"),
+        ("SELECT a.x FROM t a JOIN t b ON a.k = b.k ORDER BY 1", "10 20 30"),
+        ("SELECT x FROM t ORDER BY k NULLS FIRST, x LIMIT 2", "40 20"),
+    ] {
+        let sql =
+            query.replace("FROM t", &format!("FROM {t}")).replace("JOIN t", &format!("JOIN {t}"));
+        assert_eq!(rows(&ctx, &sql).await.join(" "), expected, "{sql}");
+    }
+    std::fs::remove_dir_all(dir.path().join("k=a%20b")).unwrap();
+    let create = format!(
+        "CREATE EXTERNAL TABLE typed (x INT, k INT) STORED AS PARQUET PARTITIONED BY (k) LOCATION {t}"
+    );
+    rows(&ctx, &create).await;
+    for (query, expected) in [
+        ("SELECT x, k FROM typed ORDER BY x", "10,1 20,2 40,"),
+        ("SELECT x FROM typed WHERE k = 2", "20"),
+        ("SELECT x FROM typed WHERE k + 1 > 2 OR k IS NULL ORDER BY x", "20 40"),
+        ("SELECT sum(k), count(k) FROM typed", "3,2"),
+    ] {
+        assert_eq!(rows(&ctx, query).await.join(" "), expected, "{query}");
+    }
+    rows(&ctx, "INSERT INTO typed VALUES (50, 7)").await;
+    assert_eq!(rows(&ctx, "SELECT x FROM typed WHERE k = 7").await, ["50"]);
+    write(&ctx, dir.path(), &[("k=z/a.parquet", "SELECT 1::INT AS x")]).await;
+    let e = failure(&ctx, "SELECT * FROM typed").await;
+    assert!(e.contains("k=z") && e.contains("Int32"), "{e}");
+}
+
+#[tokio::test]
+async fn folders_of_hive_may_lie_below_others_and_must_have_the_same_columns() {
+    let ctx = four();
+    let dir = tempfile::tempdir().unwrap();
+    let files = [
+        ("s/k=1/a.parquet", "SELECT 1 AS x"),
+        ("s/k=2/t/a.parquet", "SELECT 2 AS x"),
+        ("k=3/a.parquet", "SELECT 3 AS x"),
+    ];
+    write(&ctx, dir.path(), &files).await;
+    let at = show(dir.path());
+    for from in [format!("{at}/"), format!("{at}/**/*.parquet")] {
+        let sql = format!("SELECT x, k FROM '{from}' ORDER BY x");
+        assert_eq!(rows(&ctx, &sql).await, ["1,1", "2,2", "3,3"], "{from}");
+    }
+    write(&ctx, dir.path(), &[("j=3/a.parquet", "SELECT 3 AS x")]).await;
+    let e = failure(&ctx, &format!("FROM '{at}/'")).await;
+    assert!(e.contains("folders of different columns") && e.contains("j=3"), "{e}");
+    let create = format!(
+        "CREATE EXTERNAL TABLE t (x BIGINT, k TEXT) STORED AS PARQUET PARTITIONED BY (k) LOCATION '{at}/'"
+    );
+    let e = failure(&ctx, &create).await;
+    assert!(e.contains("not in a folder 'k=..'") && e.contains("j=3"), "{e}");
+}
+
+#[tokio::test]
+async fn the_value_of_a_folder_replaces_that_of_the_file() {
+    let ctx = four();
+    let dir = tempfile::tempdir().unwrap();
+    write(&ctx, dir.path(), &[("k=1/a.parquet", "SELECT 9 AS k, 5 AS x")]).await;
+    let sql = format!("SELECT x, k + 1 FROM '{}/'", show(dir.path()));
+    assert_eq!(rows(&ctx, &sql).await, ["5,2"]);
+}
+
+#[tokio::test]
+async fn patterns_match_within_one_name() {
+    let ctx = four();
+    let dir = tempfile::tempdir().unwrap();
+    let files = [
+        ("a.parquet", "SELECT 1 AS x"),
+        ("s/b.parquet", "SELECT 2 AS x"),
+        ("s/u/c.parquet", "SELECT 3 AS x"),
+        ("k=1/d.parquet", "SELECT 4 AS x"),
+    ];
+    write(&ctx, dir.path(), &files).await;
+    for (pattern, expected) in [
+        ("*.parquet", "1"),
+        ("?.parquet", "1"),
+        ("s/*.parquet", "2"),
+        ("*/*.parquet", "2 4"),
+        ("k=*/*.parquet", "4"),
+        ("k=1/*.parquet", "4"),
+        ("s/**/*.parquet", "2 3"),
+        ("[as]/*/c.parquet", "3"),
+    ] {
+        let table = format!("'{}/{pattern}'", show(dir.path()));
+        let sql = format!("SELECT x FROM {table} ORDER BY x");
+        if pattern == "*/*.parquet" {
+            let e = failure(&ctx, &sql).await;
+            assert!(e.contains("folders of different columns"), "{e}");
+            continue;
+        }
+        assert_eq!(rows(&ctx, &sql).await.join(" "), expected, "{pattern}");
+        let create =
+            format!("CREATE OR REPLACE EXTERNAL TABLE t STORED AS PARQUET LOCATION {table}");
+        rows(&ctx, &create).await;
+        let sql = "SELECT x FROM t ORDER BY x";
+        assert_eq!(rows(&ctx, sql).await.join(" "), expected, "{pattern}");
+        let sql = format!("SELECT x FROM read_parquet({table}) ORDER BY x");
+        assert_eq!(rows(&ctx, &sql).await.join(" "), expected, "{pattern}");
+    }
+    let e = failure(&ctx, &format!("FROM '{}/u/*.parquet'", show(dir.path()))).await;
+    assert!(e.contains("no file matches the pattern"), "{e}");
+}
+
+#[tokio::test]
+async fn a_folder_is_read_whole_or_not_at_all() {
+    let ctx = four();
+    let dir = tempfile::tempdir().unwrap();
+    let at = show(dir.path());
+    let files = [("a.parquet", "SELECT 1 AS x"), ("B.PARQUET", "SELECT 2 AS x")];
+    write(&ctx, dir.path(), &files).await;
+    std::fs::write(dir.path().join("README.md"), "text").unwrap();
+    let create = format!("CREATE EXTERNAL TABLE p STORED AS PARQUET LOCATION '{at}/'");
+    rows(&ctx, &create).await;
+    for from in [format!("'{at}/'"), format!("read_parquet('{at}/')"), "p".into()] {
+        let sql = format!("SELECT x FROM {from} ORDER BY x");
+        assert_eq!(rows(&ctx, &sql).await, ["1", "2"], "{from}");
+    }
+    let e = failure(&ctx, &format!("FROM '{at}/*'")).await;
+    assert!(e.contains("several formats") && e.contains("README.md"), "{e}");
+
+    let dir = tempfile::tempdir().unwrap();
+    let at = show(dir.path());
+    std::fs::write(dir.path().join("a.csv"), "x\n1\n").unwrap();
+    std::fs::write(dir.path().join("b.csv.gz"), [0x1f, 0x8b]).unwrap();
+    for from in [format!("'{at}/'"), format!("'{at}/*'"), format!("read_csv('{at}/')")] {
+        let e = failure(&ctx, &format!("FROM {from}")).await;
+        assert!(e.contains("a.csv") && e.contains("b.csv.gz"), "{e}");
+    }
+    let create = format!("CREATE EXTERNAL TABLE c STORED AS CSV LOCATION '{at}/'");
+    assert!(failure(&ctx, &create).await.contains("b.csv.gz"));
+    let both = format!("FROM read_csv(['{at}/a.csv', '{at}/b.csv.gz'])");
+    assert!(failure(&ctx, &both).await.contains("different compressions"));
+    std::fs::remove_file(dir.path().join("a.csv")).unwrap();
+    for from in [format!("'{at}/'"), format!("read_csv('{at}/b.csv.gz')")] {
+        let e = failure(&ctx, &format!("SELECT x FROM {from}")).await;
+        assert!(e.contains("compressed") && e.contains("decompress"), "{e}");
+    }
+    let e = failure(&ctx, &create).await;
+    assert!(e.contains("compressed") && e.contains("decompress"), "{e}");
+}
+
+#[tokio::test]
+async fn a_list_of_files_has_the_columns_of_all() {
+    let ctx = four();
+    let dir = tempfile::tempdir().unwrap();
+    let files = [
+        ("0.parquet", "SELECT 3 AS x"),
+        ("1.parquet", "SELECT 1 AS x, 10 AS y UNION ALL SELECT 2, 20"),
+        ("2.parquet", "SELECT 1.5::DOUBLE AS x"),
+    ];
+    write(&ctx, dir.path(), &files).await;
+    let at = show(dir.path());
+    let list = format!("read_parquet(['{at}/0.parquet', '{at}/1.parquet'])");
+    let sql = format!("SELECT x, y FROM {list} ORDER BY x");
+    assert_eq!(rows(&ctx, &sql).await, ["1,10", "2,20", "3,"]);
+    let list = format!("read_parquet(['{at}/0.parquet', '{at}/2.parquet'])");
+    for from in [list, format!("'{at}/*.parquet'")] {
+        let e = failure(&ctx, &format!("FROM {from}")).await;
+        for part in ["column 'x'", "Int64", "Float64", "0.parquet", "2.parquet"] {
+            assert!(e.contains(part), "{part}: {e}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn tables_of_folders_see_new_files() {
+    let ctx = four();
+    let dir = tempfile::tempdir().unwrap();
+    let at = show(dir.path());
+    write(&ctx, dir.path(), &[("a.parquet", "SELECT 1 AS x")]).await;
+    rows(&ctx, &format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{at}/'")).await;
+    assert_eq!(rows(&ctx, "SELECT count(*) FROM t").await, ["1"]);
+    write(&ctx, dir.path(), &[("b.parquet", "SELECT 2 AS x")]).await;
+    assert_eq!(rows(&ctx, "SELECT count(*) FROM t").await, ["2"]);
+    std::fs::remove_file(dir.path().join("a.parquet")).unwrap();
+    assert_eq!(rows(&ctx, "SELECT x FROM t").await, ["2"]);
+}
+
+/// When this fails, `sql::sources::listing` need not read the names of folders itself.
+#[tokio::test]
+async fn stock_listings_still_omit_files() {
+    let ctx = four();
+    let null = "k=__HIVE_DEFAULT_PARTITION__/a.parquet";
+    for (files, sql) in [
+        (vec![("s/k=1/a.parquet", "SELECT 1 AS x")], "SELECT count(*) FROM t"),
+        (vec![(null, "SELECT 1 AS x")], "SELECT count(*) FROM t WHERE k IS NULL"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        write(&ctx, dir.path(), &files).await;
+        let stock = SessionContext::new();
+        let create = format!(
+            "CREATE EXTERNAL TABLE t (x BIGINT, k TEXT) STORED AS PARQUET PARTITIONED BY (k) LOCATION '{}/'",
+            show(dir.path())
+        );
+        batches(&stock, &create).await.unwrap();
+        assert_eq!(one(&stock, sql).await, 0, "{sql}");
+    }
+}

@@ -1,0 +1,159 @@
+//! Subqueries that use columns of a query two levels up, and subqueries in LATERAL, ORDER BY and DISTINCT ON.
+
+use std::time::{Duration, Instant};
+
+use super::*;
+
+const TABLES: [&str; 4] = [
+    "CREATE TABLE a AS SELECT * FROM (VALUES (1, 1, 'x'), (2, 3, 'y'), (3, NULL, 'z'), (4, 4, NULL)) v(id, k, s)",
+    "CREATE TABLE c AS SELECT * FROM (VALUES (2, 1), (3, 3), (5, NULL), (4, 9)) v(id, k)",
+    "CREATE TABLE nn AS SELECT * FROM (VALUES (1), (3), (4)) v(id)",
+    "CREATE TABLE none AS SELECT 1 AS id, 1 AS k WHERE false",
+];
+
+#[tokio::test]
+async fn in_reads_columns_two_levels_up() {
+    expect_rows(
+        &TABLES,
+        &[
+            (
+                "SELECT id FROM a WHERE id IN (SELECT c.id FROM c WHERE c.id IN (SELECT a.id FROM nn WHERE nn.id = a.id)) ORDER BY id",
+                "3; 4",
+            ),
+            (
+                "SELECT id FROM a WHERE id NOT IN (SELECT c.id FROM c WHERE c.id IN (SELECT a.id FROM nn WHERE nn.id = a.id)) ORDER BY id",
+                "1; 2",
+            ),
+            (
+                "SELECT id FROM a WHERE id IN (SELECT c.id FROM c WHERE c.id NOT IN (SELECT a.id FROM nn WHERE nn.id = a.id)) ORDER BY id",
+                "2",
+            ),
+            (
+                "SELECT id FROM a WHERE k NOT IN (SELECT c.k FROM c WHERE c.id NOT IN (SELECT nn.id + a.id FROM nn WHERE nn.id < a.id)) ORDER BY id",
+                "4",
+            ),
+            (
+                "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM c WHERE c.id >= a.id AND NOT EXISTS (SELECT 1 FROM nn WHERE nn.id = c.id AND nn.id = a.id)) ORDER BY id",
+                "1; 2; 3; 4",
+            ),
+            (
+                "SELECT id FROM a WHERE k IN (SELECT k FROM none WHERE none.id IN (SELECT a.id FROM nn)) OR k NOT IN (SELECT k FROM none WHERE none.id IN (SELECT a.id FROM nn)) ORDER BY id",
+                "1; 2; 3; 4",
+            ),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn in_over_a_union_with_outer_columns() {
+    expect_rows(
+        &TABLES,
+        &[
+            ("SELECT id FROM a WHERE k IN (SELECT 1 UNION ALL SELECT a.id) ORDER BY id", "1; 4"),
+            ("SELECT id FROM a WHERE k NOT IN (SELECT 1 UNION ALL SELECT a.id) ORDER BY id", "2"),
+            (
+                "SELECT id FROM a WHERE k NOT IN (SELECT 7 UNION ALL SELECT NULLIF(a.id, 2)) ORDER BY id",
+                "",
+            ),
+            (
+                "SELECT id FROM a WHERE k IN (SELECT 1 UNION ALL SELECT a.id) OR id = 3 ORDER BY id",
+                "1; 3; 4",
+            ),
+            (
+                "SELECT id FROM a WHERE (k IN (SELECT 1 UNION ALL SELECT a.id)) IS NULL ORDER BY id",
+                "3",
+            ),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn nested_in_is_planned_quickly() {
+    let ctx = four();
+    for sql in TABLES {
+        serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
+    }
+    for word in ["IN", "NOT IN"] {
+        let sql = format!(
+            "SELECT a.id FROM a WHERE a.id {word} (SELECT c.id FROM c WHERE c.id {word} (SELECT a.id FROM nn WHERE nn.id = a.id))"
+        );
+        let start = Instant::now();
+        let frame = serrate::sql::sql(&ctx, &sql).await.unwrap();
+        frame.create_physical_plan().await.unwrap();
+        // An unoptimized build on a busy machine.
+        assert!(start.elapsed() < Duration::from_secs(30), "{word}: {:?}", start.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn lateral_queries_contain_subqueries() {
+    expect_rows(
+        &TABLES,
+        &[
+            (
+                "SELECT x.id, y.v FROM a x, LATERAL (SELECT c.id AS v FROM c WHERE EXISTS (SELECT 1 FROM nn WHERE nn.id = x.k AND nn.id = c.id)) y ORDER BY 1, 2",
+                "2 3; 4 4",
+            ),
+            (
+                "SELECT x.id, y.v FROM a x, LATERAL (SELECT c.id AS v FROM c WHERE c.id NOT IN (SELECT nn.id FROM nn WHERE nn.id > x.id)) y WHERE x.id > 2 ORDER BY 1, 2",
+                "3 2; 3 3; 3 5; 4 2; 4 3; 4 4; 4 5",
+            ),
+            (
+                "SELECT x.id, y.v FROM a x LEFT JOIN LATERAL (SELECT c.id AS v FROM c WHERE c.id = x.id AND c.id IN (SELECT id FROM nn)) y ON true ORDER BY 1, 2",
+                "1 NULL; 2 NULL; 3 3; 4 4",
+            ),
+            (
+                "SELECT x.id, y.v FROM a x, LATERAL (SELECT c.id AS v FROM c WHERE c.id > x.id EXCEPT SELECT nn.id FROM nn) y ORDER BY 1, 2",
+                "1 2; 1 5; 2 5; 3 5; 4 5",
+            ),
+            (
+                "SELECT x.id, y.v FROM a x, LATERAL (SELECT c.id AS v FROM c WHERE c.id > x.id INTERSECT SELECT nn.id FROM nn) y ORDER BY 1, 2",
+                "1 3; 1 4; 2 3; 2 4; 3 4",
+            ),
+            (
+                "SELECT count(*) FROM a x, LATERAL (SELECT * FROM c, LATERAL (SELECT nn.id AS n FROM nn WHERE nn.id = c.k AND nn.id > x.id) z) y",
+                "2",
+            ),
+            (
+                "SELECT x.id, y.id, y.n FROM a x, LATERAL (SELECT c.id, z.n FROM c LEFT JOIN LATERAL (SELECT nn.id AS n FROM nn WHERE nn.id >= c.k AND nn.id < x.id) z ON true) y WHERE x.id = 4 ORDER BY 1, 2, 3",
+                "4 2 1; 4 2 3; 4 3 3; 4 4 NULL; 4 5 NULL",
+            ),
+            (
+                "SELECT x.id, (SELECT sum(y.n) FROM c, LATERAL (SELECT count(*) AS n FROM nn WHERE nn.id <= c.id AND nn.id <> x.id) y) AS s FROM a x ORDER BY id",
+                "1 5; 2 9; 3 6; 4 7",
+            ),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn order_by_and_distinct_on_contain_subqueries() {
+    expect_rows(
+        &TABLES,
+        &[
+            ("SELECT id FROM a ORDER BY EXISTS (SELECT 1 FROM c WHERE c.k = a.k) DESC, id", "1; 2; 3; 4"),
+            ("SELECT s FROM a ORDER BY (SELECT max(c.id) FROM c WHERE c.k = a.k) DESC NULLS LAST, s NULLS LAST", "y; x; z; NULL"),
+            ("SELECT s FROM a ORDER BY (SELECT count(*) FROM c WHERE c.k > a.k) + id * 10 DESC LIMIT 2", "NULL; z"),
+            ("SELECT s, id AS k FROM a ORDER BY k, (SELECT max(c.id) FROM c WHERE c.k = a.k)", "x 1; y 2; z 3; NULL 4"),
+            ("SELECT DISTINCT ON (id IN (SELECT id FROM c)) id FROM a ORDER BY id IN (SELECT id FROM c), id", "1; 2"),
+            ("SELECT DISTINCT ON (EXISTS (SELECT 1 FROM c WHERE c.id = a.id)) id, s FROM a ORDER BY EXISTS (SELECT 1 FROM c WHERE c.id = a.id), id DESC", "1 x; 4 NULL"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn lists_after_in_begin_with_a_query() {
+    expect_rows(
+        &TABLES,
+        &[
+            ("SELECT id FROM a WHERE k IN ((SELECT min(k) FROM c), (SELECT max(id) - 1 FROM c)) ORDER BY id", "1; 4"),
+            ("SELECT id FROM a WHERE k NOT IN ((SELECT min(k) FROM c WHERE (c.k) > 0), 4) ORDER BY id", "2"),
+            ("SELECT id FROM a WHERE id IN ((SELECT k FROM c)) ORDER BY id", "1; 3"),
+        ],
+    )
+    .await;
+}

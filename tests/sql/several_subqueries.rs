@@ -1,0 +1,169 @@
+//! Several correlated subqueries in one statement, and forms of subqueries that failed beside others.
+
+use super::*;
+
+const TABLES: [&str; 7] = [
+    "CREATE TABLE a AS SELECT 1 AS id, 1 AS k UNION ALL SELECT 2, NULL",
+    "CREATE TABLE c AS SELECT 9 AS id, 1 AS k UNION ALL SELECT 1, 5",
+    "CREATE TABLE q AS SELECT 1 AS k",
+    "CREATE TABLE t AS SELECT * FROM (VALUES (1), (2)) v(id)",
+    "CREATE TABLE u AS SELECT * FROM (VALUES (1, 5, 5), (2, 6, NULL)) w(id, y, z)",
+    "CREATE TABLE l AS SELECT * FROM (VALUES (1, [1], [1], 1), (2, [2], [5], 5)) v(id, x, m, v)",
+    "CREATE TABLE w AS SELECT * FROM (VALUES (1, 'a'), (2, 'b')) v(w, c)",
+];
+
+#[tokio::test]
+async fn plans_grow_linearly() {
+    let counts: Vec<String> =
+        (0..6).map(|n| format!("(SELECT count(*) FROM c WHERE c.k > a.id + {n})")).collect();
+    let extremes: Vec<String> =
+        (0..9).map(|n| format!("(SELECT max(k) FROM c WHERE c.k > a.id + {n})")).collect();
+    let counts = format!("SELECT id, {} FROM a ORDER BY id", counts.join(", "));
+    let extremes = format!("SELECT id, {} FROM a ORDER BY id", extremes.join(", "));
+    expect_rows(
+        &TABLES,
+        &[
+            (
+                "SELECT id, id IN (SELECT k FROM q), k IN (SELECT k FROM q), id + 1 IN (SELECT k FROM q) FROM a ORDER BY id",
+                "1 true true false; 2 false NULL false",
+            ),
+            (&counts, "1 1 1 1 1 0 0; 2 1 1 1 0 0 0"),
+            (&extremes, "1 5 5 5 5 NULL NULL NULL NULL NULL; 2 5 5 5 NULL NULL NULL NULL NULL NULL"),
+            (
+                "SELECT id, id >= ALL (SELECT k FROM q), id > ANY (SELECT k FROM q), id IN (SELECT k FROM q) FROM a ORDER BY id",
+                "1 true false true; 2 true true false",
+            ),
+            (
+                "SELECT id FROM l WHERE v IN (SELECT unnest(l.x)) OR id IN (SELECT unnest(l.x)) ORDER BY id",
+                "1; 2",
+            ),
+            (
+                "SELECT id, v IN (SELECT unnest(l.x)), id IN (SELECT unnest(l.m)) FROM l ORDER BY id",
+                "1 true true; 2 false false",
+            ),
+            ("SELECT id FROM a WHERE id IN (SELECT 1 UNION ALL SELECT a.k)", "1"),
+            ("SELECT id FROM a WHERE id NOT IN (SELECT 1 UNION ALL SELECT a.id + 1)", "2"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn scalar_queries_without_aggregate_stand_beside_others() {
+    expect_rows(
+        &TABLES,
+        &[
+            (
+                "SELECT id, (SELECT y FROM u WHERE u.id = t.id) AS a, (SELECT z FROM u WHERE u.id = t.id) AS b FROM t ORDER BY id",
+                "1 5 5; 2 6 NULL",
+            ),
+            (
+                "SELECT id FROM t WHERE (SELECT y FROM u WHERE u.id = t.id) = (SELECT z FROM u WHERE u.id = t.id)",
+                "1",
+            ),
+            (
+                "SELECT id, (SELECT z FROM u WHERE u.id = t.id) FROM t WHERE (SELECT y FROM u WHERE u.id = t.id) > 5",
+                "2 NULL",
+            ),
+            (
+                "SELECT id, (SELECT y FROM u WHERE u.id = t.id), (SELECT max(y) FROM u WHERE u.id < t.id) FROM t ORDER BY id",
+                "1 5 NULL; 2 6 5",
+            ),
+            (
+                "SELECT id, coalesce((SELECT z FROM u WHERE u.id = t.id), (SELECT max(y) FROM u WHERE u.id < t.id), -1) FROM t ORDER BY id",
+                "1 5; 2 5",
+            ),
+            (
+                "SELECT id FROM a WHERE k >= (SELECT k FROM c WHERE c.id > a.id) AND k <= (SELECT k FROM c WHERE c.id > a.id)",
+                "1",
+            ),
+        ],
+    )
+    .await;
+    let ctx = four();
+    for sql in TABLES {
+        batches(&ctx, sql).await.unwrap();
+    }
+    let twice = "SELECT (SELECT y FROM u WHERE u.id >= t.id) AS a, (SELECT z FROM u WHERE u.id = t.id) AS b FROM t";
+    assert!(error(&ctx, twice).await.contains("2 rows for one row of the outer query"));
+}
+
+#[tokio::test]
+async fn conditions_stay_within_derived_tables() {
+    expect_rows(
+        &TABLES,
+        &[
+            ("SELECT id FROM a WHERE id IN (SELECT cid - 8 FROM (SELECT c.id AS cid FROM c WHERE c.k = a.k) q)", "1"),
+            ("SELECT id, (SELECT count(*) FROM (SELECT c.id AS m FROM c WHERE c.k = a.k) q) FROM a ORDER BY id", "1 1; 2 0"),
+            ("SELECT id, (SELECT m FROM (SELECT max(c.id) AS m FROM c WHERE c.k = a.k) q) FROM a ORDER BY id", "1 9; 2 NULL"),
+            ("SELECT id FROM a WHERE EXISTS (SELECT 1 FROM (SELECT c.id FROM c WHERE c.k = a.k) q WHERE q.id > 1)", "1"),
+            (
+                "SELECT id, (WITH q AS (SELECT max(c.id) AS m FROM c WHERE c.k = a.k) SELECT m FROM q) FROM a ORDER BY id",
+                "1 9; 2 NULL",
+            ),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn in_takes_values() {
+    expect_rows(
+        &TABLES,
+        &[
+            ("SELECT id FROM a WHERE k IN (VALUES (1), (2))", "1"),
+            ("SELECT id FROM a WHERE id NOT IN (VALUES (1), (3))", "2"),
+            ("SELECT id FROM a WHERE id NOT IN (VALUES (1), (NULL))", ""),
+            ("SELECT id, k IN (VALUES (1), (2)) FROM a ORDER BY id", "1 true; 2 NULL"),
+            ("SELECT id FROM a WHERE id IN (VALUES (1), (2) LIMIT 1)", "1"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn two_lists_of_the_outer_row_are_unnested() {
+    expect_rows(
+        &TABLES,
+        &[
+            (
+                "SELECT id, (SELECT count(*) FROM unnest(l.x) q(a) JOIN unnest(l.m) p(b) ON a = b) FROM l ORDER BY id",
+                "1 1; 2 0",
+            ),
+            (
+                "SELECT id FROM l WHERE EXISTS (SELECT 1 FROM unnest(l.x) q(a), unnest(l.m) p(b) WHERE a = b)",
+                "1",
+            ),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn lateral_tables_are_joined_after_a_comma() {
+    expect_rows(
+        &TABLES,
+        &[
+            ("SELECT l.id, a, c FROM l, unnest(l.x) AS q(a) JOIN w ON w.w = a ORDER BY l.id", "1 1 a; 2 2 b"),
+            ("SELECT l.id, a, c FROM l, unnest(l.m) AS q(a) LEFT JOIN w ON w.w = a ORDER BY l.id", "1 1 a; 2 5 NULL"),
+            ("SELECT l.id, a, c FROM l, LATERAL (SELECT unnest(l.x) AS a) q JOIN w ON w.w = a ORDER BY l.id", "1 1 a; 2 2 b"),
+            (
+                "SELECT x.id, t.id FROM a x, LATERAL (SELECT count(*) AS n FROM c WHERE c.id > x.id) y JOIN t ON t.id = y.n ORDER BY x.id",
+                "1 1; 2 1",
+            ),
+            ("SELECT * FROM l, w JOIN t ON w.w = t.id WHERE l.id = 1 ORDER BY t.id", "1 [1] [1] 1 1 a 1; 1 [1] [1] 1 2 b 2"),
+            ("SELECT x.id, y.v FROM a x, LATERAL (VALUES (x.k), (x.id)) y(v) ORDER BY x.id, y.v", "1 1; 1 1; 2 2; 2 NULL"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn deeply_nested_subqueries_are_refused() {
+    let ctx = four();
+    let nested =
+        |levels: usize| format!("SELECT {}1{}", "(SELECT ".repeat(levels), ")".repeat(levels));
+    assert_eq!(one(&ctx, &nested(6)).await, 1);
+    let message = error(&ctx, &nested(20)).await;
+    assert!(message.contains("nested more than 16 levels deep"), "{message}");
+}

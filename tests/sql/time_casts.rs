@@ -1,0 +1,215 @@
+//! Casts of times to other units and zones, and times of day.
+
+use super::*;
+
+/// A comparison of a timestamp in a finer unit is exact, also if the cast is in a subquery.
+#[tokio::test]
+async fn casts_to_finer_units_compare_exactly() {
+    let setup = [
+        "CREATE TABLE t AS SELECT column1 AS id, arrow_cast(column2, 'Timestamp(Millisecond, None)') AS x FROM
+            (VALUES (1, '2020-02-29 23:59:59.123'), (2, '1960-02-29 23:59:59.123'), (3, NULL))",
+    ];
+    let late = "TIMESTAMP '2020-02-29 23:59:59.123456'";
+    let early = "TIMESTAMP '1960-02-29 23:59:59.123456'";
+    let case = |condition: &str| {
+        let condition = condition.replace("LATE", late).replace("EARLY", early);
+        format!("SELECT id FROM t WHERE {condition} ORDER BY id")
+    };
+    let cases: Vec<(String, &str)> = [
+        ("x::TIMESTAMP = LATE", ""),
+        ("NOT x::TIMESTAMP = LATE", "1; 2"),
+        ("x::TIMESTAMP <> LATE", "1; 2"),
+        ("(x::TIMESTAMP = LATE) IS NULL", "3"),
+        ("x::TIMESTAMP < LATE", "1; 2"),
+        ("x::TIMESTAMP >= LATE", ""),
+        ("x::TIMESTAMP > EARLY", "1"),
+        ("x::TIMESTAMP <= EARLY", "2"),
+        ("EARLY >= x::TIMESTAMP", "2"),
+        ("x::TIMESTAMP < LATE + INTERVAL '0 seconds'", "1; 2"),
+        ("x::TIMESTAMP = LATE - INTERVAL '1 microsecond' + INTERVAL '1 microsecond'", ""),
+        ("x::TIMESTAMP IN (LATE, EARLY)", ""),
+        ("x::TIMESTAMP NOT IN (LATE, EARLY)", "1; 2"),
+        ("x::TIMESTAMP IN (LATE, TIMESTAMP '2020-02-29 23:59:59.123')", "1"),
+        ("x::TIMESTAMP NOT IN (LATE, TIMESTAMP '2020-02-29 23:59:59.123')", "2"),
+        ("x::TIMESTAMP BETWEEN EARLY AND LATE", "1"),
+        ("x::TIMESTAMP NOT BETWEEN EARLY AND LATE", "2"),
+        ("x::TIMESTAMP IS DISTINCT FROM LATE", "1; 2; 3"),
+        ("TRY_CAST(x AS TIMESTAMP(9)) = arrow_cast('2020-02-29 23:59:59.123000001', 'Timestamp(Nanosecond, None)')", ""),
+        ("x::TIMESTAMP = '2020-02-29 23:59:59.123456'", ""),
+        ("x::TIMESTAMP = TIMESTAMP '2020-02-29 23:59:59.123'", "1"),
+        ("id IN (SELECT id FROM (SELECT id, x::TIMESTAMP AS y FROM t) WHERE y = LATE)", ""),
+    ]
+    .map(|(condition, expected)| (case(condition), expected))
+    .to_vec();
+    let mut cases: Vec<(&str, &str)> =
+        cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    let view = format!(
+        "SELECT id FROM (SELECT id, x::TIMESTAMP AS y FROM t) WHERE y = {late} OR y > {early} ORDER BY id"
+    );
+    cases.push((&view, "1"));
+    let value = format!(
+        "SELECT x::TIMESTAMP = {late}, x::TIMESTAMP < {late}, x::TIMESTAMP IN ({late}) FROM t ORDER BY id"
+    );
+    cases.push((&value, "false true false; false true false; NULL NULL NULL"));
+    expect_rows(&setup, &cases).await;
+}
+
+/// When this test fails, `FinerTimes` can be removed.
+#[tokio::test]
+async fn stock_casts_to_finer_units_still_round_literals() {
+    let sql = "SELECT count(*) FROM (VALUES (arrow_cast('2020-02-29 23:59:59.123', 'Timestamp(Millisecond, None)'))) t(x)
+        WHERE arrow_cast(x, 'Timestamp(Microsecond, None)') = arrow_cast('2020-02-29 23:59:59.123456', 'Timestamp(Microsecond, None)')";
+    assert_eq!(one(&SessionContext::new(), sql).await, 1);
+}
+
+#[tokio::test]
+async fn times_of_day_compare_exactly() {
+    let setup = [
+        "CREATE TABLE t AS SELECT arrow_cast('12:00:00', 'Time64(Microsecond)') AS u, arrow_cast('12:00:00', 'Time32(Second)') AS s,
+            arrow_cast('23:59:59.999', 'Time32(Millisecond)') AS m, TIME '12:00:00' AS n, '12:00:00.0000005' AS c",
+    ];
+    let cases = [
+        ("SELECT u = '12:00:00.0000005', u < '12:00:00.0000005' FROM t", "false true"),
+        (
+            "SELECT m = '23:59:59.999999', m = '23:59:59.999', s = '12:00:00.5', s < '12:00:00.5' FROM t",
+            "false true false true",
+        ),
+        (
+            "SELECT u IN (TIME '12:00:00', TIME '13:00:00'), s NOT IN (TIME '12:00:00'), u IN ('12:00:00') FROM t",
+            "true false true",
+        ),
+        ("SELECT count(*) FROM t a JOIN t b ON a.u = b.n AND a.s = b.u", "1"),
+        ("SELECT count(*) FROM t WHERE u IN (SELECT n FROM t)", "1"),
+        ("SELECT count(*) FROM t WHERE u < TIME '12:00:00.000000001'", "1"),
+        ("SELECT u = NULL, u IS DISTINCT FROM NULL FROM t", "NULL true"),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+/// When this test fails, `times::clock` can be removed.
+#[tokio::test]
+async fn stock_times_of_day_still_differ() {
+    let ctx = SessionContext::new();
+    let sql = "SELECT arrow_cast('12:00:00', 'Time64(Microsecond)') < arrow_cast('13:00:00', 'Time64(Nanosecond)')";
+    let refused = error(&ctx, sql).await;
+    assert!(refused.contains("Cannot infer common argument type"), "{refused}");
+}
+
+#[tokio::test]
+async fn constants_before_1970_are_rounded_down() {
+    let cases = [
+        (
+            "SELECT date_trunc('millisecond', TIMESTAMP '1969-12-31 23:59:59.999999')",
+            "1969-12-31T23:59:59.999",
+        ),
+        (
+            "SELECT date_trunc('millisecond', TIMESTAMP '1960-01-01 00:00:00.0005')",
+            "1960-01-01T00:00:00",
+        ),
+        ("SELECT date_trunc('second', TIMESTAMP '1600-01-01 00:00:00.5')", "1600-01-01T00:00:00"),
+        ("SELECT date_trunc('minute', TIMESTAMP '1969-12-31 23:59:59.5')", "1969-12-31T23:59:00"),
+        (
+            "SELECT date_trunc('microsecond', arrow_cast('1969-12-31 23:59:59.999999999', 'Timestamp(Nanosecond, None)'))",
+            "1969-12-31T23:59:59.999999",
+        ),
+        (
+            "SELECT date_trunc('month', TIMESTAMP '1969-12-31 23:59:59.5'), date_trunc('day', NULL::TIMESTAMP)",
+            "1969-12-01T00:00:00 NULL",
+        ),
+        (
+            "SELECT x FROM (VALUES (TIMESTAMP '2020-01-01')) t(x) WHERE x > date_trunc('hour', TIMESTAMP '1969-12-31 23:59:59.5')",
+            "2020-01-01T00:00:00",
+        ),
+    ];
+    expect_rows(&[], &cases).await;
+}
+
+/// When this test fails, `wide::truncate` can be removed.
+#[tokio::test]
+async fn stock_constants_before_1970_are_still_rounded_up() {
+    let time = "arrow_cast('1969-12-31 23:59:59.999999', 'Timestamp(Microsecond, None)')";
+    let sql = format!("SELECT arrow_cast(date_trunc('millisecond', {time}), 'Int64')");
+    assert_eq!(ints(&SessionContext::new(), &sql).await, [0]);
+}
+
+#[tokio::test]
+async fn times_before_1970_are_cast_downwards() {
+    let setup = [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, TIMESTAMP '1969-12-31 23:59:59.3'), (2, TIMESTAMP '1970-01-01 00:00:01.7'), (3, NULL)) t(id, x)",
+    ];
+    let cases = [
+        (
+            "SELECT x::TIMESTAMP(0), to_unixtime(x), to_timestamp_seconds(x) FROM t ORDER BY id",
+            "1969-12-31T23:59:59 -1 1969-12-31T23:59:59Z; 1970-01-01T00:00:01 1 1970-01-01T00:00:01Z; NULL NULL NULL",
+        ),
+        ("SELECT (TIMESTAMP '1969-12-31 23:59:59.3')::TIMESTAMP(0)", "1969-12-31T23:59:59"),
+        ("SELECT id FROM t WHERE x::TIMESTAMP(0) = TIMESTAMP '1969-12-31 23:59:59'", "1"),
+        ("SELECT id FROM t ORDER BY x::TIMESTAMP(0) DESC NULLS LAST LIMIT 2", "2; 1"),
+        ("SELECT TRY_CAST(x AS TIMESTAMP(3)) FROM t WHERE id = 1", "1969-12-31T23:59:59.300"),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+/// When this test fails, `CoarserTimes` can be removed.
+#[tokio::test]
+async fn stock_casts_before_1970_still_round_up() {
+    let time = "arrow_cast('1969-12-31 23:59:59.3', 'Timestamp(Microsecond, None)')";
+    let sql = format!("SELECT arrow_cast(arrow_cast({time}, 'Timestamp(Second, None)'), 'Int64')");
+    assert_eq!(ints(&SessionContext::new(), &sql).await, [0]);
+}
+
+#[tokio::test]
+async fn named_casts_of_times_are_exact() {
+    let setup = [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, TIMESTAMP '1969-12-31 23:59:59.999999'), (2, TIMESTAMP '2020-01-01 00:00:00'), (3, NULL)) t(id, x)",
+    ];
+    let cases = [
+        (
+            "SELECT arrow_cast(x, 'Timestamp(Millisecond, None)'), arrow_try_cast(x, 'Timestamp(Second, None)') FROM t ORDER BY id",
+            "1969-12-31T23:59:59.999 1969-12-31T23:59:59; 2020-01-01T00:00:00 2020-01-01T00:00:00; NULL NULL",
+        ),
+        (
+            "SELECT arrow_cast(TIMESTAMP '1969-12-31 23:59:59.999999', 'Timestamp(Millisecond, None)')",
+            "1969-12-31T23:59:59.999",
+        ),
+        ("SELECT arrow_cast(x, 'Int64') FROM t WHERE id = 1", "-1"),
+        (
+            "SELECT id FROM t WHERE arrow_cast(x, 'Timestamp(Microsecond, Some(\"+02:00\"))') = TIMESTAMP '2020-01-01'",
+            "2",
+        ),
+        (
+            "SELECT id FROM t WHERE arrow_cast(x, 'Timestamp(Microsecond, Some(\"+02:00\"))') < TIMESTAMP '2020-01-01' ORDER BY id",
+            "1",
+        ),
+        (
+            "SELECT id FROM t WHERE arrow_cast(x, 'Timestamp(Microsecond, Some(\"+02:00\"))') IN (TIMESTAMP '2020-01-01')",
+            "2",
+        ),
+        (
+            "SELECT id FROM t WHERE arrow_cast(x, 'Timestamp(Microsecond, Some(\"+02:00\"))') = arrow_cast('2019-12-31 22:00:00Z', 'Timestamp(Microsecond, Some(\"+00:00\"))')",
+            "2",
+        ),
+        (
+            "SELECT arrow_cast(x, 'Timestamp(Nanosecond, None)') = x FROM t ORDER BY id",
+            "true; true; NULL",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+#[tokio::test]
+async fn times_of_day_of_several_units_are_compared_as_values() {
+    let setup = [
+        "CREATE TABLE t AS SELECT arrow_cast('12:00:00', 'Time64(Microsecond)') AS a, TIME '12:00:00' AS b, arrow_cast('12:00:00', 'Time32(Second)') AS c, TIME '12:00:00.000000001' AS d",
+    ];
+    let cases = [
+        ("SELECT a = b, b >= c, c < a, a < d, a <> d FROM t", "true true false true true"),
+        (
+            "SELECT a = TIME '12:00:00', a < TIME '12:00:00.0000001', TIME '11:00:00' > c FROM t",
+            "true true false",
+        ),
+        ("SELECT count(*) FROM t GROUP BY a = b HAVING max(a) = max(b) ORDER BY a = b", "1"),
+        ("SELECT CASE WHEN a = b THEN 1 ELSE 2 END, (a = b) AND (c = b) FROM t", "1 true"),
+    ];
+    expect_rows(&setup, &cases).await;
+}

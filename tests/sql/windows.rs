@@ -1,0 +1,137 @@
+//! Keys and frames of windows, and offsets of `lag`.
+
+use super::*;
+
+const SMALL: &str = "CREATE TABLE t AS SELECT id, CAST(j AS TINYINT) AS j
+    FROM (VALUES (1, 100), (2, NULL), (3, 5), (4, -100)) v(id, j)";
+
+#[tokio::test]
+async fn frames_beyond_a_type_do_not_include_null() {
+    let count =
+        |order: &str| format!("SELECT count(*) OVER (ORDER BY j {order}) FROM t ORDER BY id");
+    let cases = [
+        (count("RANGE BETWEEN CURRENT ROW AND 50 FOLLOWING"), "1; 1; 1; 1"),
+        (count("RANGE BETWEEN CURRENT ROW AND 300 FOLLOWING"), "1; 1; 2; 3"),
+        (count("RANGE BETWEEN UNBOUNDED PRECEDING AND 50 FOLLOWING"), "3; 4; 2; 1"),
+        (count("NULLS FIRST RANGE BETWEEN 50 PRECEDING AND CURRENT ROW"), "1; 1; 1; 1"),
+        (count("DESC NULLS LAST RANGE BETWEEN CURRENT ROW AND 50 FOLLOWING"), "1; 1; 1; 1"),
+        (
+            "SELECT sum(j) OVER (ORDER BY j ROWS UNBOUNDED PRECEDING), count(*) OVER (ORDER BY j RANGE BETWEEN CURRENT ROW AND 50 FOLLOWING) FROM t ORDER BY id".into(),
+            "5 1; 5 1; -95 1; -100 1",
+        ),
+        (
+            "SELECT count(*) OVER (ORDER BY b RANGE BETWEEN 1 PRECEDING AND 9 FOLLOWING) FROM (VALUES (9223372036854775807), (NULL), (9223372036854775800)) v(b) ORDER BY b".into(),
+            "2; 1; 1",
+        ),
+        (
+            "SELECT count(*) OVER (ORDER BY b RANGE BETWEEN 1 PRECEDING AND 9 FOLLOWING) FROM (SELECT arrow_cast(b, 'UInt64') AS b FROM (VALUES (0), (NULL), (7)) v(b)) ORDER BY b".into(),
+            "2; 1; 1",
+        ),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&[SMALL], &cases).await;
+}
+
+/// When this fails, `sql::mends::wide_frames` can go.
+#[tokio::test]
+async fn stock_frames_beyond_a_type_still_include_null() {
+    let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
+    batches(&ctx, SMALL).await.unwrap();
+    let sql = "SELECT count(*) OVER (ORDER BY j RANGE BETWEEN CURRENT ROW AND 50 FOLLOWING) FROM t ORDER BY id";
+    assert_eq!(ints(&ctx, sql).await, [2, 1, 1, 1]);
+}
+
+#[tokio::test]
+async fn windows_are_ordered_by_binary() {
+    let rows = "(SELECT id, s::BYTEA AS b FROM (VALUES (1, 'b'), (2, 'a'), (3, NULL)) v(id, s))";
+    let windows = "rank() OVER (ORDER BY b), sum(id) OVER (ORDER BY b), sum(id) OVER (ORDER BY b ROWS 1 PRECEDING)";
+    expect_rows(
+        &[],
+        &[(&format!("SELECT id, {windows} FROM {rows} ORDER BY id"), "1 2 3 3; 2 1 2 2; 3 3 6 4")],
+    )
+    .await;
+}
+
+/// When this fails, `sql::mends::window_keys` need not replace keys of binary strings.
+#[tokio::test]
+async fn stock_windows_over_binary_still_fail() {
+    let sql = "SELECT rank() OVER (ORDER BY b) FROM (SELECT CAST('a' AS BYTEA) AS b)";
+    let e = error(&SessionContext::new(), sql).await;
+    assert!(e.contains("Cannot run range queries"), "{e}");
+}
+
+const LAGS: &str = "SELECT lag(x, NULL) OVER (ORDER BY x) AS l FROM (VALUES (1), (2)) v(x)";
+
+#[tokio::test]
+async fn an_offset_of_null_is_null() {
+    expect_rows(&[], &[(LAGS, "NULL; NULL"), (&LAGS.replace("lag", "lead"), "NULL; NULL")]).await;
+}
+
+/// When this fails, `functions::lead` need not handle offsets of NULL.
+#[tokio::test]
+async fn stock_lags_by_null_are_still_values() {
+    let found = ints(&SessionContext::new(), &format!("SELECT coalesce(l, 0) FROM ({LAGS})")).await;
+    assert_eq!(found.iter().sum::<i64>(), 3);
+}
+
+#[tokio::test]
+async fn sliding_frames_of_booleans_bits_and_texts_are_aggregated() {
+    let frame = "OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)";
+    let ahead = "OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)";
+    let cases = [
+        (
+            format!("SELECT bool_or(x > 4) {frame}, bool_and(x > 4) {frame} FROM t ORDER BY id"),
+            "NULL NULL; false false; true false; true true; true true; false false",
+        ),
+        (
+            format!("SELECT bit_and(x) {frame}, bit_or(x) {frame} FROM t ORDER BY id"),
+            "NULL NULL; 3 3; 1 7; 5 7; 7 7; 2 2",
+        ),
+        (
+            format!("SELECT string_agg(x::VARCHAR, ',') {frame} FROM t ORDER BY id"),
+            "NULL; 3; 3,5; 5,7; 7; 2",
+        ),
+        (
+            format!("SELECT string_agg(s, '-') FILTER (WHERE s <> 'c') {frame} FROM t ORDER BY id"),
+            "a; a-b; b; d; d-e; e-f",
+        ),
+        (format!("SELECT string_agg(s, '') {ahead} FROM t ORDER BY id"), "abcdef; bcdef; cdef; def; ef; f"),
+        (
+            "SELECT string_agg(s, '') OVER (ORDER BY id RANGE BETWEEN 2 PRECEDING AND 1 PRECEDING) FROM t ORDER BY id".to_owned(),
+            "NULL; a; ab; bc; cd; de",
+        ),
+        (
+            "SELECT sum(n) FROM (SELECT length(string_agg(x::VARCHAR, '') OVER (ORDER BY x ROWS BETWEEN 99 PRECEDING AND CURRENT ROW)) AS n FROM range(10, 90) t(x))".to_owned(),
+            "6480",
+        ),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    let setup = [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, NULL, 'a'), (2, 3, 'b'), (3, 5, 'c'), (4, 7, 'd'), (5, NULL, 'e'), (6, 2, 'f')) t(id, x, s)",
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+/// When this test fails, `sliding_frames` of `functions::aggregate` can be removed.
+#[tokio::test]
+async fn stock_frames_of_booleans_still_fail() {
+    let ctx = SessionContext::new();
+    let sql = "SELECT bool_or(x > 1) OVER (ORDER BY x ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM (VALUES (1), (2)) t(x)";
+    let failed = error(&ctx, sql).await;
+    assert!(failed.contains("retract_batch"), "{failed}");
+}
+
+#[tokio::test]
+async fn constant_partitions_are_columns_of_their_own() {
+    let cases = [
+        (
+            "SELECT sum(x) OVER (PARTITION BY 1 ORDER BY x), sum(x) OVER (PARTITION BY NULL ORDER BY x) FROM range(3) t(x) ORDER BY 1",
+            "0 0; 1 1; 3 3",
+        ),
+        (
+            "SELECT count(*) OVER (PARTITION BY 'a', x), count(*) OVER (PARTITION BY x) FROM range(2) t(x)",
+            "1 1; 1 1",
+        ),
+    ];
+    expect_rows(&[], &cases).await;
+}

@@ -1,0 +1,62 @@
+//! WITH: names that hide others, MATERIALIZED, recursive queries.
+
+use super::*;
+
+#[tokio::test]
+async fn an_inner_name_hides_an_outer_one() {
+    expect_rows(
+        &["CREATE TABLE t AS SELECT 7 AS v"],
+        &[
+            ("WITH x AS (SELECT 1 AS v) SELECT * FROM (WITH x AS (SELECT 2 AS v) SELECT v FROM x) y, x", "2 1"),
+            ("WITH x AS (SELECT 1 AS v) SELECT (WITH x AS (SELECT 2 AS v) SELECT x.v FROM x), v FROM x", "2 1"),
+            ("WITH x AS (SELECT 1 AS v), y AS (WITH x AS (SELECT 2 AS v) SELECT * FROM x) SELECT x.v, y.v FROM x, y", "1 2"),
+            // The inner query reads the outer one before it hides it.
+            ("WITH x AS (SELECT 1 AS v) SELECT * FROM (WITH x AS (SELECT v + 10 AS v FROM x) SELECT X.v FROM X) y", "11"),
+            ("WITH x AS (SELECT 1 AS v) SELECT * FROM (WITH x AS (SELECT 2 AS v), z AS (SELECT v * 10 AS w FROM x AS q) SELECT w, x.v FROM z, x) y", "20 2"),
+            ("WITH x AS (SELECT 1 AS v) SELECT * FROM (WITH x AS (SELECT 2 AS v) SELECT * FROM (WITH x AS (SELECT v + 1 AS v FROM x) FROM x)) y, x", "3 1"),
+            ("WITH x AS (SELECT 1 AS v) SELECT * FROM (WITH RECURSIVE x AS (SELECT 2 AS v UNION ALL SELECT v + 1 FROM x WHERE v < 4) SELECT max(v) FROM x) y, x", "4 1"),
+            ("WITH x(a) AS (SELECT 1) SELECT * FROM (WITH \"x\"(b) AS (SELECT 2) SELECT b FROM x) y, x", "2 1"),
+            ("WITH t AS (SELECT v + 1 AS v FROM t) SELECT (WITH t AS (SELECT v + 1 AS v FROM t) SELECT v FROM t) FROM t", "9"),
+        ],
+    )
+    .await;
+    let ctx = serrate::sql::session();
+    let twice = rows_or_error(&ctx, "WITH x AS (SELECT 1), x AS (SELECT 2) SELECT * FROM x").await;
+    assert!(twice.contains("more than once"), "{twice}");
+}
+
+#[tokio::test]
+async fn volatile_queries_may_be_materialized() {
+    expect_rows(
+        &[],
+        &[
+            (
+                "WITH x AS MATERIALIZED (SELECT random() AS r) SELECT p.r = q.r FROM x p, x q",
+                "true",
+            ),
+            ("WITH x AS NOT MATERIALIZED (SELECT 1 AS r) SELECT p.r = q.r FROM x p, x q", "true"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn several_recursive_branches_are_refused_by_name() {
+    let ctx = serrate::sql::session();
+    for union in ["UNION", "UNION ALL"] {
+        let sql = format!(
+            "WITH RECURSIVE r(n) AS (SELECT 1 {union} SELECT n + 1 FROM r WHERE n < 3 {union} SELECT n + 2 FROM r WHERE n < 3) SELECT * FROM r"
+        );
+        let refused = rows_or_error(&ctx, &sql).await;
+        assert!(refused.contains("reads itself in more than one branch"), "{refused}");
+    }
+    expect_rows(
+        &[],
+        &[
+            ("WITH RECURSIVE r(n) AS (SELECT 1 UNION SELECT 2 UNION SELECT n + 2 FROM r WHERE n < 3) SELECT * FROM r ORDER BY n", "1; 2; 3; 4"),
+            ("WITH RECURSIVE r(n) AS (SELECT 1 UNION SELECT n + step FROM r, (VALUES (1), (2)) AS steps (step) WHERE n < 3) SELECT * FROM r ORDER BY n", "1; 2; 3; 4"),
+            ("WITH RECURSIVE r AS (SELECT 1::INT AS n UNION ALL SELECT CASE WHEN n < 3 THEN n + 1 ELSE 9::SMALLINT END FROM r WHERE n < 5) SELECT * FROM r ORDER BY n", "1; 2; 3; 9"),
+        ],
+    )
+    .await;
+}
