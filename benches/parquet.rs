@@ -16,7 +16,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
 use serrate::generate;
-use serrate::io::parquet::lists::{Parts, Source, read_column, supported};
+use serrate::io::parquet::lists::{ListsFile, Parts, read_column, supported};
 use serrate::io::parquet::{self as io, ParquetWriteOptions};
 
 struct File {
@@ -48,7 +48,7 @@ impl File {
 
     fn ours(&self, root: usize, field: &Field, parts: Parts) -> Vec<ArrayRef> {
         let metadata = self.metadata.metadata();
-        let source = Source { name: Path::new("bench"), reader: &self.bytes, metadata };
+        let source = ListsFile { name: Path::new("bench"), reader: &self.bytes, metadata };
         (0..self.groups())
             .map(|g| {
                 let rows = usize::try_from(metadata.row_group(g).num_rows()).unwrap();

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::PageIndexPolicy;
-use serrate::io::parquet::lists::{Parts, Source, ranges, read_column, supported};
+use serrate::io::parquet::lists::{Parts, ListsFile, ranges, read_column, supported};
 
 /// Entries and rows of a chunk; a few bytes may say that there are any number of equal ones.
 const LARGEST: i64 = 1 << 20;
@@ -20,7 +20,7 @@ fuzz_target!(|data: &[u8]| {
         let Ok(metadata) = ArrowReaderMetadata::load(reader.as_ref(), options) else { return };
         let parquet = metadata.metadata();
         let name = Path::new("f");
-        let source = Source { name, reader: &reader, metadata: parquet };
+        let source = ListsFile { name, reader: &reader, metadata: parquet };
         for (root, field) in metadata.schema().fields().iter().enumerate() {
             if !supported(parquet, root, field) {
                 continue;

@@ -262,7 +262,11 @@ impl HetTensor {
 
     fn __len__(&self) -> PyResult<usize> {
         let first = self.inner.max_shape().first().copied();
-        first.ok_or_else(|| PyTypeError::new_err("len() of a tensor without dims"))
+        first.ok_or_else(|| {
+            PyTypeError::new_err(
+                "a tensor without dims has no length; insert a dim with unsqueeze(0) first",
+            )
+        })
     }
 
     /// Returns nested lists of tensors; each part in which no dim varies is one tensor.

@@ -77,7 +77,7 @@ fn elements<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>
         return Ok(Some(value.clone()));
     }
     let py = value.py();
-    // numpy arrays, torch tensors and the like.
+    // A value with an attribute `ndim` above 0 is a numpy array, a torch tensor or similar.
     if let Ok(ndim) = value.getattr(intern!(py, "ndim")).and_then(|n| n.extract::<usize>())
         && ndim > 0
     {
@@ -206,7 +206,7 @@ impl Reader<'_> {
             // 1970-01-01 is day 719163 of Python's ordinals.
             return Ok(Leaf::Day(ordinal - 719_163));
         }
-        // Scalars of numpy and torch.
+        // Scalars of numpy and torch have a method `item`, which returns a Python value.
         if let Ok(item) = value.call_method0(intern!(py, "item"))
             && !item.is(value)
             && item.get_type().as_ptr() != value.get_type().as_ptr()

@@ -593,7 +593,7 @@ impl Reader {
         let (send, batches) = mpsc::channel(WAITING);
         let task = threads.spawn(async move {
             while let Some(batch) = stream.next().await {
-                // The reader is gone.
+                // The reader was dropped, so it needs no more batches.
                 if send.send(batch).await.is_err() {
                     break;
                 }

@@ -305,7 +305,9 @@ impl DokTensor {
 
     fn __len__(&self) -> PyResult<usize> {
         let first = self.inner.shape().first().copied();
-        first.ok_or_else(|| PyTypeError::new_err("len() of a tensor without axes"))
+        first.ok_or_else(|| {
+            PyTypeError::new_err("a tensor without axes has no length; reshape it to [1] first")
+        })
     }
 
     /// Returns the elements at an index as a dense tensor. Indexing follows numpy.
