@@ -16,6 +16,8 @@ mod arrow_files;
 mod asof;
 #[path = "sql/casts_of_columns.rs"]
 mod casts_of_columns;
+#[path = "sql/changes.rs"]
+mod changes;
 #[path = "sql/claimed_orders.rs"]
 mod claimed_orders;
 #[path = "sql/clauses.rs"]

@@ -137,6 +137,13 @@ static RULES: &[Rule] = &[
         until: Until::Feature,
     },
     Rule {
+        // Must run before type coercion, because the query for the changed rows is analyzed by itself.
+        step: Step::FirstOfAll(|| Arc::new(PlainChanges)),
+        without: "DELETE and UPDATE with a subquery in WHERE change every row",
+        upstream: &[24654],
+        until: Until::Feature,
+    },
+    Rule {
         step: Step::BeforeCoercion(|| Arc::new(RowsIn)),
         without: "`(a, b) IN (SELECT x, y ..)` fails",
         upstream: &[19857],
@@ -188,12 +195,6 @@ static RULES: &[Rule] = &[
         step: Step::AfterCoercion(|| Arc::new(FromAlone)),
         without: "`FROM t` without SELECT has no columns",
         upstream: &[],
-        until: Until::Feature,
-    },
-    Rule {
-        step: Step::AfterCoercion(|| Arc::new(PlainChanges)),
-        without: "DELETE and UPDATE with a subquery in WHERE change every row",
-        upstream: &[24654],
         until: Until::Feature,
     },
     Rule {

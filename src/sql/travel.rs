@@ -29,6 +29,7 @@ use crate::sql::exec::stack::DeepStackExec;
 use crate::sql::exec::yielding::YieldingExec;
 use crate::sql::mends::coarser_times::count_functions;
 use crate::sql::mends::conditions::held_functions;
+use crate::sql::mends::dependencies::COMPUTED_COLUMN;
 use crate::sql::mends::float_keys::float_key_function;
 use crate::sql::mends::list_texts::list_text_function;
 use crate::sql::mends::sorts::UnorderedExec;
@@ -40,7 +41,6 @@ use crate::sql::sources::json_scan::JsonScan;
 use crate::sql::sources::meds::MedsSource;
 use crate::sql::sources::nrt::NrtSource;
 use crate::sql::sources::parquet::{ExactTimesFactory, ListsSource};
-use crate::sql::statement::nullable::or_null_function;
 
 pub(crate) use crate::sql::sources::meds::MedsScan;
 
@@ -61,7 +61,7 @@ const TRAVELS: [&str; 11] = [
 ];
 
 /// Nodes and sources that must run in the session, each with the reason that messages to the user give.
-pub(crate) const STAYS: [(&str, &str); 18] = [
+pub(crate) const STAYS: [(&str, &str); 19] = [
     ("ArrowScan", "the session itself reads Arrow files"),
     ("AsOfSource", "meds_asof() keeps its labels in the memory of the session"),
     (
@@ -79,6 +79,7 @@ pub(crate) const STAYS: [(&str, &str); 18] = [
     ),
     ("JsonScan", "the session itself reads JSON files"),
     ("NestExec", "ragged_nest() needs all rows in one process"),
+    ("NullableExec", "the session itself creates tables in memory"),
     (
         "OpaqueJoinExec",
         "internal error: the plan still contains a node that only the optimizer uses; please report it",
@@ -449,10 +450,10 @@ fn nrt_source(carrier: &ParquetSource, options: &SerrateOptions) -> Result<Arc<d
 pub(crate) fn hidden_functions() -> Vec<Arc<ScalarUDF>> {
     let mut functions = held_functions().to_vec();
     functions.push(Arc::new(float_key_function()));
-    functions.push(or_null_function());
     functions.extend(count_functions());
     functions.push(masked_fields());
     functions.push(Arc::new(list_text_function()));
+    functions.push(Arc::clone(&COMPUTED_COLUMN));
     functions
 }
 

@@ -132,6 +132,115 @@ async fn arguments_keep_their_values() {
 }
 
 #[tokio::test]
+async fn prepared_names_are_those_of_statements_that_were_planned() {
+    let ctx = four();
+    for (sql, expected) in [
+        ("PREPARE q AS SELECT x FROM later", "later"),
+        ("EXECUTE q", "does not exist"),
+        ("CREATE TABLE later AS SELECT 1 AS x", ""),
+        ("EXECUTE q", "does not exist"),
+        ("PREPARE q AS SELECT 7 AS x", ""),
+        ("EXECUTE q", "7"),
+        ("EXECUTE Q", "7"),
+        ("DEALLOCATE Q", ""),
+        ("PREPARE Q AS SELECT 8 AS x", ""),
+        ("EXECUTE q", "8"),
+        ("PREPARE \"Q\" AS SELECT 9 AS x WHERE 9 = $1", ""),
+        ("EXECUTE \"Q\"(9.5)", ""),
+        ("EXECUTE \"Q\"(9)", "9"),
+    ] {
+        let found = rows_or_error(&ctx, sql).await;
+        let same = if expected.is_empty() { found.is_empty() } else { found.contains(expected) };
+        assert!(same, "{sql}: {found}");
+    }
+}
+
+#[tokio::test]
+async fn arguments_are_values_not_positions() {
+    let ctx = four();
+    run(
+        &ctx,
+        &[
+            "CREATE TABLE t AS SELECT * FROM (VALUES (1, 9), (2, 8)) v(a, b)",
+            "PREPARE sorted AS SELECT a, b FROM t ORDER BY $1, a",
+            "PREPARE grouped AS SELECT $1 AS a, count(*) AS n FROM (VALUES (1), (2)) v(x) GROUP BY a",
+            "PREPARE page AS SELECT a FROM t ORDER BY a LIMIT $1 OFFSET $2",
+            "PREPARE moment AS SELECT $1 > TIMESTAMP '2020-01-01'",
+        ],
+    )
+    .await;
+    expect(
+        &ctx,
+        &[
+            ("EXECUTE sorted(2)", "1 9; 2 8"),
+            ("EXECUTE grouped(2)", "2 2"),
+            ("EXECUTE page(1, 1)", "2"),
+            ("EXECUTE moment(now())", "true"),
+        ],
+    )
+    .await;
+    for sql in ["EXECUTE sorted(random())", "EXECUTE sorted(count(*))"] {
+        assert!(rows_or_error(&ctx, sql).await.contains("is not a constant"), "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn views_have_the_types_of_their_queries() {
+    let ctx = four();
+    run(
+        &ctx,
+        &[
+            "CREATE TABLE t AS SELECT 1e30::DOUBLE AS f, 1.5::DECIMAL(5, 2) AS d, 1 AS a, NULL::INT AS b",
+            "CREATE VIEW v AS SELECT f > d AS c FROM t",
+            "CREATE VIEW w AS SELECT '9999-01-01'::TIMESTAMP(3) > '2020-01-01'::TIMESTAMP(9) AS c",
+            "CREATE VIEW x AS SELECT (a, b) IN (SELECT 1, NULL) AS c FROM t",
+        ],
+    )
+    .await;
+    expect(&ctx, &[("FROM v", "true"), ("FROM w", "true"), ("FROM x", "NULL")]).await;
+}
+
+#[tokio::test]
+async fn views_find_their_tables_where_they_were_created() {
+    let ctx = four();
+    run(
+        &ctx,
+        &[
+            "CREATE TABLE t AS SELECT 1 AS x",
+            "CREATE VIEW v AS SELECT x FROM t",
+            "CREATE VIEW w AS SELECT x + 10 AS x FROM v",
+            "CREATE SCHEMA s",
+            "CREATE TABLE s.t AS SELECT 2 AS x",
+            "SET datafusion.catalog.default_schema = 's'",
+            "CREATE VIEW v AS SELECT x FROM t",
+            "CREATE OR REPLACE TABLE public.t AS SELECT 3 AS x",
+        ],
+    )
+    .await;
+    expect(&ctx, &[("FROM public.v", "3"), ("FROM v", "2"), ("FROM public.w", "13")]).await;
+    run(&ctx, &["SET datafusion.catalog.default_schema = 'public'"]).await;
+    expect(&ctx, &[("FROM s.v", "2"), ("FROM v", "3"), ("FROM w", "13")]).await;
+}
+
+#[tokio::test]
+async fn chains_of_views_are_planned_anew() {
+    let ctx = four();
+    run(&ctx, &["CREATE VIEW v0 AS SELECT 0 AS x"]).await;
+    for i in 1..30 {
+        let last = i - 1;
+        run(&ctx, &[&format!("CREATE VIEW v{i} AS SELECT x + 1 AS x FROM v{last}")]).await;
+    }
+    expect(&ctx, &[("FROM v29", "29")]).await;
+}
+
+#[tokio::test]
+async fn tables_of_queries_keep_the_order_of_rows() {
+    let ctx = four();
+    run(&ctx, &["CREATE TABLE t AS SELECT value AS x FROM range(0, 100000)"]).await;
+    expect(&ctx, &[("SELECT x FROM t LIMIT 1 OFFSET 20000", "20000")]).await;
+}
+
+#[tokio::test]
 async fn prepared_changes_change_tables() {
     let ctx = four();
     run(

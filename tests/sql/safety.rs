@@ -34,7 +34,6 @@ async fn explaining_a_change_changes_nothing() {
         "EXPLAIN DELETE FROM t WHERE i = 1",
         "EXPLAIN ANALYZE DELETE FROM t WHERE i = 1",
         "EXPLAIN ANALYZE DELETE FROM t WHERE i IN (SELECT 1)",
-        "DELETE FROM t WHERE i IN (SELECT t.i)",
     ] {
         assert!(run(&ctx, sql).await.is_err(), "{sql}");
         assert_eq!(one(&ctx, "SELECT count(*) FROM t").await, 2, "{sql}");

@@ -49,6 +49,22 @@ async fn ctes_are_computed_once() {
                 "WITH x AS (SELECT random() AS r), y AS (SELECT random() AS r) SELECT count(*) FROM x, y WHERE x.r = y.r",
                 "0",
             ),
+            // The shared rows keep the order of the CTE.
+            (
+                "WITH x AS (SELECT k, random() AS r FROM g ORDER BY k DESC, r)
+                 SELECT (SELECT k FROM x LIMIT 1), (SELECT count(*) FROM x WHERE r < 2), (SELECT k FROM x LIMIT 1)",
+                "999 3000 999",
+            ),
+            (
+                "WITH RECURSIVE x AS (SELECT random() AS r UNION ALL SELECT r FROM x WHERE r > 2)
+                 SELECT a.r = b.r FROM x a, x b",
+                "true",
+            ),
+            (
+                "WITH x AS (SELECT k % 3 AS m, array_agg(v) AS l FROM g GROUP BY m)
+                 SELECT count(*) FROM x a JOIN x b ON a.m = b.m AND a.l = b.l",
+                "3",
+            ),
             // Each run of a view computes its CTE again.
             ("SELECT count(*) FROM g WHERE k IN (WITH x AS (SELECT 1 AS k) SELECT p.k FROM x p JOIN x q ON p.k = q.k)", "3"),
         ],
@@ -73,6 +89,26 @@ async fn views_compute_their_ctes_in_each_run() {
     let frame = serrate::sql::sql(&ctx, "SELECT r FROM v").await.unwrap();
     let first = frame.clone().collect().await.unwrap();
     assert_ne!(frame.collect().await.unwrap(), first);
+}
+
+#[tokio::test]
+async fn each_use_of_a_view_has_its_own_rows() {
+    let ctx = four();
+    for sql in [
+        "CREATE VIEW v AS SELECT random() AS x",
+        "CREATE VIEW w AS SELECT s.x FROM (SELECT random() AS x) AS s",
+        "CREATE VIEW c AS WITH q AS (SELECT random() AS x) SELECT a.x AS x, b.x AS y FROM q a, q b",
+    ] {
+        serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
+    }
+    for (sql, expected) in [
+        ("SELECT a.x = b.x FROM v a, v b", "false"),
+        ("SELECT a.x = b.x FROM w a, w b", "false"),
+        ("SELECT a.x = b.x, a.x = a.y, b.x = b.y FROM c a, c b", "false true true"),
+        ("WITH q AS (SELECT x FROM w) SELECT a.x = b.x FROM q a, q b", "true"),
+    ] {
+        assert_eq!(rows_or_error(&ctx, sql).await, expected, "{sql}");
+    }
 }
 
 #[tokio::test]

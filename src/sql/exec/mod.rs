@@ -1,4 +1,6 @@
+pub(in crate::sql) mod change_query;
 pub(in crate::sql) mod guard;
+pub(in crate::sql) mod nullable;
 pub(in crate::sql) mod pacing;
 pub(in crate::sql) mod plain_order;
 pub(in crate::sql) mod shared;

@@ -5,11 +5,13 @@ use arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_expr::{Distribution, EquivalenceProperties};
+use datafusion::physical_expr_common::sort_expr::OrderingRequirements;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, execute_stream,
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
+    InputDistributionRequirements, Partitioning, PlanProperties, execute_stream,
 };
 use futures::lock::Mutex;
 use futures::stream::{StreamExt, TryStreamExt, iter};
@@ -57,22 +59,34 @@ impl SharedResult {
 pub(in crate::sql) struct SharedExec {
     input: Arc<dyn ExecutionPlan>,
     result: Arc<SharedResult>,
+    /// The order of the rows that all nodes with this result require of their inputs. No node declares it as
+    /// the order of its output, because its rows may come from the input of another node.
+    order: Option<OrderingRequirements>,
     properties: Arc<PlanProperties>,
 }
 
 impl SharedExec {
     pub(in crate::sql) fn new(input: Arc<dyn ExecutionPlan>, result: Arc<SharedResult>) -> Self {
+        let order = input.output_ordering().cloned().map(OrderingRequirements::from);
+        Self::with_order(input, result, order)
+    }
+
+    fn with_order(
+        input: Arc<dyn ExecutionPlan>,
+        result: Arc<SharedResult>,
+        order: Option<OrderingRequirements>,
+    ) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(input.schema()),
             Partitioning::UnknownPartitioning(1),
             EmissionType::Final,
             Boundedness::Bounded,
         );
-        Self { input, result, properties: Arc::new(properties) }
+        Self { input, result, order, properties: Arc::new(properties) }
     }
 
     fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
-        Self::new(input, Arc::clone(&self.result))
+        Self::with_order(input, Arc::clone(&self.result), self.order.clone())
     }
 }
 
@@ -89,6 +103,18 @@ impl ExecutionPlan for SharedExec {
 
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties
+    }
+
+    fn required_input_distribution(&self) -> Vec<Distribution> {
+        self.input_distribution_requirements().into_per_child()
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        InputDistributionRequirements::new(vec![Distribution::SinglePartition])
+    }
+
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        vec![self.order.clone()]
     }
 
     one_input!();

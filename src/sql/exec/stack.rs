@@ -21,12 +21,13 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
-use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 use futures::Stream;
 use futures::stream::StreamExt;
 
+use crate::sql::exec::nullable::{NullableColumns, NullablePlanner};
 use crate::sql::exec::{pass_through, same_statistics};
-use crate::sql::mends::shared_rows::SharedPlanner;
+use crate::sql::mends::shared_rows::{SharedPlanner, is_shared};
 use crate::sql::statement::depth::{run_deep, with_deep_stack};
 
 /// Maximum depth of an expression that runs on the current stack. A debug build takes kilobytes per level.
@@ -47,14 +48,27 @@ impl QueryPlanner for DeepPlanner {
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match &self.inner {
-            Some(inner) => run_deep(inner.create_physical_plan(logical_plan, session)).await,
-            None => {
-                let planner =
-                    DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(SharedPlanner)]);
+            // A planner of another engine does not know the nodes of Serrate.
+            Some(inner) if !has_own_nodes(logical_plan)? => {
+                run_deep(inner.create_physical_plan(logical_plan, session)).await
+            }
+            _ => {
+                let own: Vec<Arc<dyn ExtensionPlanner + Send + Sync>> =
+                    vec![Arc::new(SharedPlanner), Arc::new(NullablePlanner)];
+                let planner = DefaultPhysicalPlanner::with_extension_planners(own);
                 run_deep(planner.create_physical_plan(logical_plan, session)).await
             }
         }
     }
+}
+
+fn has_own_nodes(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found |= is_shared(node) || NullableColumns::is_node(node);
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
 }
 
 /// Physical optimizer rule: runs the input of each node that evaluates a deep expression on a larger stack.

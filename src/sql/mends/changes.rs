@@ -9,23 +9,28 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, plan_err};
 use datafusion::config::ConfigOptions;
+use datafusion::datasource::MemTable;
 use datafusion::error::Result;
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::utils::split_conjunction_owned;
-use datafusion::logical_expr::{DmlStatement, Expr, LogicalPlan, TableType, WriteOp, lit};
+use datafusion::logical_expr::{
+    DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, TableScanBuilder, TableType, WriteOp,
+};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_plan::ExecutionPlan;
 
-use crate::sql::mends::change_queries::{compute_queries, refusal_of, without_filters};
+use crate::sql::exec::change_query::{ChangeQuery, NumberedRows, ROW};
 use crate::sql::mends::subqueries::query_of;
+use crate::sql::sources::dok::DokTable;
+use crate::sql::sources::memory::plan_memory_change;
 
-/// Analyzer rule: passes the conditions and new values of DELETE and UPDATE to the table as the statement
-/// has them, and rejects statements whose conditions read more than the table itself.
+/// Analyzer rule: DELETE and UPDATE of tables in memory and of DOK tables find the rows to change by a query,
+/// which is planned like any other query.
 ///
-/// DataFusion optimizes such a statement like a query and reads the conditions from the optimized plan. By
-/// then, `WHERE i IN (SELECT ..)` has become a join and `WHERE false` an empty relation, so either
-/// statement would change every row. The table computes uncorrelated subqueries before it changes rows.
+/// DataFusion optimizes such a statement like a query and passes the conditions of the optimized plan to the
+/// table. By then, `WHERE i IN (SELECT ..)` has become a join and `WHERE false` an empty relation, so either
+/// statement would change every row. Other tables, which evaluate conditions themselves, receive them only if
+/// there is no subquery.
 #[derive(Debug)]
 pub(crate) struct PlainChanges;
 
@@ -55,60 +60,42 @@ fn capture_change(change: DmlStatement) -> Result<DmlStatement> {
         WriteOp::Update => "UPDATE",
         _ => return Ok(change),
     };
+    let provider = source_as_provider(&change.target)?;
+    if provider.is::<Captured>() {
+        return Ok(change);
+    }
+    let finds_rows = provider.is::<MemTable>() || provider.is::<DokTable>();
     let mut refused = None;
-    let mut conditions = Vec::new();
-    let mut values = Vec::new();
+    let mut scan = None;
     change.input.apply(|node| {
         match node {
-            LogicalPlan::Filter(filter) => conditions.push(filter.predicate.clone()),
-            LogicalPlan::TableScan(scan) => conditions.extend(scan.filters.iter().cloned()),
-            LogicalPlan::Projection(projection) if change.op == WriteOp::Update => {
-                values.extend(projection.expr.iter().cloned());
+            LogicalPlan::Filter(_) | LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {
             }
-            LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {}
+            LogicalPlan::TableScan(_) => scan = Some(node.clone()),
             LogicalPlan::Join(_) => refused = Some("a join"),
             LogicalPlan::Limit(_) => refused = Some("LIMIT"),
             LogicalPlan::Sort(_) => refused = Some("ORDER BY"),
             _ => refused = refused.or(Some("more than a condition on the table")),
         }
-        let is_condition = matches!(node, LogicalPlan::Filter(_));
         node.apply_expressions(|e| {
-            e.apply(|e| {
-                if query_of(e).is_some() {
-                    let reason = refusal_of(e);
-                    refused =
-                        if is_condition { reason } else { Some("a subquery in SET") }.or(refused);
-                }
-                Ok(TreeNodeRecursion::Continue)
-            })
+            if !finds_rows && e.exists(|e| Ok(query_of(e).is_some()))? {
+                refused = refused.or(Some("a subquery"));
+            }
+            Ok(TreeNodeRecursion::Continue)
         })
     })?;
-    if let Some(what) = refused {
+    let (None, Some(scan)) = (refused, scan) else {
+        let what = refused.unwrap_or("more than a condition on the table");
         return plan_err!(
             "{verb} with {what} is not supported, because DataFusion would lose its condition and change every row; use CREATE TABLE .. AS SELECT to create a new table with the rows to keep"
         );
-    }
-    let provider = source_as_provider(&change.target)?;
-    if provider.is::<Captured>() {
+    };
+    if !finds_rows {
         return Ok(change);
     }
-    let filters = conditions.into_iter().flat_map(split_conjunction_owned).map(unqualified);
-    let assignments = values.into_iter().filter_map(|value| match value {
-        // The plan assigns unchanged columns to themselves. The table does not receive such assignments.
-        Expr::Alias(alias) => match *alias.expr {
-            Expr::Column(column) if column.name == alias.name => None,
-            value => Some(unqualified(value).map(|value| (alias.name, value))),
-        },
-        _ => None,
-    });
-    let captured = Captured {
-        filters: filters.collect::<Result<_>>()?,
-        assignments: assignments.collect::<Result<_>>()?,
-        inner: provider,
-    };
+    let captured = Captured { inner: provider, input: change.input };
     let target = Arc::new(DefaultTableSource::new(Arc::new(captured)));
-    let input = Arc::new(without_filters(Arc::unwrap_or_clone(change.input))?);
-    Ok(DmlStatement { target, input, ..change })
+    Ok(DmlStatement { target, input: Arc::new(scan), ..change })
 }
 
 /// Removes the table qualifiers of columns, because a table provider expects unqualified names.
@@ -136,11 +123,10 @@ pub(in crate::sql) fn simplify_expr(
     ExprSimplifier::new(context).simplify(expr)
 }
 
-/// Wraps the target table of DELETE or UPDATE, with the conditions and new values of the statement.
+/// The target table of DELETE or UPDATE, and the plan of the statement before any rule changed it.
 struct Captured {
     inner: Arc<dyn TableProvider>,
-    filters: Vec<Expr>,
-    assignments: Vec<(String, Expr)>,
+    input: Arc<LogicalPlan>,
 }
 
 impl fmt::Debug for Captured {
@@ -150,23 +136,58 @@ impl fmt::Debug for Captured {
 }
 
 impl Captured {
-    fn simplify_all(&self, state: &dyn Session, exprs: &[Expr]) -> Result<Vec<Expr>> {
-        let schema = DFSchema::try_from(self.inner.schema())?;
-        exprs.iter().map(|e| simplify_expr(state, e.clone(), &schema)).collect()
+    /// Plans the query for the rows to change, with the new values of `set` for UPDATE.
+    async fn plan_query(
+        &self,
+        state: &dyn Session,
+        set: Option<&[(String, Expr)]>,
+    ) -> Result<ChangeQuery> {
+        let rows = NumberedRows::new(&self.inner.schema());
+        let table = Arc::new(DefaultTableSource::new(Arc::new(rows.to_table()?)));
+        let from = match (set, self.input.as_ref()) {
+            (Some(_), LogicalPlan::Projection(projection)) => projection.input.as_ref().clone(),
+            _ => self.input.as_ref().clone(),
+        };
+        let from = from.transform_up(|node| match node {
+            LogicalPlan::TableScan(scan) => {
+                let scan = TableScanBuilder::new(scan.table_name, table.clone()).build()?;
+                Ok(Transformed::yes(LogicalPlan::TableScan(scan)))
+            }
+            node => Ok(Transformed::yes(node.recompute_schema()?)),
+        })?;
+        let from = from.data;
+        let (qualifier, row) = from.schema().qualified_field_with_unqualified_name(ROW)?;
+        let mut columns = vec![Expr::Column(Column::from((qualifier, row)))];
+        let values = set.into_iter().flatten();
+        columns.extend(values.map(|(name, value)| value.clone().alias(name)));
+        let query = LogicalPlanBuilder::from(from).project(columns)?.build()?;
+        Ok(ChangeQuery { plan: state.create_physical_plan(&query).await?, rows })
     }
 
-    async fn filters(&self, state: &dyn Session) -> Result<Vec<Expr>> {
-        let mut computed = Vec::with_capacity(self.filters.len());
-        for filter in &self.filters {
-            computed.push(compute_queries(state, filter.clone()).await?);
+    /// Returns the columns that UPDATE sets, with their new values.
+    fn assignments(&self) -> Vec<(String, Expr)> {
+        let LogicalPlan::Projection(projection) = self.input.as_ref() else { return Vec::new() };
+        let set = projection.expr.iter().filter_map(|value| match value {
+            // The plan assigns unchanged columns to themselves.
+            Expr::Alias(alias) => match alias.expr.as_ref() {
+                Expr::Column(column) if column.name == alias.name => None,
+                value => Some((alias.name.clone(), value.clone())),
+            },
+            _ => None,
+        });
+        set.collect()
+    }
+
+    fn plan_change(
+        &self,
+        query: ChangeQuery,
+        set: Option<&[String]>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match self.inner.downcast_ref::<DokTable>() {
+            Some(table) => table.plan_change(query, set),
+            None => plan_memory_change(Arc::clone(&self.inner), query, set),
         }
-        let all = self.simplify_all(state, &computed)?.into_iter();
-        Ok(all.map(|e| if is_null(&e) { lit(false) } else { e }).collect())
     }
-}
-
-fn is_null(expr: &Expr) -> bool {
-    matches!(expr, Expr::Literal(value, _) if value.is_null())
 }
 
 #[async_trait]
@@ -198,8 +219,8 @@ impl TableProvider for Captured {
         state: &dyn Session,
         _filters: Vec<Expr>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let filters = self.filters(state).await?;
-        self.inner.delete_from(state, filters).await
+        let query = self.plan_query(state, None).await?;
+        self.plan_change(query, None)
     }
 
     async fn update(
@@ -208,10 +229,9 @@ impl TableProvider for Captured {
         _assignments: Vec<(String, Expr)>,
         _filters: Vec<Expr>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let filters = self.filters(state).await?;
-        let values: Vec<Expr> = self.assignments.iter().map(|(_, value)| value.clone()).collect();
-        let names = self.assignments.iter().map(|(name, _)| name.clone());
-        let assignments = names.zip(self.simplify_all(state, &values)?).collect();
-        self.inner.update(state, assignments, filters).await
+        let set = self.assignments();
+        let query = self.plan_query(state, Some(&set)).await?;
+        let names: Vec<String> = set.into_iter().map(|(name, _)| name).collect();
+        self.plan_change(query, Some(&names))
     }
 }

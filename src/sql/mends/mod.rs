@@ -3,7 +3,6 @@
 //! rules in order, with upstream issues.
 
 pub(in crate::sql) mod cast_groups;
-mod change_queries;
 pub(in crate::sql) mod changes;
 pub(in crate::sql) mod coarser_times;
 pub(in crate::sql) mod computed_keys;

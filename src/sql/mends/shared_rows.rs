@@ -177,6 +177,31 @@ pub(in crate::sql) fn share_ctes(state: &SessionState, plan: LogicalPlan) -> Res
     Ok(plan.data)
 }
 
+/// Returns the plan of a view for one more place that reads the view. What several places within the plan
+/// share, they share in the result, too, but not with any other place that reads the view.
+pub(in crate::sql) fn with_own_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
+    // The map keeps the schemas alive, so that no other schema can have the address of one.
+    let mut schemas: HashMap<usize, (DFSchemaRef, DFSchemaRef)> = HashMap::new();
+    let mut ids: HashMap<u64, u64> = HashMap::new();
+    let plan = plan.transform_down_with_subqueries(|node| {
+        if let Some(shared) = SharedRows::from_plan(&node) {
+            let id = *ids.entry(shared.id).or_insert_with(|| IDS.fetch_add(1, Atomic::Relaxed));
+            return Ok(Transformed::yes(SharedRows::plan(shared.input.clone(), id)));
+        }
+        let LogicalPlan::SubqueryAlias(mut alias) = node else { return Ok(Transformed::no(node)) };
+        let (_, own) = schemas.entry(address_of(&alias)).or_insert_with(|| {
+            (Arc::clone(&alias.schema), Arc::new(alias.schema.as_ref().clone()))
+        });
+        alias.schema = Arc::clone(own);
+        Ok(Transformed::yes(LogicalPlan::SubqueryAlias(alias)))
+    })?;
+    Ok(plan.data)
+}
+
+pub(in crate::sql) fn is_shared(plan: &LogicalPlan) -> bool {
+    SharedRows::from_plan(plan).is_some()
+}
+
 /// The places in a plan that have one schema, and so are copies of one CTE.
 struct Named {
     first: SubqueryAlias,
@@ -254,14 +279,27 @@ impl ExtensionPlanner for SharedPlanner {
 
 /// Whether a plan depends neither on an outer query nor on a step of a recursive query.
 fn is_independent(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = outer_columns(plan)?.is_empty();
+    if !outer_columns(plan)?.is_empty() {
+        return Ok(false);
+    }
+    let mut steps = Vec::new();
+    let mut queries = Vec::new();
     plan.apply_with_subqueries(|node| {
-        if let LogicalPlan::TableScan(scan) = node {
-            found &= !source_as_provider(&scan.source).is_ok_and(|t| t.is::<CteWorkTable>());
+        match node {
+            LogicalPlan::RecursiveQuery(query) => queries.push(query.name.clone()),
+            LogicalPlan::TableScan(scan) => {
+                let table = source_as_provider(&scan.source);
+                if let Ok(table) = &table
+                    && let Some(step) = table.downcast_ref::<CteWorkTable>()
+                {
+                    steps.push(step.name().to_owned());
+                }
+            }
+            _ => {}
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
-    Ok(found)
+    Ok(steps.iter().all(|step| queries.contains(step)))
 }
 
 /// Whether a plan calls volatile functions outside [`SharedRows`], so that its copies may differ.
@@ -329,8 +367,18 @@ fn is_determined_node(node: &LogicalPlan) -> Result<bool> {
 }
 
 /// Aggregates that depend on the order of rows, even with ORDER BY if rows are equal in it.
-const ANY_ROW: [&str; 7] =
-    ["first_value", "last_value", "nth_value", "any_value", "arg_max", "arg_min", "mode"];
+const ANY_ROW: [&str; 10] = [
+    "any_value",
+    "arg_max",
+    "arg_min",
+    "array_agg",
+    "first_value",
+    "last_value",
+    "mode",
+    "nth_value",
+    "ragged_nest_agg",
+    "string_agg",
+];
 
 /// Whether a plan returns the rows of a table, or some of them, in the order of the table.
 fn is_scan(plan: &LogicalPlan) -> bool {

@@ -17,6 +17,7 @@ pub(in crate::sql) mod json_scan;
 pub(in crate::sql) mod json_sink;
 pub(in crate::sql) mod listing;
 pub(in crate::sql) mod meds;
+pub(in crate::sql) mod memory;
 pub(in crate::sql) mod nrt;
 pub(in crate::sql) mod output;
 pub(in crate::sql) mod parquet;

@@ -13,19 +13,16 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::view::ViewTable;
 use datafusion::catalog::{SchemaProvider, Session, TableProvider};
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::{ResolvedTableReference, TableReference, plan_datafusion_err, plan_err};
 use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
-    CastKind, DataType, Expr as SqlExpr, Statement as SqlStatement, Value, visit_expressions,
-    visit_expressions_mut,
+    CastKind, DataType, Expr as SqlExpr, Ident, LimitClause, Query, Statement as SqlStatement,
+    Value, VisitMut, VisitorMut, visit_expressions,
 };
 use datafusion::logical_expr::{
-    DdlStatement, Expr, LogicalPlan, TableProviderFilterPushDown, TableType,
+    DdlStatement, Expr, LogicalPlan, TableProviderFilterPushDown, TableType, Volatility,
 };
-use datafusion::optimizer::analyzer::Analyzer;
-use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
@@ -33,64 +30,114 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::plan_here;
+use crate::sql::mends::shared_rows::with_own_rows;
+use crate::sql::rules::with_coerced_types;
+use crate::sql::statement::depth::run_deep;
 
 /// The syntax of a session's views and prepared statements, an extension of its configuration.
 #[derive(Default)]
 pub(in crate::sql) struct KeptStatements {
-    /// CREATE VIEW statements by the text of the definition that the created view returns.
-    views: Mutex<HashMap<String, Statement>>,
-    /// Types and statements of PREPARE, by session and name.
+    /// CREATE VIEW statements by the full name of the view.
+    views: Mutex<HashMap<String, CreatedView>>,
+    /// Statements of PREPARE by session and name.
     prepared: Mutex<HashMap<(String, String), Prepared>>,
 }
 
-/// The declared types of the parameters of PREPARE, and its statement.
-type Prepared = (Vec<DataType>, SqlStatement);
+#[derive(Clone)]
+struct CreatedView {
+    /// The text that the view returns as its definition. A view of the same name that something else has
+    /// created returns another text.
+    definition: String,
+    statement: Statement,
+    /// The default catalog and schema at the time of CREATE VIEW, in which its tables are found.
+    home: (String, String),
+}
+
+#[derive(Clone)]
+pub(super) struct Prepared {
+    /// The declared types of the parameters.
+    types: Vec<DataType>,
+    statement: SqlStatement,
+}
 
 impl KeptStatements {
     fn of_state(state: &SessionState) -> Option<Arc<Self>> {
         state.config().get_extension::<Self>()
     }
 
-    fn find_created(&self, definition: &str) -> Option<Statement> {
+    fn find_created(&self, name: &str, definition: &str) -> Option<CreatedView> {
         let views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
-        views.get(definition).cloned()
+        views.get(name).filter(|created| created.definition == definition).cloned()
     }
 }
 
-pub(super) fn keep_view(state: &SessionState, definition: &str, created: Statement) {
+/// Keeps the statement that creates the view `name`.
+pub(super) fn keep_view(
+    state: &SessionState,
+    name: &TableReference,
+    definition: &str,
+    statement: Statement,
+) {
     if let Some(kept) = KeptStatements::of_state(state) {
+        let definition = definition.to_owned();
+        let created = CreatedView { definition, statement, home: home_of(state) };
         let mut views = kept.views.lock().unwrap_or_else(PoisonError::into_inner);
-        views.insert(definition.to_owned(), created);
+        views.insert(resolve_name(state, name).to_string(), created);
     }
 }
 
-/// Keeps the syntax of PREPARE, forgets it at DEALLOCATE, and returns for EXECUTE the prepared statement with
-/// the arguments in their places. Returns any other statement unchanged.
+fn home_of(state: &SessionState) -> (String, String) {
+    let catalog = &state.config_options().catalog;
+    (catalog.default_catalog.clone(), catalog.default_schema.clone())
+}
+
+/// Returns the name and the statement of PREPARE, unless the parameters are named instead of numbered.
+pub(super) fn prepared_by(statement: &Statement) -> Option<(String, Prepared)> {
+    let Statement::Statement(inner) = statement else { return None };
+    let SqlStatement::Prepare { name, data_types, statement } = inner.as_ref() else { return None };
+    count_parameters(statement)?;
+    let prepared = Prepared { types: data_types.clone(), statement: statement.as_ref().clone() };
+    Some((fold_name(name), prepared))
+}
+
+/// Keeps a statement of PREPARE that was planned. If the name is in use, DataFusion returns an error when it
+/// executes PREPARE, so the first statement is kept.
+pub(super) fn keep_prepared(state: &SessionState, (name, prepared): (String, Prepared)) {
+    if let Some(kept) = KeptStatements::of_state(state) {
+        let mut all = kept.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry((state.session_id().to_owned(), name)).or_insert(prepared);
+    }
+}
+
+/// Returns a name as DataFusion's planner does: in lower case, unless it is quoted.
+fn fold_name(name: &Ident) -> String {
+    match name.quote_style {
+        Some(_) => name.value.clone(),
+        None => name.value.to_ascii_lowercase(),
+    }
+}
+
+/// Forgets the statement of DEALLOCATE, and returns for EXECUTE the prepared statement with the arguments in
+/// their places. Returns any other statement unchanged.
 pub(super) fn with_arguments(state: &SessionState, statement: Statement) -> Result<Statement> {
     let (Some(kept), Statement::Statement(inner)) = (KeptStatements::of_state(state), &statement)
     else {
         return Ok(statement);
     };
-    let key = |name: String| (state.session_id().to_owned(), name);
+    let key = |name: &Ident| (state.session_id().to_owned(), fold_name(name));
     let mut prepared = kept.prepared.lock().unwrap_or_else(PoisonError::into_inner);
     match inner.as_ref() {
-        SqlStatement::Prepare { name, data_types, statement: inner }
-            if count_parameters(inner).is_some() =>
-        {
-            // If the name is already in use, the planner reports an error, and the first statement is kept.
-            let entry = prepared.entry(key(name.to_string()));
-            entry.or_insert_with(|| (data_types.clone(), inner.as_ref().clone()));
-        }
         SqlStatement::Deallocate { name, .. } => {
-            prepared.remove(&key(name.to_string()));
+            prepared.remove(&key(name));
         }
         SqlStatement::Execute { name: Some(name), parameters, using, into, .. }
             if using.is_empty() && into.is_empty() =>
         {
-            let name = name.to_string();
-            if let Some((types, inner)) = prepared.get(&key(name.clone())) {
-                let inner = bind_arguments(&name, types, inner.clone(), parameters)?;
-                return Ok(Statement::Statement(Box::new(inner)));
+            let [part] = name.0.as_slice() else { return Ok(statement) };
+            let Some(ident) = part.as_ident() else { return Ok(statement) };
+            if let Some(found) = prepared.get(&key(ident)) {
+                let bound = bind_arguments(state, ident, found.clone(), parameters)?;
+                return Ok(Statement::Statement(Box::new(bound)));
             }
         }
         _ => {}
@@ -130,11 +177,12 @@ fn count_parameters(statement: &SqlStatement) -> Option<usize> {
 }
 
 fn bind_arguments(
-    name: &str,
-    types: &[DataType],
-    mut statement: SqlStatement,
+    state: &SessionState,
+    name: &Ident,
+    prepared: Prepared,
     arguments: &[SqlExpr],
 ) -> Result<SqlStatement> {
+    let Prepared { types, mut statement } = prepared;
     let count = count_parameters(&statement).unwrap_or_default();
     if count != arguments.len() {
         return plan_err!(
@@ -143,38 +191,90 @@ fn bind_arguments(
         );
     }
     for argument in arguments {
-        let visited = visit_expressions(argument, |expr| match expr {
-            SqlExpr::Identifier(_)
-            | SqlExpr::CompoundIdentifier(_)
-            | SqlExpr::Subquery(_)
-            | SqlExpr::Exists { .. }
-            | SqlExpr::InSubquery { .. } => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
-        });
-        if visited.is_break() {
+        if !is_constant(state, argument) {
             return plan_err!(
                 "EXECUTE {name}: the argument {argument} is not a constant; give a literal"
             );
         }
     }
-    let _: ControlFlow<()> = visit_expressions_mut(&mut statement, |expr| {
-        let number = parameter_of(expr)?;
-        let at = number.and_then(|number| number.checked_sub(1));
-        if let Some((at, argument)) = at.and_then(|at| Some((at, arguments.get(at)?))) {
-            *expr = match types.get(at) {
-                None => argument.clone(),
-                Some(data_type) => SqlExpr::Cast {
-                    kind: CastKind::Cast,
-                    expr: Box::new(argument.clone()),
-                    data_type: data_type.clone(),
-                    array: false,
-                    format: None,
-                },
+    let _ = statement.visit(&mut Binding { types: &types, arguments });
+    Ok(statement)
+}
+
+fn is_constant(state: &SessionState, argument: &SqlExpr) -> bool {
+    let visited = visit_expressions(argument, |expr| match expr {
+        SqlExpr::Identifier(_)
+        | SqlExpr::CompoundIdentifier(_)
+        | SqlExpr::Subquery(_)
+        | SqlExpr::Exists { .. }
+        | SqlExpr::InSubquery { .. } => ControlFlow::Break(()),
+        SqlExpr::Function(call) => {
+            let name = call.name.to_string().to_ascii_lowercase();
+            let found = state.scalar_functions().get(&name);
+            let constant = found.is_some_and(|f| f.signature().volatility != Volatility::Volatile);
+            if constant { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    visited.is_continue()
+}
+
+/// Puts arguments in the places of parameters.
+struct Binding<'a> {
+    types: &'a [DataType],
+    arguments: &'a [SqlExpr],
+}
+
+impl Binding<'_> {
+    /// Returns the argument for a parameter, with its declared type. `None` for other expressions.
+    fn argument_of(&self, expr: &SqlExpr) -> Option<SqlExpr> {
+        let ControlFlow::Continue(Some(number)) = parameter_of(expr) else { return None };
+        let at = number.checked_sub(1)?;
+        let argument = self.arguments.get(at)?.clone();
+        Some(match self.types.get(at) {
+            None => argument,
+            Some(data_type) => cast_to(argument, data_type.clone()),
+        })
+    }
+}
+
+fn cast_to(expr: SqlExpr, data_type: DataType) -> SqlExpr {
+    let (kind, expr) = (CastKind::Cast, Box::new(expr));
+    SqlExpr::Cast { kind, expr, data_type, array: false, format: None }
+}
+
+impl VisitorMut for Binding<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        // Limits stay literals, which more rules of the optimizer understand.
+        if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &mut query.limit_clause {
+            let offset = offset.as_mut().map(|offset| &mut offset.value);
+            for expr in limit.iter_mut().chain(offset) {
+                if let Some(argument) = self.argument_of(expr) {
+                    *expr = argument;
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<()> {
+        if let Some(argument) = self.argument_of(expr) {
+            // An integer in ORDER BY or GROUP BY would be the position of a column.
+            *expr = match is_integer(&argument) {
+                true => cast_to(argument, DataType::BigInt(None)),
+                false => argument,
             };
         }
         ControlFlow::Continue(())
-    });
-    Ok(statement)
+    }
+}
+
+/// Whether an expression is a literal that DataFusion's planner takes for a 64-bit integer.
+fn is_integer(expr: &SqlExpr) -> bool {
+    let SqlExpr::Value(value) = expr else { return false };
+    matches!(&value.value, Value::Number(text, _) if text.parse::<i64>().is_ok())
 }
 
 /// Plans the views in a statement anew, except those in `done`, so that the statement reads the current
@@ -201,22 +301,37 @@ async fn refresh_each(
     let Some(kept) = KeptStatements::of_state(state) else { return Ok(()) };
     for reference in tables_of(state, statement)? {
         let Some(found) = find_view(state, &reference).await? else { continue };
-        let Some(created) = kept.find_created(&found.definition) else { continue };
         let name = resolve_name(state, &reference).to_string();
+        let Some(created) = kept.find_created(&name, &found.definition) else { continue };
         if !done.insert(name) || is_recursive(state, &kept, &reference).await? {
             continue;
         }
-        let planned = plan_here(ctx, created, done).await.map_err(|e| {
+        let planned = match created.home == home_of(state) {
+            true => run_deep(plan_here(ctx, created.statement, done)).await,
+            false => {
+                let ctx = SessionContext::new_with_state(state_at(state, &created.home));
+                run_deep(plan_here(&ctx, created.statement, done)).await
+            }
+        };
+        let (planned, _) = planned.map_err(|e| {
             plan_datafusion_err!(
                 "the view {reference} cannot be planned anew: {}; create its tables or the view again",
                 e.strip_backtrace()
             )
         })?;
-        if let (LogicalPlan::Ddl(DdlStatement::CreateView(view)), _) = planned {
+        if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = planned {
             found.replace_plan(reference.table(), Arc::unwrap_or_clone(view.input))?;
         }
     }
     Ok(())
+}
+
+/// Returns the state with another default catalog and schema.
+fn state_at(state: &SessionState, (catalog, schema): &(String, String)) -> SessionState {
+    let mut state = state.clone();
+    let options = &mut state.config_mut().options_mut().catalog;
+    (options.default_catalog, options.default_schema) = (catalog.clone(), schema.clone());
+    state
 }
 
 /// Returns the tables that a statement reads.
@@ -265,9 +380,7 @@ async fn find_view(state: &SessionState, reference: &TableReference) -> Result<O
 
 impl FoundView {
     fn replace_plan(&self, name: &str, plan: LogicalPlan) -> Result<()> {
-        let rules = Analyzer::with_rules(vec![Arc::new(TypeCoercion::new())]);
-        let plan = rules.execute_and_check(plan, &ConfigOptions::default(), |_, _| {})?;
-        let view = Arc::new(ViewTable::new(plan, None));
+        let view = Arc::new(ViewTable::new(with_coerced_types(plan)?, None));
         if let Some(live) = self.provider.downcast_ref::<LiveView>() {
             *live.view.write().unwrap_or_else(PoisonError::into_inner) = view;
             return Ok(());
@@ -286,19 +399,20 @@ async fn is_recursive(
     kept: &KeptStatements,
     view: &TableReference,
 ) -> Result<bool> {
-    let target = resolve_name(state, view);
+    let target = resolve_name(state, view).to_string();
     let mut seen = HashSet::new();
-    let mut next = vec![view.clone()];
-    while let Some(reference) = next.pop() {
-        let Some(found) = find_view(state, &reference).await? else { continue };
-        let Some(created) = kept.find_created(&found.definition) else { continue };
-        for table in tables_of(state, &created)? {
-            let resolved = resolve_name(state, &table);
-            if resolved == target {
+    let mut next = vec![(target.clone(), view.clone(), state.clone())];
+    while let Some((name, reference, state)) = next.pop() {
+        let Some(found) = find_view(&state, &reference).await? else { continue };
+        let Some(created) = kept.find_created(&name, &found.definition) else { continue };
+        let state = state_at(&state, &created.home);
+        for table in tables_of(&state, &created.statement)? {
+            let name = resolve_name(&state, &table).to_string();
+            if name == target {
                 return Ok(true);
             }
-            if seen.insert(resolved.to_string()) {
-                next.push(table);
+            if seen.insert(name.clone()) {
+                next.push((name, table, state.clone()));
             }
         }
     }
@@ -333,7 +447,10 @@ impl TableProvider for LiveView {
     }
 
     fn get_logical_plan(&self) -> Option<Cow<'_, LogicalPlan>> {
-        Some(Cow::Owned(self.current_view().logical_plan().clone()))
+        let plan = self.current_view().logical_plan().clone();
+        // The rows that the view computes once are others for each place that reads the view. Only a plan
+        // that nests subqueries too deeply to be copied is shared by all places.
+        Some(Cow::Owned(with_own_rows(plan.clone()).unwrap_or(plan)))
     }
 
     fn supports_filters_pushdown(

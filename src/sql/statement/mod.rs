@@ -7,14 +7,16 @@
 //!  v                      DataFusion's parser
 //! syntax tree
 //!  | `prepare_statement`  formats, EXPLAIN; `Rewrite`: one walk over all expressions and queries
-//!  | `plan_here`          1 clauses      rejects what the planner would ignore
-//!  |                      2 merged       USING, NATURAL: plans parts to learn their columns
-//!  |                      3 star_names   `*` with repeated names: plans parts, too
-//!  |                      4 positions    `_file`, `_row`: looks up tables in the catalog
-//!  |                      5 lambdas, order_all, times, predicates
+//!  | `plan_here`          1 anew         arguments of EXECUTE; plans views anew
+//!  |                      2 clauses, repeated_targets   reject what the planner would ignore
+//!  |                      3 shadowed     names of WITH queries that hide others
+//!  |                      4 merged       USING, NATURAL: plans parts to learn their columns
+//!  |                      5 star_names   `*` with repeated names: plans parts, too
+//!  |                      6 positions    `_file`, `_row`: looks up tables in the catalog
+//!  |                      7 lambdas, order_all, times, predicates
 //!  v                      DataFusion's planner; its errors get suggestions (hints, calls)
 //! logical plan
-//!  | `check_lists`, `with_headings`
+//!  | `share_ctes`, `check_lists`, `with_headings`, `reset_to_default`, `with_nullable_columns`
 //!  | analyzer and optimizer rules, DataFusion's and those of `sql::rules`
 //!  v
 //! physical plan           the nodes of `sql::sources` and `sql::exec`
@@ -95,7 +97,7 @@ use crate::sql::sources::safetensors::SafetensorsFormatFactory;
 use crate::sql::sources::training::BATCHES;
 use crate::sql::sources::whole::WholeFileFormatFactory;
 use crate::sql::statement::anew::{
-    keep_view, prepares_without_types, refresh_views, with_arguments,
+    keep_prepared, keep_view, prepared_by, prepares_without_types, refresh_views, with_arguments,
 };
 use crate::sql::statement::calls::{explain_calls, unexpanded_calls};
 use crate::sql::statement::cast_arguments::tell_casts_apart;
@@ -275,6 +277,32 @@ async fn plan_with_state(
     run_deep(async { plan_here(ctx, statement, &mut HashSet::new()).await }).await
 }
 
+/// Runs code on the part of a statement that sqlparser has parsed: an SQL statement, or the query of COPY, also
+/// below EXPLAIN. The two have different types, which are both `VisitMut`.
+macro_rules! with_sql {
+    ($statement:expr, $sql:ident => $run:block) => {{
+        let mut statement: &mut Statement = $statement;
+        loop {
+            match statement {
+                Statement::Statement(inner) => {
+                    let $sql = inner.as_mut();
+                    $run
+                    break;
+                }
+                Statement::CopyTo(copy) => {
+                    if let CopyToSource::Query(query) = &mut copy.source {
+                        let $sql = query.as_mut();
+                        $run
+                    }
+                    break;
+                }
+                Statement::Explain(explain) => statement = explain.statement.as_mut(),
+                Statement::CreateExternalTable(_) | Statement::Reset(_) => break,
+            }
+        }
+    }};
+}
+
 /// Plans a statement. First plans its views anew, so that they read the current tables, except the views in
 /// `refreshed`, for which this was done already.
 async fn plan_here(
@@ -285,24 +313,32 @@ async fn plan_here(
     let state = ctx.state();
     let mut statement = with_arguments(&state, statement)?;
     refresh_views(ctx, &state, &statement, refreshed).await?;
-    // A view stores its definition as the user wrote it, before the rewrites.
+    // The definition of a view is its statement before the rewrites of this function.
     let written = match &statement {
         Statement::Statement(inner) if matches!(**inner, SqlStatement::CreateView(_)) => {
             Some((inner.to_string(), statement.clone()))
         }
         _ => None,
     };
+    let prepared = prepared_by(&statement);
     let from_query = creates_from_query(&statement);
     let untyped = prepares_without_types(&statement);
     let conditions = find_conditions(&statement);
     clauses::check(&state, &statement)?;
     repeated_targets::check_targets(&statement)?;
-    rename_inner_queries(&mut statement);
-    write_out_merged(&state, &mut statement).await?;
-    name_stars_apart(&state, &mut statement).await?;
-    add_positions(ctx, &mut statement).await?;
-    rewrite_lambdas(&state, &mut statement)?;
-    as_operators(&state, &mut statement);
+    if let Statement::CreateExternalTable(table) = &mut statement {
+        times::columns_in_microseconds(&state, &mut table.columns);
+    }
+    with_sql!(&mut statement, sql => {
+        shadowed::rename_inner(sql);
+        merged::write_out(&state, sql).await?;
+        star_names::name_apart(&state, sql).await?;
+        positions::add(ctx, sql).await?;
+        lambdas::prepare(&state, sql)?;
+        order_all::write_out(sql);
+        times::in_microseconds(&state, sql);
+        predicates::as_operators(&state, sql);
+    });
     let unexpanded = unexpanded_calls(&statement);
     let plan = state.statement_to_plan(statement).await;
     let plan = plan.map_err(|e| {
@@ -312,7 +348,7 @@ async fn plan_here(
     if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan
         && let Some((definition, created)) = written
     {
-        keep_view(&state, &definition, created);
+        keep_view(&state, &view.name, &definition, created);
         view.definition = Some(definition);
     }
     // Drops the inferred types if one is missing, as in `LIMIT $1`. EXECUTE does not need them.
@@ -321,6 +357,9 @@ async fn plan_here(
         && prepare.input.get_parameter_names()?.len() != prepare.fields.len()
     {
         prepare.fields.clear();
+    }
+    if let Some(prepared) = prepared {
+        keep_prepared(&state, prepared);
     }
     check_lists(&plan)?;
     let mut plan = reset_to_default(with_headings(plan)?)?;
@@ -331,118 +370,6 @@ async fn plan_here(
         check_distinct_names("COPY", copy.input.schema())?;
     }
     Ok((plan, state))
-}
-
-fn rename_inner_queries(mut statement: &mut Statement) {
-    loop {
-        match statement {
-            Statement::Statement(inner) => return shadowed::rename_inner(inner.as_mut()),
-            Statement::CopyTo(copy) => {
-                return match &mut copy.source {
-                    CopyToSource::Query(query) => shadowed::rename_inner(query.as_mut()),
-                    CopyToSource::Relation(_) => {}
-                };
-            }
-            Statement::Explain(explain) => statement = explain.statement.as_mut(),
-            Statement::CreateExternalTable(_) | Statement::Reset(_) => return,
-        }
-    }
-}
-
-fn rewrite_lambdas(state: &SessionState, mut statement: &mut Statement) -> Result<()> {
-    loop {
-        match statement {
-            Statement::Statement(inner) => return lambdas::prepare(state, inner.as_mut()),
-            Statement::CopyTo(copy) => {
-                return match &mut copy.source {
-                    CopyToSource::Query(query) => lambdas::prepare(state, query.as_mut()),
-                    CopyToSource::Relation(_) => Ok(()),
-                };
-            }
-            Statement::Explain(explain) => statement = explain.statement.as_mut(),
-            Statement::CreateExternalTable(_) | Statement::Reset(_) => return Ok(()),
-        }
-    }
-}
-
-/// Rewrites predicates and casts, for which the planner has no hook, to operators, for which it has one.
-fn as_operators(state: &SessionState, mut statement: &mut Statement) {
-    loop {
-        match statement {
-            Statement::Statement(inner) => {
-                order_all::write_out(inner.as_mut());
-                times::in_microseconds(state, inner.as_mut());
-                return predicates::as_operators(state, inner.as_mut());
-            }
-            Statement::CopyTo(copy) => {
-                return match &mut copy.source {
-                    CopyToSource::Query(query) => {
-                        order_all::write_out(query.as_mut());
-                        times::in_microseconds(state, query.as_mut());
-                        predicates::as_operators(state, query.as_mut());
-                    }
-                    CopyToSource::Relation(_) => {}
-                };
-            }
-            Statement::Explain(explain) => statement = explain.statement.as_mut(),
-            Statement::CreateExternalTable(table) => {
-                return times::columns_in_microseconds(state, &mut table.columns);
-            }
-            Statement::Reset(_) => return,
-        }
-    }
-}
-
-async fn write_out_merged(state: &SessionState, mut statement: &mut Statement) -> Result<()> {
-    loop {
-        match statement {
-            Statement::Statement(inner) => return merged::write_out(state, inner.as_mut()).await,
-            Statement::CopyTo(copy) => {
-                return match &mut copy.source {
-                    CopyToSource::Query(query) => merged::write_out(state, query.as_mut()).await,
-                    CopyToSource::Relation(_) => Ok(()),
-                };
-            }
-            Statement::Explain(explain) => statement = explain.statement.as_mut(),
-            Statement::CreateExternalTable(_) | Statement::Reset(_) => return Ok(()),
-        }
-    }
-}
-
-async fn name_stars_apart(state: &SessionState, mut statement: &mut Statement) -> Result<()> {
-    loop {
-        match statement {
-            Statement::Statement(inner) => {
-                return star_names::name_apart(state, inner.as_mut()).await;
-            }
-            Statement::CopyTo(copy) => {
-                return match &mut copy.source {
-                    CopyToSource::Query(query) => {
-                        star_names::name_apart(state, query.as_mut()).await
-                    }
-                    CopyToSource::Relation(_) => Ok(()),
-                };
-            }
-            Statement::Explain(explain) => statement = explain.statement.as_mut(),
-            Statement::CreateExternalTable(_) | Statement::Reset(_) => return Ok(()),
-        }
-    }
-}
-
-async fn add_positions(ctx: &SessionContext, mut statement: &mut Statement) -> Result<()> {
-    loop {
-        match statement {
-            Statement::Statement(inner) => return positions::add(ctx, inner.as_mut()).await,
-            Statement::CopyTo(copy) => {
-                return match &mut copy.source {
-                    CopyToSource::Query(query) => positions::add(ctx, query.as_mut()).await,
-                    CopyToSource::Relation(_) => Ok(()),
-                };
-            }
-            Statement::Explain(explain) => statement = explain.statement.as_mut(),
-            Statement::CreateExternalTable(_) | Statement::Reset(_) => return Ok(()),
-        }
-    }
 }
 
 fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<()> {

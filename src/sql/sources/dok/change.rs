@@ -4,20 +4,20 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch};
-use arrow::compute::kernels::zip::zip;
-use arrow::compute::{cast, concat, concat_batches, filter, not, prep_null_mask_filter};
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::compute::{cast, concat, concat_batches, filter, not};
 use arrow::datatypes::{Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::datasource::sink::{DataSink, DataSinkExec};
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::dml::InsertOp;
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
+use tokio::runtime::Handle;
 
 use crate::dok::DuplicateEntries;
+use crate::sql::exec::change_query::{ChangeQuery, ChangedRows, replace_values};
 use crate::sql::sources::output::write_unless_cancelled;
 use serrate_core::internal::keyed::{self, Contents, Latest};
 
@@ -28,12 +28,12 @@ pub(super) enum Change {
         duplicates: Option<DuplicateEntries>,
     },
     Delete {
-        filters: Vec<Arc<dyn PhysicalExpr>>,
+        query: ChangeQuery,
     },
-    /// UPDATE with the index and new value of each changed column in `set`, and the conditions of WHERE.
+    /// UPDATE of the columns `set`.
     Update {
-        set: Vec<(usize, Arc<dyn PhysicalExpr>)>,
-        filters: Vec<Arc<dyn PhysicalExpr>>,
+        set: Vec<usize>,
+        query: ChangeQuery,
     },
     Truncate,
 }
@@ -57,17 +57,10 @@ impl ChangeSink {
 impl DisplayAs for ChangeSink {
     fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = self.path.file_name().unwrap_or_default().to_string_lossy();
-        let list = |of: &[Arc<dyn PhysicalExpr>]| {
-            of.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-        };
         match &self.change {
             Change::Insert { op, .. } => write!(f, "DokSink({op}, file={file})"),
-            Change::Delete { filters } => {
-                write!(f, "DokSink(Delete, file={file}, filter=[{}])", list(filters))
-            }
-            Change::Update { filters, .. } => {
-                write!(f, "DokSink(Update, file={file}, filter=[{}])", list(filters))
-            }
+            Change::Delete { .. } => write!(f, "DokSink(Delete, file={file})"),
+            Change::Update { .. } => write!(f, "DokSink(Update, file={file})"),
             Change::Truncate => write!(f, "DokSink(Truncate, file={file})"),
         }
     }
@@ -82,18 +75,24 @@ impl DataSink for ChangeSink {
     async fn write_all(
         &self,
         data: SendableRecordBatchStream,
-        _context: &Arc<TaskContext>,
+        context: &Arc<TaskContext>,
     ) -> Result<u64> {
         let (path, schema, change) =
             (self.path.clone(), Arc::clone(&self.schema), self.change.clone());
         let latest = self.latest.clone();
+        let (runtime, context) = (Handle::current(), Arc::clone(context));
         write_unless_cancelled(data, move |batches, is_cancelled| {
             // Collects all rows before the file is locked, because the query may read the same file.
             let batches = batches.collect::<Result<Vec<RecordBatch>>>()?;
             let rows = concat_batches(&nullable_schema(&schema), &batches)?;
             drop(batches);
             let (version, count) = keyed::change(&path, is_cancelled, |before| {
-                apply_change(before, &change, &schema, &rows)
+                // Runs on a thread for blocking work, under the lock of the file.
+                let find = |query: &ChangeQuery, entries: &RecordBatch| {
+                    let entries = std::slice::from_ref(entries);
+                    Ok(runtime.block_on(query.run(entries, Arc::clone(&context)))?)
+                };
+                apply_change(before, &change, &schema, &rows, &find)
             })?;
             latest.set(version);
             Ok(count)
@@ -114,6 +113,7 @@ fn apply_change(
     change: &Change,
     schema: &SchemaRef,
     rows: &RecordBatch,
+    find: &dyn Fn(&ChangeQuery, &RecordBatch) -> crate::Result<ChangedRows>,
 ) -> crate::Result<(Option<Contents>, u64)> {
     let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
     match change {
@@ -141,51 +141,32 @@ fn apply_change(
             let all = all.collect::<crate::Result<Vec<_>>>()?;
             Ok((Some(before.rebuilt(&all, before.len(), duplicates)?), count(rows.num_rows())))
         }
-        Change::Delete { filters } => {
-            let columns = before.columns()?;
-            let entries = RecordBatch::try_new(Arc::clone(schema), columns)?;
-            let gone = select_rows(&entries, filters)?;
-            if gone.true_count() == 0 {
+        Change::Delete { query } => {
+            let entries = RecordBatch::try_new(Arc::clone(schema), before.columns()?)?;
+            let gone = find(query, &entries)?;
+            if gone.rows.is_empty() {
                 return Ok((None, 0));
             }
-            let keep = not(&gone)?;
+            let keep = not(&gone.mask(0..entries.num_rows()).0)?;
             let kept = entries.columns().iter().map(|c| Ok(filter(c, &keep)?));
             let kept = kept.collect::<crate::Result<Vec<_>>>()?;
-            Ok((Some(before.rebuilt(&kept, 0, None)?), count(gone.true_count())))
+            Ok((Some(before.rebuilt(&kept, 0, None)?), count(gone.rows.len())))
         }
-        Change::Update { set, filters } => {
+        Change::Update { set, query } => {
             let columns = before.columns()?;
             let entries = RecordBatch::try_new(Arc::clone(schema), columns.clone())?;
-            let chosen = select_rows(&entries, filters)?;
-            if chosen.true_count() == 0 || set.is_empty() {
-                return Ok((None, count(chosen.true_count())));
+            let changed = find(query, &entries)?;
+            if changed.rows.is_empty() || set.is_empty() {
+                return Ok((None, count(changed.rows.len())));
             }
+            let (chosen, _) = changed.mask(0..entries.num_rows());
             let mut out = columns;
-            for (at, value) in set {
-                // The expression is evaluated only for selected rows, because it may fail for other rows.
-                let new = value.evaluate_selection(&entries, &chosen)?;
-                let new = new.into_array(entries.num_rows())?;
+            for (at, values) in set.iter().zip(&changed.values) {
                 if let Some(column) = out.get_mut(*at) {
-                    let new = cast(&new, column.data_type())?;
-                    *column = zip(&chosen, &new, column)?;
+                    *column = replace_values(column, &chosen, values)?;
                 }
             }
-            Ok((Some(before.rebuilt(&out, 0, None)?), count(chosen.true_count())))
+            Ok((Some(before.rebuilt(&out, 0, None)?), count(changed.rows.len())))
         }
     }
-}
-
-fn select_rows(entries: &RecordBatch, filters: &[Arc<dyn PhysicalExpr>]) -> Result<BooleanArray> {
-    let mut all = BooleanArray::from(vec![true; entries.num_rows()]);
-    for condition in filters {
-        let mask = condition.evaluate(entries)?.into_array(entries.num_rows())?;
-        let mask = mask.as_boolean_opt().ok_or_else(|| {
-            DataFusionError::Internal(format!(
-                "internal error: the condition {condition} is not boolean; please report it"
-            ))
-        })?;
-        let mask = if mask.null_count() > 0 { prep_null_mask_filter(mask) } else { mask.clone() };
-        all = BooleanArray::new(all.values() & mask.values(), None);
-    }
-    Ok(all)
 }

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::DFSchema;
 use datafusion::common::tree_node::TreeNode;
-use datafusion::common::{DFSchema, plan_err};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::dml::InsertOp;
@@ -29,8 +29,10 @@ pub(crate) use names::register_dok_names;
 use self::change::{Change, ChangeSink, nullable_schema};
 pub(in crate::sql) use self::scan::DokSource;
 use crate::dok::DuplicateEntries;
+use crate::sql::exec::change_query::ChangeQuery;
 use crate::sql::mends::changes::{simplify_expr, unqualified};
 use crate::sql::order::ordered_sink;
+use crate::sql::sources::memory::column_indices;
 use serrate_core::internal::keyed::{Contents, Latest, Version, open};
 
 /// A sparse tensor or a dictionary in a safetensors file as a SQL table.
@@ -135,6 +137,19 @@ impl DokTable {
         each.collect()
     }
 
+    /// Returns the plan of a DELETE, or of an UPDATE of the columns `set`.
+    pub(in crate::sql) fn plan_change(
+        &self,
+        query: ChangeQuery,
+        set: Option<&[String]>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let change = match set {
+            None => Change::Delete { query },
+            Some(names) => Change::Update { set: column_indices(&self.schema, names)?, query },
+        };
+        Ok(self.change_sink(change).plan())
+    }
+
     fn change_sink(&self, change: Change) -> ChangeSink {
         let (path, schema) = (self.path.clone(), Arc::clone(&self.schema));
         ChangeSink { path, schema, change, latest: self.latest.clone() }
@@ -202,37 +217,6 @@ impl TableProvider for DokTable {
         let change = Change::Insert { op, duplicates: self.duplicates };
         let order = input.properties().output_ordering().cloned().map(Into::into);
         ordered_sink(input, Arc::new(self.change_sink(change)), order, "DOK", None)
-    }
-
-    async fn delete_from(
-        &self,
-        state: &dyn Session,
-        filters: Vec<Expr>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let filters = self.plan_exprs(state, filters)?;
-        Ok(self.change_sink(Change::Delete { filters }).plan())
-    }
-
-    async fn update(
-        &self,
-        state: &dyn Session,
-        assignments: Vec<(String, Expr)>,
-        filters: Vec<Expr>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let mut columns = Vec::with_capacity(assignments.len());
-        let mut values = Vec::with_capacity(assignments.len());
-        for (name, value) in assignments {
-            match self.schema.index_of(&name) {
-                Ok(column) => columns.push(column),
-                Err(_) => {
-                    return plan_err!("the table has no column {name}; use one of its columns");
-                }
-            }
-            values.push(value);
-        }
-        let set = columns.into_iter().zip(self.plan_exprs(state, values)?).collect();
-        let filters = self.plan_exprs(state, filters)?;
-        Ok(self.change_sink(Change::Update { set, filters }).plan())
     }
 
     async fn truncate(&self, _state: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {

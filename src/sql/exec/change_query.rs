@@ -1,0 +1,152 @@
+//! The rows that DELETE and UPDATE change, found by a query over the numbered rows of the table.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, RecordBatch, UInt64Array,
+};
+use arrow::compute::kernels::merge::merge;
+use arrow::compute::{cast, concat_batches, filter, not, sort_to_indices, take};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
+use datafusion::catalog::streaming::StreamingTable;
+use datafusion::common::internal_err;
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::memory::MemoryStream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::PartitionStream;
+use datafusion::physical_plan::{ExecutionPlan, collect};
+use futures::TryStreamExt;
+
+/// Name of the column with the positions of rows.
+pub(in crate::sql) const ROW: &str = "__serrate_row";
+
+/// The rows of a table with their positions, as the source of a query. The table provides the rows when the
+/// query runs, under the lock that keeps other statements from changing them.
+#[derive(Debug)]
+pub(in crate::sql) struct NumberedRows {
+    schema: SchemaRef,
+    batches: Mutex<Vec<RecordBatch>>,
+}
+
+impl NumberedRows {
+    pub(in crate::sql) fn new(table: &SchemaRef) -> Arc<Self> {
+        let row = Arc::new(Field::new(ROW, DataType::UInt64, false));
+        let fields = table.fields().iter().cloned().chain([row]).collect::<Vec<_>>();
+        let schema = Arc::new(Schema::new_with_metadata(fields, table.metadata().clone()));
+        Arc::new(Self { schema, batches: Mutex::default() })
+    }
+
+    pub(in crate::sql) fn to_table(self: &Arc<Self>) -> Result<StreamingTable> {
+        let rows = Arc::clone(self) as Arc<dyn PartitionStream>;
+        StreamingTable::try_new(Arc::clone(&self.schema), vec![rows])
+    }
+
+    fn set_rows(&self, batches: &[RecordBatch]) -> Result<()> {
+        let mut numbered = Vec::with_capacity(batches.len());
+        let mut next = 0u64;
+        for batch in batches {
+            let end = next.saturating_add(u64::try_from(batch.num_rows()).unwrap_or(u64::MAX));
+            let mut columns = batch.columns().to_vec();
+            columns.push(Arc::new(UInt64Array::from_iter_values(next..end)));
+            numbered.push(RecordBatch::try_new(Arc::clone(&self.schema), columns)?);
+            next = end;
+        }
+        *self.batches.lock().unwrap_or_else(PoisonError::into_inner) = numbered;
+        Ok(())
+    }
+}
+
+impl PartitionStream for NumberedRows {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        // A plan with a correlated subquery reads the rows more than once.
+        let batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let schema = Arc::clone(&self.schema);
+        let rows = futures::stream::once(async move {
+            MemoryStream::try_new(batches, Arc::clone(&schema), None)
+        });
+        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), rows.try_flatten()))
+    }
+}
+
+/// A query for the rows that DELETE or UPDATE changes. Its first column is [`ROW`]; the others are the new
+/// values of the columns that UPDATE sets. It runs once.
+#[derive(Clone, Debug)]
+pub(in crate::sql) struct ChangeQuery {
+    pub(in crate::sql) plan: Arc<dyn ExecutionPlan>,
+    pub(in crate::sql) rows: Arc<NumberedRows>,
+}
+
+/// The result of a [`ChangeQuery`].
+pub(in crate::sql) struct ChangedRows {
+    /// The positions of the rows in the table, in ascending order.
+    pub(in crate::sql) rows: UInt64Array,
+    /// For each column that UPDATE sets, the new values of these rows.
+    pub(in crate::sql) values: Vec<ArrayRef>,
+}
+
+impl ChangedRows {
+    /// Returns, for the rows at the positions `range`, a mask that is true for those to change, and which of
+    /// the found rows these are.
+    pub(in crate::sql) fn mask(&self, range: Range<usize>) -> (BooleanArray, Range<usize>) {
+        let before = |position: usize| {
+            let position = u64::try_from(position).unwrap_or(u64::MAX);
+            self.rows.values().partition_point(|row| *row < position)
+        };
+        let found = before(range.start)..before(range.end);
+        let mut bits = BooleanBufferBuilder::new(range.len());
+        bits.append_n(range.len(), false);
+        for row in self.rows.values().get(found.clone()).unwrap_or_default() {
+            // The position lies within the range, so it fits.
+            let row = usize::try_from(*row).unwrap_or(range.start);
+            bits.set_bit(row.saturating_sub(range.start), true);
+        }
+        (BooleanArray::new(bits.finish(), None), found)
+    }
+}
+
+/// Returns a column in which the values that `mask` selects are replaced by `new`, one value for each.
+pub(in crate::sql) fn replace_values(
+    column: &ArrayRef,
+    mask: &BooleanArray,
+    new: &ArrayRef,
+) -> Result<ArrayRef> {
+    let new = cast(new, column.data_type())?;
+    let kept = filter(column, &not(mask)?)?;
+    Ok(merge(mask, &new, &kept)?)
+}
+
+impl ChangeQuery {
+    /// Finds the rows to change among the rows of the table.
+    pub(in crate::sql) async fn run(
+        &self,
+        table: &[RecordBatch],
+        context: Arc<TaskContext>,
+    ) -> Result<ChangedRows> {
+        self.rows.set_rows(table)?;
+        let found = collect(Arc::clone(&self.plan), context).await;
+        self.rows.set_rows(&[])?;
+        let found = found?;
+        let found = concat_batches(&self.plan.schema(), &found)?;
+        let Some((rows, values)) = found.columns().split_first() else {
+            return internal_err!(
+                "internal error: the query for changed rows has no columns; please report it"
+            );
+        };
+        let order = sort_to_indices(rows, None, None)?;
+        let rows = take(rows, &order, None)?.as_primitive::<UInt64Type>().clone();
+        // A repeated position would mean that the query matched a row twice.
+        if rows.null_count() > 0 || !rows.values().is_sorted_by(|a, b| a < b) {
+            return internal_err!(
+                "internal error: the query for changed rows returns a row twice; please report it"
+            );
+        }
+        let values = values.iter().map(|column| take(column, &order, None));
+        Ok(ChangedRows { rows, values: values.collect::<std::result::Result<_, _>>()? })
+    }
+}

@@ -1,0 +1,198 @@
+//! DELETE and UPDATE: which rows they change, and what stays when they fail.
+
+use super::*;
+
+async fn run(ctx: &SessionContext, sql: &str) -> String {
+    rows_or_error(ctx, sql).await
+}
+
+#[tokio::test]
+async fn changes_find_their_rows_by_any_subquery() {
+    let setup = [
+        "CREATE TABLE u AS SELECT * FROM (VALUES (2), (3), (2)) v(a)",
+        "CREATE TABLE n AS SELECT * FROM (VALUES (2), (NULL)) v(a)",
+    ];
+    let rows = "SELECT * FROM (VALUES (1, 'x'), (2, 'y'), (3, 'z'), (NULL, 'w')) v(a, s)";
+    for (change, left) in [
+        ("DELETE FROM t WHERE a IN (SELECT a FROM u)", "w; x"),
+        ("DELETE FROM t WHERE a NOT IN (SELECT a FROM u)", "w; y; z"),
+        ("DELETE FROM t WHERE a NOT IN (SELECT a FROM n)", "w; x; y; z"),
+        ("DELETE FROM t WHERE a NOT IN (SELECT a FROM n) IS NULL", "y"),
+        ("DELETE FROM t WHERE a IN (SELECT a FROM u WHERE false)", "w; x; y; z"),
+        ("DELETE FROM t WHERE a NOT IN (SELECT a FROM u WHERE false)", ""),
+        ("DELETE FROM t WHERE EXISTS (SELECT 1 FROM u WHERE a > 2)", ""),
+        ("DELETE FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE a > 2) OR s = 'x'", "w; y; z"),
+        ("DELETE FROM t WHERE a = (SELECT max(a) FROM t)", "w; x; y"),
+        ("DELETE FROM t WHERE a = (SELECT a FROM u WHERE a > 9)", "w; x; y; z"),
+        (
+            "DELETE FROM t WHERE a::BIGINT IN (WITH q AS (SELECT a + 1 AS b FROM u) SELECT b FROM q)",
+            "w; x; y",
+        ),
+        ("UPDATE t SET s = 'n' WHERE a IN (SELECT a FROM u) AND s <> 'z'", "n; w; x; z"),
+        ("UPDATE t SET s = s || a WHERE a = (SELECT min(a) FROM u)", "w; x; y2; z"),
+        ("DELETE FROM t WHERE a::DOUBLE IN (SELECT 2e0)", "w; x; z"),
+        ("DELETE FROM t WHERE a > ALL (SELECT a FROM u)", "w; x; y; z"),
+        ("DELETE FROM t WHERE a >= ANY (SELECT a FROM n)", "w; x"),
+        ("DELETE FROM t WHERE a IN (SELECT u.a FROM u WHERE u.a < length(s) + 2)", "w; x; z"),
+        ("DELETE FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.a = t.a)", "w; x"),
+        ("DELETE FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.a = t.a)", "y; z"),
+        ("DELETE FROM t WHERE a < (SELECT max(u.a) FROM u WHERE u.a > t.a)", "w; z"),
+        ("DELETE FROM t WHERE (SELECT 1) IN (SELECT a FROM t)", ""),
+        ("DELETE FROM t WHERE a + (SELECT 1) IN (SELECT a FROM t)", "w; z"),
+        ("UPDATE t SET s = (SELECT count(*) FROM u WHERE u.a = t.a)", "0; 0; 1; 2"),
+        ("UPDATE t SET s = (SELECT max(s) FROM t), a = a + 1 WHERE a > 1", "w; x; z; z"),
+        (
+            "UPDATE t AS o SET s = o.s || 'n' WHERE o.a IN (SELECT a FROM t WHERE t.a < o.a + 1)",
+            "w; xn; yn; zn",
+        ),
+    ] {
+        let ctx = four();
+        for sql in setup {
+            batches(&ctx, sql).await.unwrap();
+        }
+        batches(&ctx, &format!("CREATE TABLE t AS {rows}")).await.unwrap();
+        rows_or_error(&ctx, change).await;
+        assert_eq!(rows_or_error(&ctx, "SELECT s FROM t ORDER BY s").await, left, "{change}");
+    }
+}
+
+#[tokio::test]
+async fn changes_compare_and_cast_as_queries_do() {
+    for (rows, change, query, left) in [
+        (
+            "SELECT '-0.0'::DOUBLE AS f",
+            "DELETE FROM t WHERE f = 0.0",
+            "SELECT count(*) FROM t",
+            "0",
+        ),
+        (
+            "SELECT * FROM (VALUES (1, 0), (4, 2)) v(a, b)",
+            "DELETE FROM t WHERE b <> 0 AND a / b > 1",
+            "SELECT a FROM t",
+            "1",
+        ),
+        (
+            "SELECT * FROM (VALUES (1, 0), (4, 2)) v(a, b)",
+            "UPDATE t SET a = a / b WHERE b <> 0",
+            "SELECT a FROM t ORDER BY b",
+            "1; 2",
+        ),
+        (
+            "SELECT [1, NULL] AS x, NULL::VARCHAR AS s, TIMESTAMP '1969-12-31 23:59:59.5' AS z, NULL::TIMESTAMP(0) AS y",
+            "UPDATE t SET s = x::VARCHAR, y = z::TIMESTAMP(0)",
+            "SELECT s, y FROM t",
+            "[1, NULL] 1969-12-31T23:59:59",
+        ),
+        (
+            "SELECT TIMESTAMP '2020-01-01 00:00:00.001'::TIMESTAMP(3) AS m",
+            "DELETE FROM t WHERE m::TIMESTAMP(6) = TIMESTAMP '2020-01-01 00:00:00.001500'",
+            "SELECT count(*) FROM t",
+            "1",
+        ),
+        (
+            "SELECT * FROM (VALUES ([1, 2], 1), ([3], 2), (NULL, 3)) v(x, i)",
+            "UPDATE t SET x = x || [i] WHERE ragged_sum(x) > 2",
+            "SELECT x FROM t ORDER BY i",
+            "[1, 2, 1]; [3, 2]; NULL",
+        ),
+        ("SELECT 1 AS i", "UPDATE t SET i = i + 1 WHERE NULL", "SELECT i FROM t", "1"),
+        ("SELECT 1 AS i", "UPDATE t SET i = 1.6", "SELECT i FROM t", "1"),
+    ] {
+        let ctx = four();
+        run(&ctx, &format!("CREATE TABLE t AS {rows}")).await;
+        run(&ctx, change).await;
+        assert_eq!(run(&ctx, query).await, left, "{change}");
+    }
+}
+
+#[tokio::test]
+async fn changes_keep_the_order_and_the_partitions_of_other_rows() {
+    let ctx = four();
+    run(&ctx, "SET datafusion.execution.batch_size = 7").await;
+    run(&ctx, "CREATE TABLE t AS SELECT i, i AS v FROM range(1000) r(i)").await;
+    assert_eq!(run(&ctx, "DELETE FROM t WHERE i % 3 = 0").await, "334");
+    assert_eq!(run(&ctx, "UPDATE t SET v = -v WHERE i % 2 = 1").await, "333");
+    assert_eq!(
+        run(&ctx, "UPDATE t SET v = 0 WHERE i IN (SELECT i + 1 FROM t WHERE i < 5)").await,
+        "2"
+    );
+    let expected: Vec<(i64, i64)> = (0..1000)
+        .filter(|i| i % 3 != 0)
+        .map(|i| {
+            (
+                i,
+                if [2, 5].contains(&i) {
+                    0
+                } else if i % 2 == 1 {
+                    -i
+                } else {
+                    i
+                },
+            )
+        })
+        .collect();
+    let found = batches(&ctx, "SELECT i, v FROM t LIMIT 10000").await.unwrap();
+    let found: Vec<(i64, i64)> = found
+        .iter()
+        .flat_map(|batch| {
+            let column = |at: usize| batch.column(at).as_primitive::<Int64Type>().values().to_vec();
+            column(0).into_iter().zip(column(1))
+        })
+        .collect();
+    assert!(found == expected, "{:?}", found.iter().zip(&expected).find(|(a, b)| a != b));
+}
+
+#[tokio::test]
+async fn changes_that_fail_change_nothing() {
+    let ctx = four();
+    run(&ctx, "SET datafusion.execution.batch_size = 2").await;
+    run(&ctx, "CREATE TABLE t AS SELECT i, 10 - i AS j FROM range(20) r(i)").await;
+    run(&ctx, "CREATE TABLE n (i INT NOT NULL)").await;
+    run(&ctx, "INSERT INTO n VALUES (1), (2)").await;
+    for (change, fault) in [
+        ("DELETE FROM t WHERE 1 / j > 0", "Divide by zero"),
+        ("UPDATE t SET i = 1 / j", "Divide by zero"),
+        ("UPDATE t SET i = i + 1, j = 'x'", "'x'"),
+        ("UPDATE t SET i = (SELECT i FROM t)", "more than one row"),
+        ("DELETE FROM t WHERE i = (SELECT i FROM t)", "more than one row"),
+        ("UPDATE t SET k = 1", "k"),
+        ("UPDATE n SET i = nullif(i, 2)", "non-nullable"),
+        ("DELETE FROM t WHERE i = 1 LIMIT 1", "LIMIT"),
+        ("DELETE FROM t USING n WHERE t.i = n.i", "sing"),
+        ("UPDATE t SET i = n.i FROM n", "FROM"),
+    ] {
+        let e = run(&ctx, change).await;
+        assert!(e.contains(fault), "{change}: {e}");
+        assert_eq!(
+            run(&ctx, "SELECT count(*), sum(i), sum(j) FROM t").await,
+            "20 190 10",
+            "{change}"
+        );
+        assert_eq!(run(&ctx, "SELECT sum(i) FROM n").await, "3", "{change}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn changes_at_the_same_time_are_all_made() {
+    let ctx = four();
+    run(&ctx, "CREATE TABLE t AS SELECT i, 0 AS v FROM range(100) r(i)").await;
+    let changes = (0..20).map(|_| {
+        let ctx = ctx.clone();
+        tokio::spawn(async move { run(&ctx, "UPDATE t SET v = v + 1 WHERE i < 50").await })
+    });
+    for change in changes.collect::<Vec<_>>() {
+        assert_eq!(change.await.unwrap(), "50");
+    }
+    assert_eq!(run(&ctx, "SELECT sum(v) FROM t").await, "1000");
+}
+
+#[tokio::test]
+async fn stock_deletes_that_fail_still_change_rows() {
+    let config = SessionConfig::new().with_batch_size(2).with_target_partitions(4);
+    let ctx = SessionContext::new_with_config(config);
+    let rows = "SELECT value AS i, 10 - value AS j FROM range(0, 20)";
+    batches(&ctx, &format!("CREATE TABLE t AS {rows} UNION ALL {rows}")).await.unwrap();
+    let before = one(&ctx, "SELECT count(*) FROM t").await;
+    assert!(batches(&ctx, "DELETE FROM t WHERE i < 3 OR 1 / (j - 1000000 + i) > 0").await.is_ok());
+    assert!(before > one(&ctx, "SELECT count(*) FROM t").await);
+}
