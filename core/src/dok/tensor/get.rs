@@ -183,8 +183,8 @@ impl DokTensor {
         let count = columns.first().map_or(0, |c| c.len());
         if columns.len() != self.ndim() || columns.iter().any(|c| c.len() != count) {
             return Err(Error::invalid(format!(
-                "{} columns of coordinates are given for a tensor of {} axes; give one per axis, all of the same length",
-                columns.len(),
+                "columns of coordinates with the lengths {:?} are given for a tensor of {} axes; give one column per axis, all of the same length",
+                columns.iter().map(|c| c.len()).collect::<Vec<_>>(),
                 self.ndim()
             )));
         }
