@@ -199,7 +199,8 @@ fn check_contents(
         seen.entry(token).or_default()[elsewhere] += 1;
     };
     if let Some(codes) = events.column("code")?.values().as_primitive_opt::<Int64Type>() {
-        // `counts[code]` is the count of a code of the vocabulary; `token` checks and counts all other codes.
+        // `counts[code]` is the number of measurements with a code of the vocabulary. The closure
+        // `token` checks and counts all other codes.
         let mut counts: Vec<u64> =
             vec![0; vocabulary.and_then(Vocabulary::dense_size).unwrap_or(0)];
         for (i, code) in codes.values().iter().enumerate() {

@@ -34,8 +34,9 @@ pub(super) struct SubjectTimeline {
     before_birth: Tally,
     after_death: Tally,
     doubled: Tally,
-    /// Only for a file with text values: the rows with the same time, code and value as another row, each
-    /// with the number of its group. Rows of a group are duplicates if their texts are equal, too.
+    /// Rows with the same time, code and value as another row, each with the number of its group:
+    /// rows with equal time, code and value have one number. Rows of a group are duplicates if
+    /// their text values are equal as well. Empty for a file without text values.
     candidates: Vec<(u32, usize)>,
     groups: u32,
     texts: bool,

@@ -382,8 +382,8 @@ impl LoaderOptions {
         self.threads == 1 && self.prefetch == 0 && self.pool.is_none()
     }
 
-    /// Returns the minimum number of axes after the rows in batches: axis 1, and the axes to which the
-    /// options set masks or sizes.
+    /// Returns the minimum number of axes after the rows in batches. Batches always have axis 1 and
+    /// the axes for which masks or sizes are set.
     pub(super) fn least_depth(&self) -> usize {
         let masks = self.masks.iter().flatten().copied().max().unwrap_or(0);
         masks.max(self.sizes.len()).max(1)
