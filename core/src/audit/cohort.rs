@@ -310,7 +310,7 @@ fn check_times(shard: &CohortShard, events: &RaggedTable, log: &mut Log) -> Resu
             let Some(delta) = deltas.map(|d| d.value(event)) else { continue };
             let expected = before.map_or(f32::NAN, |before| delta_days(before, time));
             // The delta in the file may differ from the expected delta in the last digit. If one of them is
-            // NaN, both must be.
+            // NaN, both must be NaN.
             let same = match expected.is_nan() {
                 true => delta.is_nan(),
                 false => (delta - expected).abs() <= expected.abs() * f32::EPSILON,

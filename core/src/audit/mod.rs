@@ -283,8 +283,9 @@ impl Log {
         self.add(Severity::Warning, check, file, about, count, || found);
     }
 
-    /// Adds `count` occurrences to the finding with the same kind, file and `about`, or creates this finding.
-    /// `describe` returns position, found and expected; it is called only for a new finding.
+    /// Adds `count` occurrences to the finding with the same kind, file and `about`, or creates
+    /// this finding. `describe` returns the position, the found value and the expected value; it is
+    /// called only for a new finding.
     fn add(
         &mut self,
         severity: Severity,

@@ -59,7 +59,7 @@ impl Indices {
         let values = batch.values();
         if values.ndim() != 1 || !values.dtype().is_integer() {
             return Err(Error::invalid(format!(
-                "the indices are {} of shape {:?}; give integers of shape [batch axes.., positions]",
+                "the indices have the type {} and the shape {:?}; give integers of shape [batch axes.., positions]",
                 values.dtype(),
                 batch.shape()
             )));

@@ -38,9 +38,9 @@ enum IndexItem {
     Nothing,
 }
 
-/// One axis of the result, or all axes of the common shape of the index arrays. The position of a selected
-/// element in the tensor is a constant for the integers in the index, plus one of the `offsets` of each
-/// result axis.
+/// One axis of the result, or all axes of the common shape of the index arrays. The position of a
+/// selected element in the tensor is the sum of one of the `offsets` of each result axis and of a
+/// constant, which the integers in the index determine.
 struct ResultAxis {
     shape: Vec<usize>,
     offsets: Vec<usize>,
@@ -138,8 +138,8 @@ impl Selection {
     }
 }
 
-/// Returns the row-major strides; zeros for a shape without elements, because the product of its nonzero
-/// sizes may overflow.
+/// Returns the row-major strides of a shape. For a shape without elements, all strides are 0,
+/// because the product of its nonzero sizes may overflow.
 fn element_strides(shape: &[usize]) -> Vec<usize> {
     if shape.contains(&0) { vec![0; shape.len()] } else { strides(shape) }
 }

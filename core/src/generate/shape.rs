@@ -72,7 +72,7 @@ impl Shape {
         shape.frac_codes_with_value.check_frequencies("frac_codes_with_value")?;
         match shape.frac_codes_with_value.x.iter().find(|p| !(0.0..=1.0).contains(*p)) {
             Some(p) => {
-                Err(format!("frac_codes_with_value has {p}; give only fractions from 0 to 1"))
+                Err(format!("frac_codes_with_value has {p}; every value must be from 0 to 1"))
             }
             None => Ok(shape),
         }

@@ -150,7 +150,7 @@ impl SubjectTimes {
         let history = History::try_new(events.layout(1)?.clone(), times.values().clone());
         let history = history.map_err(|row| {
             Error::invalid(format!(
-                "the times of subject {} do not ascend, so the events before a prediction time are unknown; sort the events first",
+                "the times of subject {} do not ascend, so the events before a prediction time cannot be determined; sort the events first",
                 subjects.value(row)
             ))
         })?;
