@@ -200,7 +200,7 @@ impl DokFile {
         }
         if !dense::from_dtype(indices.dtype()).is_some_and(DType::is_integer) {
             return Err(wrong(format!(
-                "the indices have the type {}; write the file again with integers",
+                "the indices have the type {}, but must be integers; write the file again",
                 indices.dtype()
             )));
         }

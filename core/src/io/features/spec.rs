@@ -65,7 +65,7 @@ impl FromStr for FeatureWindow {
     fn from_str(text: &str) -> Result<Self> {
         let wrong = || {
             Error::invalid(format!(
-                "{text:?} is not a window; write '30d' (or s, m for minutes, h, w), 'all' or 'static'"
+                "{text:?} is not a window; write a length of time such as '30d' (units s, m for minutes, h, d, w), 'all' or 'static'"
             ))
         };
         let span = match text {

@@ -60,7 +60,7 @@ pub struct JsonOptions {
     pub schema: Vec<(String, DataType)>,
     /// Names of the axes, rows first.
     pub axes: Vec<String>,
-    /// Number of rows per table of an [`NdjsonReader`].
+    /// Maximum number of rows in each table that an [`NdjsonReader`] returns.
     pub batch_rows: usize,
 }
 

@@ -137,7 +137,8 @@ impl FileAxis {
     ) -> Result<Range<usize>> {
         let elements = self.start_of(file, lists.start)?..self.start_of(file, lists.end)?;
         if elements.start > elements.end {
-            // A bound decreases; `offsets` returns an error that names it.
+            // A bound is smaller than the bound before it; `offsets` returns an error that names
+            // the bound.
             return self.offsets(file, lists, true).map(|(_, elements)| elements);
         }
         Ok(elements)

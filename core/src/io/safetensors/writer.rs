@@ -35,8 +35,8 @@ pub struct TensorId(usize);
 ///
 /// The header, which comes first in a file, contains the length of every tensor. Each tensor is
 /// therefore collected in an unnamed temporary file on the target's disk, and
-/// [`finish`](Self::finish) concatenates these after the header. Memory is at most 1 MiB per tensor
-/// regardless of size. The file appears only when it is complete and synced to disk.
+/// [`finish`](Self::finish) concatenates these files after the header. Memory is at most 1 MiB per
+/// tensor regardless of size. The file appears only when it is complete and synced to disk.
 ///
 /// ```
 /// # use serrate_core as serrate;
