@@ -303,7 +303,8 @@ impl<'a> Scratch<'a> {
         for key in keys {
             let slot = &mut self.slots[*key as usize];
             if *slot == NONE {
-                // `self.keys` has each feature key at most once, and the number of feature keys fits 32 bits.
+                // There are fewer than 2^32 feature keys, and `self.keys` has each at most once, so
+                // its length fits.
                 *slot = u32::try_from(self.keys.len()).unwrap_or(NONE);
                 self.keys.push(*key);
                 self.states.resize(self.keys.len() * windows, State::default());

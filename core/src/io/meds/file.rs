@@ -226,7 +226,7 @@ pub(crate) fn list_files_with_ending(folder: &Path, ending: &str) -> Result<Vec<
     Ok(names)
 }
 
-/// Returns the Arrow type to which the column `code` is read.
+/// Returns the Arrow type that the column `code` has after it is read.
 pub(crate) fn dictionary_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8))
 }

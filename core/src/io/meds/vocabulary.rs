@@ -126,8 +126,9 @@ impl Vocabulary {
         Ok(Self { entries: entries.into(), by_code: Arc::new(by_code), id })
     }
 
-    /// Reads a MEDS `codes.parquet`: its column `code`, and `code/vocab_index` for the tokens if it exists
-    /// (codes without an index are omitted); otherwise tokens follow the byte order of the codes.
+    /// Reads the codes of a MEDS `codes.parquet` from the column `code`. Tokens come from the
+    /// column `code/vocab_index` if it exists (codes without an index are omitted); otherwise they
+    /// follow the byte order of the codes.
     ///
     /// # Errors
     /// If the file cannot be read, has no column `code`, or gives a code two tokens, a negative

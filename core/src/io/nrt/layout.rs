@@ -165,7 +165,8 @@ impl FileLayout {
         })
     }
 
-    /// Selects columns by name (`None` selects all); also returns the deepest axis to read.
+    /// Selects columns by name (`None` selects all). Also returns the number of the deepest axis to
+    /// read.
     pub(super) fn select_columns(
         &self,
         columns: Option<&[&str]>,

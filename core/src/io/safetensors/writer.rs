@@ -290,8 +290,9 @@ pub fn write_tensors<'a>(
     out.commit()
 }
 
-/// Writes tensors of known shapes whose data is produced while it is written: `write` is called once
-/// per tensor, in the order of the file, and writes its little-endian bytes.
+/// Writes tensors whose shapes are known, and whose data is produced while the file is written:
+/// `write` is called once per tensor, in the order of the file, and writes the little-endian bytes
+/// of the tensor.
 ///
 /// # Errors
 /// If `write` fails or writes another number of bytes than the tensor has, or the file cannot be
