@@ -185,7 +185,8 @@ impl Lease {
         self.path_with_ending(ASIDE)
     }
 
-    /// Records in the lock file the renames that follow.
+    /// Records in the lock file which renames `commit` consists of. The caller makes them
+    /// afterwards.
     pub(super) fn record_commit(&mut self, commit: &Commit) -> io::Result<()> {
         let text = serde_json::to_vec(commit)?;
         self.lock.rewind()?;

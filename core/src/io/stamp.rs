@@ -47,8 +47,8 @@ impl Stamp {
         Self { length: metadata.len(), modified, changed, inode }
     }
 
-    /// Returns the stamp of a file once its last change is older than the clock's resolution, so that any
-    /// later change gives another stamp.
+    /// Waits until the last change of a file is older than the resolution of the times of files,
+    /// then returns its stamp. Any later change then gives another stamp.
     ///
     /// The sleep is bounded, because the times of the file may come from another machine's clock.
     pub fn settled(path: &Path) -> io::Result<Self> {

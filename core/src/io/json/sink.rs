@@ -210,7 +210,7 @@ impl ColumnSink {
 
     /// Builds the column. `known` is its type (including its lists) in earlier parts of the input, if any.
     pub(super) fn finish(mut self, known: Option<&DataType>) -> Result<Incoming> {
-        // A column without any value has the type that it had in earlier parts.
+        // A column without any value has the type that it had in earlier parts of the input.
         if let Some(known) = known.filter(|_| self.is_undecided()) {
             while self.levels.len() < list_depth(known)
                 && let Some(ElementKind::Unknown(nulls)) = self.kinds.last().copied()

@@ -274,7 +274,8 @@ mod tests {
         assert_eq!(trimmed(&[KEPT_BYTES, 1]), [1]);
         assert_eq!(trimmed(&[1, KEPT_BYTES]), [KEPT_BYTES]);
         assert_eq!(trimmed(&[1, KEPT_BYTES - 1]), [1, KEPT_BYTES - 1]);
-        // A version above `KEPT_BYTES` stays in memory only as long as a table or query uses it.
+        // A version larger than `KEPT_BYTES` stays in memory only as long as a table or query uses
+        // it.
         assert!(trimmed(&[1, KEPT_BYTES + 1]).is_empty());
         assert_eq!(trimmed(&[usize::MAX, usize::MAX, 7]), [7]);
     }

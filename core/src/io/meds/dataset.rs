@@ -61,8 +61,8 @@ pub(super) struct Dataset {
     root: PathBuf,
     /// Names and files of the shards, sorted by path.
     pub(super) shards: Vec<(String, MedsFile)>,
-    /// Columns of the shards other than `subject_id`, `time`, `code` and `numeric_value`. If shards have a
-    /// column with different types, it has their common type.
+    /// Columns of the shards other than `subject_id`, `time`, `code` and `numeric_value`. If a
+    /// column has different types in several shards, its field has their common type.
     further: Vec<Field>,
     vocabulary: OnceLock<Vocabulary>,
     /// For each subject read so far: the index of its shard.

@@ -1,4 +1,5 @@
-//! A Parquet file of a data set, read as a whole, with errors that name file, column and row.
+//! A Parquet file of a data set. It is read as a whole or in batches, with errors that name file,
+//! column and row.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -54,7 +54,8 @@ impl Compensated {
     }
 }
 
-/// Statistics of one code while a shard is read, in one cache line, because rows access codes at random.
+/// Statistics of one code while a shard is read. They share one cache line, because the codes of
+/// successive rows are random.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct RunningCounts {

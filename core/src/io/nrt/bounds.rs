@@ -185,8 +185,8 @@ impl FileAxis {
     }
 }
 
-/// The bounds of the requested lists as they are stored in the file. The first may be the bound before these
-/// lists, which is the start of the first list.
+/// The bounds of the requested lists as they are stored in the file. The first of these bounds may
+/// be the bound before the lists, which is the start of the first list.
 struct BoundsRange<'a> {
     file: &'a SafetensorsFile,
     axis: &'a FileAxis,

@@ -50,7 +50,8 @@ pub(crate) struct Object {
     location: Location,
     name: PathBuf,
     len: u64,
-    /// ETag that all requests after the first must match, if the store has one.
+    /// ETag that all requests after the first one must match; `None` if there is none or it is
+    /// weak.
     e_tag: Option<String>,
     options: ObjectOptions,
     requests: AtomicU64,

@@ -24,7 +24,8 @@ enum EncodedRun {
     Packed(usize),
 }
 
-/// Decoder of Parquet's RLE/bit-packed hybrid encoding (levels, dictionary indices, booleans; 0 to 32 bits).
+/// Decoder of Parquet's RLE/bit-packed hybrid encoding of levels, dictionary indices and booleans,
+/// which have 0 to 32 bits.
 #[derive(Clone, Debug)]
 pub(super) struct Hybrid {
     data: Bytes,
