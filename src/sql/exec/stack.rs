@@ -57,7 +57,7 @@ impl QueryPlanner for DeepPlanner {
     }
 }
 
-/// Physical optimizer rule: runs the input of each node that evaluates a deep expression on a larger stack.
+/// Physical optimizer rule: makes each node that evaluates a deep expression run on a larger stack.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct DeepStacks;
 

@@ -27,8 +27,8 @@ pub(super) fn refusal_of(expr: &Expr) -> Option<&'static str> {
     }
 }
 
-/// Removes the filters with subqueries from the input of DELETE or UPDATE, whose conditions the table receives
-/// itself.
+/// Removes the filters with subqueries from the input of DELETE or UPDATE. The table itself
+/// receives the conditions of these filters.
 pub(super) fn without_filters(input: LogicalPlan) -> Result<LogicalPlan> {
     let input = input.transform_up(|node| match &node {
         LogicalPlan::Filter(filter) if has_query(&node)? => {

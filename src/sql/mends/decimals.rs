@@ -255,7 +255,8 @@ fn written_number(e: &Expr) -> Option<(Expr, usize, usize)> {
     Some((decimal, before, after))
 }
 
-/// Replaces a literal with 16 to 38 digits, which DataFusion gets in a custom form, with a double.
+/// Replaces a literal with 16 to 38 digits with a double. `sql::statement::long_numbers` has
+/// replaced the literal with a call that keeps its digits.
 fn drop_digits(e: Expr) -> Transformed<Expr> {
     match long_number(&e).map(|(double, _)| double.clone()) {
         Some(double) => Transformed::yes(double),

@@ -127,7 +127,8 @@ fn is_moved(e: &Expr, schema: &DFSchema) -> bool {
     };
     let moves = matches!(field.data_type(), DataType::Timestamp(_, Some(zone)) if !is_utc(zone))
         && matches!(expr.get_type(schema), Ok(DataType::Timestamp(_, None)));
-    // The simplifier removes a cast to another unit or zone first.
+    // A cast of such a cast to another unit or zone counts, too, because the simplifier removes the
+    // outer cast first.
     moves || matches!(field.data_type(), DataType::Timestamp(..)) && is_moved(expr, schema)
 }
 
