@@ -30,7 +30,7 @@ impl ShardEvents {
         let Some(ids) = ids.as_primitive_opt::<Int64Type>() else {
             return Err(Error::type_of(
                 "column subject_id",
-                "Int64 as read from the data set (read it again and keep the type of this column)",
+                "Int64, the type in which data sets are read (read the data set again, and do not cast this column)",
                 ids.data_type(),
             ));
         };
@@ -38,7 +38,7 @@ impl ShardEvents {
         let Some(times) = times.as_primitive_opt::<TimestampMicrosecondType>() else {
             return Err(Error::type_of(
                 "column time",
-                "Timestamp(µs) as read from the data set (read it again and keep the type of this column)",
+                "Timestamp(µs), the type in which data sets are read (read the data set again, and do not cast this column)",
                 times.data_type(),
             ));
         };

@@ -156,7 +156,7 @@ impl Measurements {
         let Some(codes) = codes.as_dictionary_opt::<UInt32Type>() else {
             return Err(Error::type_of(
                 "column code",
-                "a dictionary of strings as read from the data set (read it again and keep the type of this column)",
+                "a dictionary of strings, the type in which data sets are read (read the data set again, and do not cast this column)",
                 codes.data_type(),
             ));
         };
@@ -169,7 +169,7 @@ impl Measurements {
                     None => {
                         return Err(Error::type_of(
                             "column numeric_value",
-                            "Float32 as read from the data set (read it again and keep the type of this column)",
+                            "Float32, the type in which data sets are read (read the data set again, and do not cast this column)",
                             values.data_type(),
                         ));
                     }

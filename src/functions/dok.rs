@@ -446,9 +446,9 @@ pub(crate) fn with_names(names: &Arc<dyn TableNames>) -> Vec<ScalarUDF> {
 }
 
 impl NamedTableUdf {
-    /// Returns the [`Spec`] that replaces a table name or a path in a call, as text, and the version of a
-    /// file that it identifies. Returns `None` if `text` is neither a table name nor a path, and stays
-    /// unchanged.
+    /// Returns the text of the [`Spec`] that replaces a table name or a path in a call, and the
+    /// version of the file that the [`Spec`] identifies. Returns `None` if `text` is neither a
+    /// table name nor a path; the call then keeps `text`.
     fn bind_name(&self, text: &str) -> DfResult<Option<(String, Arc<Version>)>> {
         if text.starts_with('{') {
             return Ok(None);
