@@ -132,7 +132,8 @@ fn to_partitioned(
     with_bytes.map(file).collect()
 }
 
-/// Drops the files for which filters on `columns`, whose values are in the names of folders, are not true.
+/// Drops the files whose folder names do not pass the filters on `columns`. The values of these
+/// columns are in folder names.
 fn prune_files(
     files: Vec<PartitionedFile>,
     columns: &[(String, DataType)],
