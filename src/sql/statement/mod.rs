@@ -275,8 +275,8 @@ async fn plan_with_state(
     run_deep(async { plan_here(ctx, statement, &mut HashSet::new()).await }).await
 }
 
-/// Plans a statement. First plans its views anew, so that they read the current tables, except the views in
-/// `refreshed`, for which this was done already.
+/// Plans a statement. First, it plans the views in the statement again, so that they read the
+/// current tables. It skips the views in `refreshed`, which are planned again already.
 async fn plan_here(
     ctx: &SessionContext,
     statement: Statement,
@@ -461,7 +461,8 @@ fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<
         }
         Statement::CreateExternalTable(table) => check_format(state, &table.file_type)?,
         Statement::Explain(explain) => {
-            // Planning such a statement already changes tables in memory, so EXPLAIN would change them.
+            // Planning one of these statements already changes tables in memory, so EXPLAIN would
+            // change them, too.
             if let Statement::Statement(inner) = explain.statement.as_ref()
                 && matches!(
                     inner.as_ref(),

@@ -32,7 +32,7 @@ pub(super) fn creates_from_query(statement: &Statement) -> bool {
     )
 }
 
-/// Makes all columns of a table that the plan creates nullable.
+/// If the plan creates a table, makes all columns of the table nullable.
 pub(super) fn with_nullable_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
     let LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(mut table)) = plan else {
         return Ok(plan);
