@@ -1,4 +1,4 @@
-//! Subqueries in the WHERE of DELETE and UPDATE, which are computed before the table changes.
+//! Computes the subqueries in the WHERE of DELETE and UPDATE before the table changes.
 
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use datafusion::catalog::Session;

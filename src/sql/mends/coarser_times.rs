@@ -30,7 +30,7 @@ static COUNTS: LazyLock<[Arc<ScalarUDF>; 3]> = LazyLock::new(|| {
 const FUNCTIONS: [&str; 4] =
     ["to_timestamp_micros", "to_timestamp_millis", "to_timestamp_seconds", "to_unixtime"];
 
-/// Functions that cast a value to the type with a given name.
+/// Functions that cast a value to the type that their second argument names.
 const CASTS: [&str; 2] = ["arrow_cast", "arrow_try_cast"];
 
 /// Analyzer rule: rounds timestamps down where a cast, or `to_unixtime`, drops digits.

@@ -178,7 +178,8 @@ fn hold_cast(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-/// Rewrites comparisons of a timestamp cast to a finer unit with a literal that the coarser unit cannot hold.
+/// Rewrites a comparison between a timestamp that is cast to a finer unit and a literal that the
+/// coarser unit cannot represent.
 fn compare_exactly(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(match e {
         Expr::BinaryExpr(pair) => {

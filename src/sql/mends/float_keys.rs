@@ -349,7 +349,7 @@ fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     Ok(changed)
 }
 
-/// Whether an expression is a float literal, not NaN.
+/// Whether an expression is a float literal other than NaN.
 fn is_number(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(ScalarValue::Float16(Some(x)), _) => !x.is_nan(),

@@ -378,7 +378,7 @@ pub(super) fn project_values(
 /// The input of a node whose expressions contain correlated scalar subqueries.
 #[derive(Clone)]
 struct OuterRows {
-    /// The input of the node, for whose rows the subqueries are computed.
+    /// The input of the node. The subqueries are computed for its rows.
     input: Arc<LogicalPlan>,
     /// The input joined with the values of subqueries.
     joined: Arc<LogicalPlan>,

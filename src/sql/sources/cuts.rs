@@ -38,7 +38,8 @@ pub(in crate::sql) fn elements_before(
     Ok(position)
 }
 
-/// Returns how many rows from `rows.start` on have at most `limit` elements of `axis` together, at least 1.
+/// Returns the number of rows from `rows.start` on that together have at most `limit` elements of
+/// `axis`, but at least 1.
 pub(in crate::sql) fn rows_within(
     table: &RaggedTable,
     rows: Range<usize>,

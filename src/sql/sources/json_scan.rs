@@ -27,7 +27,7 @@ use object_store::ObjectStore;
 
 use crate::sql::sources::urls::shown_location;
 
-/// Number of digits after the point of the decimals as which integer columns are read.
+/// Integer columns are read as decimals with this number of digits after the point.
 const SCALE: i8 = 18;
 
 /// A scan of JSON files for a table with integer columns. It reads them as decimals and returns an
@@ -183,7 +183,7 @@ struct Misfit {
     row: Option<usize>,
 }
 
-/// Returns the type in which a column is read: decimals for integers.
+/// Returns the type in which a column is read: its own type, with decimals in place of integers.
 fn type_read(data_type: &DataType) -> DataType {
     match data_type {
         t if t.is_integer() => DataType::Decimal128(38, SCALE),

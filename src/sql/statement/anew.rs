@@ -34,10 +34,12 @@ use futures::future::BoxFuture;
 
 use super::plan_here;
 
-/// The syntax of a session's views and prepared statements, an extension of its configuration.
+/// The syntax trees of the views and prepared statements of a session. They are stored as an
+/// extension of the session's configuration.
 #[derive(Default)]
 pub(in crate::sql) struct KeptStatements {
-    /// CREATE VIEW statements by the text of the definition that the created view returns.
+    /// The CREATE VIEW statements. The key is the text that the created view returns as its
+    /// definition.
     views: Mutex<HashMap<String, Statement>>,
     /// Types and statements of PREPARE, by session and name.
     prepared: Mutex<HashMap<(String, String), Prepared>>,
@@ -103,7 +105,8 @@ pub(super) fn prepares_without_types(statement: &Statement) -> bool {
     matches!(inner.as_ref(), SqlStatement::Prepare { data_types, .. } if data_types.is_empty())
 }
 
-/// Returns the number of a parameter such as `$2`, a break for a named parameter, `None` for others.
+/// Returns the number of a parameter such as `$2`, a break for a named parameter, and `None` for
+/// any other expression.
 fn parameter_of(expr: &SqlExpr) -> ControlFlow<(), Option<usize>> {
     match expr {
         SqlExpr::Value(value) => match &value.value {

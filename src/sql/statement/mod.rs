@@ -682,7 +682,7 @@ fn rewrite_statement<S: VisitMut + ?Sized>(statement: &mut S) -> Result<()> {
     }
 }
 
-/// Rewrites the syntax that the planner does not support in a query that a relation planner receives.
+/// Rewrites syntax that the planner does not support, in a query that a relation planner receives.
 pub(in crate::sql) fn rewrite_query(query: &mut Query) -> Result<()> {
     rewrite_statement(query)
 }

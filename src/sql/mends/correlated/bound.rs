@@ -229,13 +229,14 @@ impl Bound<'_> {
         let found = Aggregate::try_new(Arc::new(input), groups, aggregates)?;
         let found = LogicalPlan::Aggregate(found);
         match node.group_expr.is_empty() {
-            // Without GROUP BY, an outer row for which the query reads no rows has a result, too.
+            // Without GROUP BY, an outer row has a result even if the query reads no rows for it.
             true => self.with_empty(node, found).map(Some),
             false => Ok(Some(found)),
         }
     }
 
-    /// Adds to an aggregate without GROUP BY its result for each outer row for which the query reads no rows.
+    /// Adds rows to the result of an aggregate without GROUP BY: one for each outer row for which
+    /// the query reads no rows.
     fn with_empty(&mut self, node: &Aggregate, found: LogicalPlan) -> Result<LogicalPlan> {
         let (results, empty) = (self.names.next("results"), self.names.next("empty"));
         let columns = node.schema.columns();

@@ -109,7 +109,8 @@ fn intersect_alternatives(left: Vec<Values>, right: Vec<Values>) -> Vec<Values> 
     out
 }
 
-/// Returns the alternatives of a condition, which is false for all keys outside the alternatives.
+/// Returns the alternatives of a condition. The condition is false for all keys outside the
+/// alternatives.
 fn alternatives_of(filter: &Expr, schema: &SchemaRef) -> Vec<Values> {
     let columns = schema.fields().len().saturating_sub(1);
     let any = || vec![vec![None; columns]];

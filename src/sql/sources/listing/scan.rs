@@ -46,7 +46,8 @@ fn split_schema(table: &ListingTable) -> (SchemaRef, Vec<FieldRef>) {
     (Arc::new(file), folders.collect())
 }
 
-/// Returns the scan of a table's files as DataFusion's table plans it, except for the list of files.
+/// Plans the scan of a table in the same way as DataFusion's table, except that `files` lists the
+/// files.
 pub(super) async fn plan_scan(
     table: &ListingTable,
     files: &FileSet,

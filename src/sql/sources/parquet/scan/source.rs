@@ -80,7 +80,7 @@ impl ListsSource {
         self.batch_size
     }
 
-    /// Returns the same source over a changed DataFusion scan.
+    /// Returns the same source with `stock` in place of its DataFusion scan.
     fn with_stock(&self, stock: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
         let ours = stock.downcast_ref::<ParquetSource>();
         let ours =
