@@ -379,7 +379,8 @@ mod tests {
         assert_eq!(found, format!("    \"ragged_std\": {expected};\n"));
     }
 
-    /// Adds builders for functions without one to this source file. They exist from the next build on.
+    /// Adds the missing builders of functions to this source file. They can be used after the next
+    /// build.
     fn add_builders() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/expr_fn.rs");
         let mut source = std::fs::read_to_string(path).unwrap();

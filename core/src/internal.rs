@@ -32,7 +32,7 @@ pub mod arrow_ipc {
     pub use crate::io::arrow_ipc::writer::{as_schema, without_dictionaries};
 }
 
-/// Fields of CSV files in which NULL and an empty string differ.
+/// Quoting of CSV fields, so that NULL and an empty string differ.
 #[cfg(feature = "sql")]
 pub mod csv {
     pub use crate::io::csv::{CsvQuotes, has_text, quote_fields};
@@ -50,7 +50,7 @@ pub mod json {
     pub use crate::io::json::text::{lists_as_json, schema_of_texts};
 }
 
-/// Files of sparse tensors and of dictionaries, which SQL statements change.
+/// Files of sparse tensors and of dictionaries. SQL statements can change these files.
 #[cfg(feature = "sql")]
 pub mod keyed {
     pub use crate::io::keyed::*;

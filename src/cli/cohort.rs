@@ -123,7 +123,8 @@ fn label_columns(criteria: &Criteria) -> Vec<CohortColumn> {
     columns
 }
 
-/// Searches all shards. The returned rows have the columns of labels if `wanted`, otherwise no columns.
+/// Searches all shards. If `wanted` is true, the returned rows have the columns of labels,
+/// otherwise no columns.
 fn search_shards(
     cohort: &Cohort,
     wanted: bool,

@@ -182,8 +182,9 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     }
 }
 
-/// Returns the path at which the output file `target` is first written: its place in the temporary folder
-/// `staged`, which holds the files of `folder` until all are complete, or `target` itself without `staged`.
+/// Returns the path at which the output file `target` is first written. If `staged` is given, the
+/// path is in this temporary folder, which holds the files of `folder` until all are complete.
+/// Otherwise, the path is `target` itself.
 pub(super) fn staged_path(staged: Option<&AtomicFiles>, folder: &Path, target: &Path) -> PathBuf {
     match (staged, target.strip_prefix(folder)) {
         (Some(staged), Ok(relative)) => staged.path().join(relative),

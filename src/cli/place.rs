@@ -44,8 +44,8 @@ impl ScriptErrors<'_> {
         }
     }
 
-    /// Returns the start of a message: script, line and, if `with_column` is true, column. In the shell, it
-    /// is the line, or empty for text of one line.
+    /// Returns the start of a message: script, line and, if `with_column` is true, column. In the
+    /// shell, the start is only the line, or nothing if the text has one line.
     fn format_prefix(&self, at: Location, with_column: bool) -> String {
         match (self.name, with_column) {
             ("", _) if self.text.trim_end().contains('\n') => format!("line {}: ", at.line),

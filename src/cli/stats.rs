@@ -175,8 +175,8 @@ pub(super) fn pluralize_noun(noun: &str) -> String {
 const MICROSECONDS: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 const DAY: i64 = 86_400_000_000;
 
-/// Histogram, over the rows, of the whole days between the first and the last time below a row. Rows without
-/// times do not count.
+/// Histogram of the whole days between the first and the last time in the lists of a row. Rows
+/// without times do not count.
 #[derive(Default)]
 pub(super) struct Spans(pub(super) Lengths);
 

@@ -144,8 +144,8 @@ impl Cluster {
         let mut builder = context.clone().into_state_builder();
         let inner = builder.query_planner().take();
         let config = builder.config().get_or_insert_with(SessionConfig::new);
-        // Multiply the number of partitions by the number of workers: each worker gets as many as a session
-        // without workers.
+        // Multiplies the number of partitions by the number of workers, so that each worker gets as
+        // many partitions as a session without workers has.
         let partitions = config.target_partitions().saturating_mul(self.shared.all.len().max(1));
         *config = config.clone().with_target_partitions(partitions);
         let builder = builder

@@ -27,9 +27,9 @@ use tokio_stream::wrappers::ReceiverStream;
 use crate::sql::{SourceOrderExec, one_input};
 use serrate_core::internal::panic_text;
 
-/// Concatenates the partitions of a task, so that each connection carries one partition. If a connection
-/// carried several, a reader that takes them one after another would stall once later partitions fill the
-/// buffer.
+/// Concatenates the partitions of a task, so that each connection carries one partition. If a
+/// connection carried several partitions and the receiver read one after another, the connection
+/// would stall as soon as the rows of later partitions fill its buffer.
 #[derive(Debug)]
 pub(super) struct TaskRowsExec {
     input: Arc<dyn ExecutionPlan>,

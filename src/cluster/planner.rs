@@ -139,7 +139,8 @@ impl ClusterPlanner {
         let faults = self.cluster.list_faults();
         match self.cluster.count_alive() {
             0 => return Err(faults.join(", ")),
-            // A plan for one worker has one task, and datafusion-distributed does not divide such a plan.
+            // With one worker, the plan has only one task, and datafusion-distributed does not
+            // divide a plan with one task.
             1 => {
                 let only = "a plan is divided only among two or more workers";
                 let all = faults.into_iter().chain([only.to_owned()]);
@@ -166,8 +167,8 @@ impl ClusterPlanner {
     }
 }
 
-/// Whether a scan of the plan can be divided. If no scan can be, but one has several partitions, returns an
-/// error that says why that scan cannot be divided.
+/// Whether any scan of the plan can be divided. If none can be divided although a scan has several
+/// partitions, returns an error with the reason.
 fn find_division(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<bool, String> {
     let (mut found, mut reason) = (false, None);
     let mut open = vec![plan];
@@ -204,8 +205,9 @@ fn check_known(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<(), String>
     Ok(())
 }
 
-/// Makes a plan that only scans files return its rows in one partition, in the order of the files. A session
-/// without workers returns several partitions instead, whose rows one after another have the same order.
+/// Changes a plan that only scans files so that it returns its rows in one partition, in the order
+/// of the files. Without workers, the plan returns several partitions, and their rows have this
+/// order if the partitions are read one after another.
 fn collect_in_order(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     if plan.output_partitioning().partition_count() < 2 || !is_chain_of_scan(plan) {
         return Arc::clone(plan);

@@ -50,8 +50,9 @@ fn needs_one_task(plan: &Arc<dyn ExecutionPlan>) -> bool {
     })
 }
 
-/// Returns the maximum number of tasks for a node that needs one task, and the desired number for a scan;
-/// `None` for other nodes.
+/// Returns how many tasks a node should have: at most one task if the node needs all rows in one
+/// task or is a leaf that cannot be divided, the desired number for another leaf, and `None` for
+/// all other nodes.
 pub(super) fn count_tasks(
     event: DesiredTaskCountEvent<'_>,
 ) -> Option<Result<DesiredTaskCountEventResponse>> {

@@ -24,7 +24,7 @@ impl fmt::Display for Side {
     }
 }
 
-/// The time from which a boundary is defined.
+/// The time from which a boundary is defined, such as `trigger` or `input.end`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Reference {
     /// The other end of the same window.
@@ -70,8 +70,8 @@ pub(super) struct Boundary {
 }
 
 impl Boundary {
-    /// Returns the boundary for a `side` of a window that the configuration leaves out: the start or the end
-    /// of the subject's record.
+    /// Returns the boundary of a window whose configuration sets no start (or no end, by `side`):
+    /// the start (or end) of the subject's record.
     pub(super) fn at_record_edge(side: Side) -> Self {
         let (other, predicate, backward) = match side {
             Side::Start => (Side::End, RECORD_START, true),
@@ -112,7 +112,7 @@ impl Boundary {
         Ok(Self { reference: parse_reference(text.trim())?, way: None })
     }
 
-    /// Whether the boundary is defined from the other end of its window, which is `other`.
+    /// Whether the boundary is defined from `other`, the other end of the same window.
     pub(super) fn is_of(&self, other: Side) -> bool {
         self.reference == Reference::Own(other)
     }

@@ -17,9 +17,11 @@ use crate::error::{Error, Result};
 /// Content of a column of counts, which has one number for each time of a subject.
 #[derive(Clone, Debug)]
 pub(super) enum Counted {
-    /// The number of measurements that match the plain predicate with this index.
+    /// The number of measurements that match the plain predicate (a condition on one measurement)
+    /// with this index.
     Plain(usize),
-    /// 1 if all columns `inputs` are positive (or, unless `all`, any of them is), else 0.
+    /// 1 at times at which the columns `inputs` are positive, else 0. If `all` is true, all columns
+    /// must be positive, otherwise at least one.
     Derived {
         all: bool,
         inputs: Vec<usize>,
@@ -50,12 +52,13 @@ pub(super) struct Constraint {
     pub(super) max: Option<i64>,
 }
 
-/// Time to which an edge of the tree of window ends leads. An edge begins at the time of its parent.
+/// How the time at which an [`Edge`] ends follows from the time at which it begins.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum EdgeEnd {
-    /// The time that is this number of microseconds later (or earlier, if negative).
+    /// The edge ends this number of microseconds later (or earlier, if negative) than it begins.
     Offset(i64),
-    /// The next event (the previous one if `backward`) at which the column of counts `column` is positive.
+    /// The edge ends at the next event (the previous event if `backward`) at which the column of
+    /// counts `column` is positive.
     Event {
         column: usize,
         backward: bool,
@@ -75,7 +78,8 @@ impl EdgeEnd {
     }
 }
 
-/// An edge of the tree of window ends: a range of time that must exist and satisfy constraints.
+/// An edge of the tree of window ends: a range of time from one window end (or the trigger) to
+/// another. The range must exist and satisfy the constraints.
 #[derive(Clone, Debug)]
 pub(super) struct Edge {
     /// Name of the node to which the edge leads, such as `input.end`.
@@ -101,17 +105,20 @@ pub(crate) struct Criteria {
     pub(super) statics: Vec<usize>,
     pub(super) trigger: usize,
     pub(super) edges: Vec<Edge>,
-    /// The prediction time: the index of an edge in `edges`, and an end of its range of time.
+    /// The prediction time, which is the start or the end of the range of time of an edge: index of
+    /// the edge in `edges`, and the side.
     pub(super) index_timestamp: Option<(usize, Side)>,
-    /// The label, a count in a range of time: index of the edge in `edges`, and of the column in `columns`.
+    /// The label, which is the count of a predicate in the range of time of an edge: index of the
+    /// edge in `edges`, and index of the predicate in `columns`.
     pub(super) label: Option<(usize, usize)>,
     /// Messages about parts of the configuration that are valid but may not mean what the user expects.
     pub(crate) notes: Vec<String>,
 }
 
 impl Criteria {
-    /// Reads a configuration, and a file of predicates that replace those of the same name in the
-    /// configuration or are added to them. Errors name the file, the line and the key.
+    /// Reads a configuration and, if given, a file of predicates. The predicates of this file are
+    /// added to the configuration, or replace its predicates of the same names. Errors name the
+    /// file, the line and the key.
     pub(crate) fn read(path: &Path, predicates: Option<&Path>) -> Result<Self> {
         let main = ConfigFile::read(path)?;
         let other = predicates.map(ConfigFile::read).transpose()?;
@@ -181,7 +188,7 @@ impl ConfigFile {
         match &node.value {
             Value::Map(entries) => Ok(entries),
             Value::Null => Ok(&[]),
-            _ => Err(self.wrong_value(node, key, "expected a mapping")),
+            _ => Err(self.wrong_value(node, key, "expected a mapping of names to values")),
         }
     }
 
@@ -373,8 +380,9 @@ impl<'a> ConfigReader<'a> {
         };
         let (mut index_timestamp, mut label) = (None, None);
         for WindowEntry { window, label: own_label, index_timestamp: own_index, .. } in &windows {
-            // A window with a label or an index timestamp has an edge to the end that is defined from its
-            // other end: `read_windows` has checked this.
+            // Skips a window without an edge to its leaf (the end that is defined from the other
+            // end). Such a window has neither a label nor an index timestamp, because `read_window`
+            // refuses both for it.
             let Some(edge) = leaf_edge(window) else { continue };
             if let Some((side, line)) = own_index {
                 let key = format!("windows.{}.index_timestamp", window.name);
@@ -415,7 +423,7 @@ impl<'a> ConfigReader<'a> {
     fn check_single<T>(&self, known: &Option<T>, line: usize, key: &str) -> Result<()> {
         match known {
             Some(_) => {
-                Err(self.main.fault_at(line, key, "another window has this key, too, but only one window can have a label, and only one an index_timestamp; remove the key from the other windows"))
+                Err(self.main.fault_at(line, key, "another window has this key, too, but only one window can have it; remove the key from the other windows"))
             }
             None => Ok(()),
         }
@@ -465,7 +473,13 @@ impl<'a> ConfigReader<'a> {
                     let side = match &node.value {
                         Value::Text(text) if text == "start" => Side::Start,
                         Value::Text(text) if text == "end" => Side::End,
-                        _ => return Err(source.wrong_value(node, &key, "expected start or end")),
+                        _ => {
+                            return Err(source.wrong_value(
+                                node,
+                                &key,
+                                "expected the prediction time, start or end",
+                            ));
+                        }
                     };
                     index_timestamp = Some((side, line));
                 }
@@ -549,8 +563,9 @@ impl<'a> ConfigReader<'a> {
             .collect()
     }
 
-    /// Returns the names of the defined predicates to which the trigger and the windows refer, directly or
-    /// through derived predicates, and the built-in predicates, such as `_ANY_EVENT`, to which they refer.
+    /// Returns the names of the defined predicates that the trigger and the windows use, directly
+    /// or through derived predicates. Also returns the built-in predicates that they use, such as
+    /// `_ANY_EVENT`.
     #[expect(clippy::type_complexity, reason = "two lists for one caller")]
     fn find_names(
         &self,
@@ -739,7 +754,8 @@ impl<'a> ConfigReader<'a> {
     }
 }
 
-/// Fields that precede the counts in the struct that the result has for each window.
+/// First fields of the structs in which the result describes windows. The counts of the predicates
+/// follow these fields.
 pub(super) const SUMMARY_FIELDS: [&str; 3] =
     ["window_name", "timestamp_at_start", "timestamp_at_end"];
 

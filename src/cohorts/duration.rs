@@ -15,9 +15,9 @@ const UNITS: [(&[&str], i128); 5] = [
 ];
 const SECONDS: usize = 4;
 
-/// Parses a length of time without a sign, to microseconds. Units are weeks, days, hours, minutes and
-/// seconds, in this order; weeks and days may precede a clock (`1 day, 14:20:16`), and a clock may stand
-/// alone (`1:30` is 90 seconds, `2:01:30` has hours, `1:02:01:30` days).
+/// Parses a length of time without a sign, to microseconds. Units are weeks, days, hours, minutes
+/// and seconds, in this order. Weeks and days may precede a clock (`1 day, 14:20:16`). A clock may
+/// also stand alone: `1:30` is 90 seconds, `2:01:30` begins with hours, and `1:02:01:30` with days.
 ///
 /// Fractions of a second count only if the text has seconds with a fraction, as in pytimeparse, which ACES
 /// uses: `0.0001 days` is 8 seconds.
@@ -27,7 +27,7 @@ pub(super) fn parse_duration(text: &str) -> Result<i64, &'static str> {
     if rest.is_empty() {
         return Err(WRONG);
     }
-    // Sum of all units, and of the seconds alone.
+    // The length in all units together, and the part of it that is written in seconds.
     let (mut total, mut seconds) = (0i128, 0i128);
     let mut fraction = false;
     let mut next = 0;
@@ -74,10 +74,11 @@ pub(super) fn parse_duration(text: &str) -> Result<i64, &'static str> {
     i64::try_from(micros).map_err(|_| "expected a length of time of at most 2^63 - 1 microseconds")
 }
 
-/// Parses a clock: `1:30`, `:30`, `2:01:30` or `1:02:01:30`. Returns the length, the length of its seconds
-/// alone, and whether the seconds have a fraction; `None` if the clock is not valid. The text before the
-/// clock has used units among the first `next` of the [`UNITS`]. Only weeks and days may precede a clock such
-/// as `2:01:30`; no unit may precede the other forms.
+/// Parses a clock: `1:30`, `:30`, `2:01:30` or `1:02:01:30`. Returns the length, the length of its
+/// seconds alone, and whether the seconds have a fraction; `None` if the clock is not valid. `next`
+/// is 0 if no unit precedes the clock in the text, otherwise 1 + the index of the last such unit in
+/// [`UNITS`]. Only weeks and days may precede a clock such as `2:01:30`; no unit may precede the
+/// other forms.
 fn parse_clock(text: &str, next: usize) -> Option<(i128, i128, bool)> {
     let mut parts: Vec<&str> = text.trim_end().split(':').collect();
     let fits = match parts.as_slice() {
@@ -112,7 +113,7 @@ fn parse_clock(text: &str, next: usize) -> Option<(i128, i128, bool)> {
     Some((total, seconds, decimals.is_some()))
 }
 
-/// Parses a decimal number to units of 10^-12.
+/// Parses a decimal number, and returns it in units of 10^-12.
 fn parse_decimal(text: &str) -> Option<i128> {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
     let all_digits = whole.bytes().chain(decimals.bytes()).all(|b| b.is_ascii_digit());

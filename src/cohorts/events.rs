@@ -30,7 +30,7 @@ impl ShardEvents {
         let Some(ids) = ids.as_primitive_opt::<Int64Type>() else {
             return Err(Error::type_of(
                 "column subject_id",
-                "Int64 as read from the data set (read it again and keep the type of this column)",
+                "Int64, the type in which data sets are read (read the data set again, and do not cast this column)",
                 ids.data_type(),
             ));
         };
@@ -38,7 +38,7 @@ impl ShardEvents {
         let Some(times) = times.as_primitive_opt::<TimestampMicrosecondType>() else {
             return Err(Error::type_of(
                 "column time",
-                "Timestamp(µs) as read from the data set (read it again and keep the type of this column)",
+                "Timestamp(µs), the type in which data sets are read (read the data set again, and do not cast this column)",
                 times.data_type(),
             ));
         };
@@ -76,8 +76,8 @@ impl ShardEvents {
 pub(super) struct Counts {
     /// Distinct times, ascending.
     pub(super) times: Vec<i64>,
-    /// For each column: for each time, the sum of the column over all times before; then its sum over all
-    /// times.
+    /// Prefix sums, column after column: for each time, the sum of the column over all earlier
+    /// times, and at the end the sum over all times.
     sums: Vec<i64>,
     /// For each column: for a plain predicate, the number of matching measurements without a time; for a
     /// derived predicate, 0 or 1.
@@ -85,14 +85,15 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Returns the sums of a column: `sums[i]` is the count at all times before time `i`.
+    /// Returns the prefix sums of a column: element `i` is the sum of the column over all times
+    /// before time `i`.
     pub(super) fn column_sums(&self, column: usize) -> &[i64] {
         let stride = self.times.len() + 1;
         &self.sums[column * stride..(column + 1) * stride]
     }
 
-    /// Counts the measurements of a subject without a time. Returns the number of static predicates before
-    /// the first that the subject does not satisfy.
+    /// Counts, for each predicate, the measurements of a subject that have no time. Returns the
+    /// number of static predicates before the first one that the subject does not satisfy.
     pub(super) fn count_statics(
         &mut self,
         shard: &ShardEvents,
@@ -119,7 +120,8 @@ impl Counts {
         criteria.statics.iter().take_while(|c| self.timeless[**c] > 0).count()
     }
 
-    /// Counts the measurements at each time of a subject whose static predicates are all positive.
+    /// Counts, for each predicate, the measurements of a subject at each time. The subject must
+    /// satisfy all static predicates.
     pub(super) fn count_events(
         &mut self,
         shard: &ShardEvents,

@@ -99,7 +99,7 @@ impl ValueBound {
     }
 }
 
-/// A predicate of single measurements.
+/// A plain predicate, which is a condition on one measurement.
 #[derive(Clone, Debug)]
 pub(super) struct Plain {
     /// Key in the configuration, such as `predicates.death`.
@@ -137,8 +137,8 @@ impl fmt::Display for Plain {
 pub(super) struct Measurements {
     codes: DictionaryArray<UInt32Type>,
     values: Option<Float32Array>,
-    /// For each distinct code: end of the range of `predicates` with the indices of the predicates that match
-    /// the code. The range starts at the end of the range before.
+    /// For each distinct code: end of its range in `predicates`, which has the indices of the
+    /// predicates that match the code. The range starts at the end of the previous range.
     ends: Vec<usize>,
     predicates: Vec<usize>,
     /// For each predicate: a mask of the measurements whose further columns have the required values; `None`
@@ -156,7 +156,7 @@ impl Measurements {
         let Some(codes) = codes.as_dictionary_opt::<UInt32Type>() else {
             return Err(Error::type_of(
                 "column code",
-                "a dictionary of strings as read from the data set (read it again and keep the type of this column)",
+                "a dictionary of strings, the type in which data sets are read (read the data set again, and do not cast this column)",
                 codes.data_type(),
             ));
         };
@@ -169,7 +169,7 @@ impl Measurements {
                     None => {
                         return Err(Error::type_of(
                             "column numeric_value",
-                            "Float32 as read from the data set (read it again and keep the type of this column)",
+                            "Float32, the type in which data sets are read (read the data set again, and do not cast this column)",
                             values.data_type(),
                         ));
                     }
@@ -192,7 +192,7 @@ impl Measurements {
                 for (name, value) in &predicate.other_columns {
                     let own = compare_column(column(name)?, value).map_err(|e| match e {
                         Unlike::Type(expected, found) => Error::invalid(format!(
-                            "{}.{name}: expected {expected} (column {name:?} of the data holds {found}), found {value}",
+                            "{}.{name}: the value is {value}, but column {name:?} of the data holds {found}; expected {expected}",
                             predicate.key
                         )),
                         Unlike::Arrow(e) => e,
@@ -272,7 +272,7 @@ fn compare_column(column: &ArrayRef, value: &Scalar) -> std::result::Result<Bool
                 column.is_valid(i) && column.value(i) == *value
             }))
         }
-        (DataType::Boolean, _) => Err(Unlike::Type("the value true or false", found.clone())),
+        (DataType::Boolean, _) => Err(Unlike::Type("a boolean", found.clone())),
         (of, Scalar::Integer(value)) if of.is_integer() => {
             // A number that 64 bits cannot hold becomes NULL, and equals no integer of a configuration.
             let options = CastOptions { safe: true, ..CastOptions::default() };
@@ -299,7 +299,7 @@ fn compare_column(column: &ArrayRef, value: &Scalar) -> std::result::Result<Bool
             Err(Unlike::Type("a number", found.clone()))
         }
         (DataType::Null, _) => Ok(BooleanBuffer::new_unset(column.len())),
-        _ => Err(Unlike::Type("a column of texts, numbers or booleans", found.clone())),
+        _ => Err(Unlike::Type("a column that holds texts, numbers or booleans", found.clone())),
     }
 }
 

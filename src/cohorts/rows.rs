@@ -1,4 +1,5 @@
-//! [`CohortRows`]: the realizations of a cohort as columns.
+//! [`CohortRows`]: the realizations of a cohort as columns. A realization is a trigger that
+//! satisfies all criteria.
 
 use std::sync::Arc;
 
@@ -20,11 +21,13 @@ pub(crate) enum CohortColumn {
     /// Count of the predicate that is the label.
     Label,
     Trigger,
-    /// A struct with the ends of the range of time of the edge with this index, and the counts in this range.
+    /// A struct that describes the range of time of the edge with this index: its ends, and the
+    /// counts in it.
     Summary(usize),
 }
 
-/// A number per realization, from which columns of the result are built.
+/// A number that is stored per realization (a trigger that satisfies all criteria). Columns of the
+/// result are built from these numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
     Subject,
@@ -74,8 +77,8 @@ impl Criteria {
         fields.into()
     }
 
-    /// Returns the numbers per realization from which a column is built, in the order of the arrays that form
-    /// the column.
+    /// Returns the numbers of a realization from which a column of the result is built. A struct
+    /// column is built from several numbers, in the order of its fields.
     fn slots_of(&self, column: CohortColumn) -> Vec<Slot> {
         match column {
             CohortColumn::Subject => vec![Slot::Subject],
@@ -95,7 +98,8 @@ impl Criteria {
     }
 }
 
-/// Realizations of a cohort, each with the numbers from which columns of the result are built.
+/// The realizations of a cohort (triggers that satisfy all criteria), each with the numbers from
+/// which columns of the result are built.
 #[derive(Clone, Debug)]
 pub(crate) struct CohortRows {
     pub(super) slots: Vec<Slot>,

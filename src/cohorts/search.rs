@@ -1,4 +1,5 @@
-//! [`Cohort`]: finds the realizations of criteria in MEDS data.
+//! [`Cohort`]: finds the realizations of criteria (triggers that satisfy all criteria) in MEDS
+//! data.
 
 use std::ops::Range;
 
@@ -20,14 +21,15 @@ pub(crate) struct Cohort {
     pub(crate) criteria: Criteria,
 }
 
-/// The range of time of an edge for one trigger.
+/// The range of time of an [`Edge`] for one trigger.
 #[derive(Clone, Copy)]
 struct Found {
     start: i64,
     end: i64,
     /// Time to which the edge leads: `start` or `end`.
     node: i64,
-    /// Index of the first time in the range, and (`past`) of the first time after the range.
+    /// Index, among the times of the subject, of the first time in the range. `past` is the index
+    /// of the first time after the range.
     first: usize,
     past: usize,
 }
@@ -67,8 +69,9 @@ impl Cohort {
         ShardEvents::try_new(&data, &self.criteria)
     }
 
-    /// Finds the realizations of a range of subjects of a shard, in the order of subjects and times, and
-    /// counts how many remain after each criterion.
+    /// Finds the realizations (triggers that satisfy all criteria) of a range of subjects of a
+    /// shard, in the order of subjects and times. Also counts the subjects and triggers that remain
+    /// after each criterion.
     ///
     /// # Errors
     /// If times of a subject are not ascending, or an end of a window is outside the range of timestamps.
@@ -121,8 +124,9 @@ fn num_criteria(criteria: &Criteria) -> usize {
     criteria.edges.iter().map(|edge| 1 + edge.constraints.len()).sum()
 }
 
-/// Finds the range of each edge for a trigger, until a criterion fails. Returns the number of satisfied
-/// criteria, or the edge whose time overflows.
+/// Finds the range of time of each edge for a trigger, and stops at the first criterion that fails.
+/// Returns the number of satisfied criteria. The error is the edge that ends outside the range of
+/// timestamps.
 fn find_edges<'a>(
     criteria: &'a Criteria,
     counts: &Counts,
@@ -161,8 +165,9 @@ fn index_after(times: &[i64], time: i64, exclusive: bool) -> usize {
     times.partition_point(|t| if exclusive { *t <= time } else { *t < time })
 }
 
-/// Returns the time to which an edge leads from the time `root`; `None` if there is no such event. The event
-/// may be at `root` itself only if `edge.closed` includes the end of the range at which the event is.
+/// Returns the time at which an edge ends that begins at the time `root`; `None` if it must end at
+/// an event, but there is no such event. The event may be at `root` itself only if `edge.closed`
+/// includes the end of the range at which the event is.
 fn find_node<'a>(
     edge: &'a Edge,
     counts: &Counts,

@@ -1,4 +1,4 @@
-//! [`Attrition`]: how many subjects and realizations remain after each criterion.
+//! [`Attrition`]: how many subjects and triggers remain after each criterion.
 
 use super::config::{Constraint, Criteria};
 
@@ -11,11 +11,13 @@ pub(crate) struct Criterion {
     /// this window exists, and is printed indented below it.
     pub(crate) is_part: bool,
     pub(crate) subjects: u64,
-    /// Number of triggers that satisfy this and all previous criteria; `None` for criteria of subjects.
+    /// Number of triggers that satisfy this and all previous criteria; `None` for a criterion that
+    /// selects subjects.
     pub(crate) realizations: Option<u64>,
 }
 
-/// Subjects and realizations that remain after each criterion, in the order in which criteria are evaluated.
+/// Numbers of subjects and triggers that remain after each criterion, in the order in which
+/// criteria are evaluated.
 #[derive(Clone, Debug)]
 pub(crate) struct Attrition {
     pub(crate) steps: Vec<Criterion>,
@@ -53,14 +55,15 @@ impl Attrition {
         Self { steps, trigger }
     }
 
-    /// Adds one realization to the criterion `trigger` and to the `passed` criteria after it.
+    /// Counts one trigger for the criterion `trigger` and for the `passed` criteria after it.
     pub(super) fn add_realization(&mut self, passed: usize) {
         for step in self.steps.iter_mut().skip(self.trigger).take(passed + 1) {
             step.realizations = step.realizations.map(|n| n + 1);
         }
     }
 
-    /// Adds one subject to the first `passed` criteria. The first criterion, `data`, holds for all subjects.
+    /// Counts one subject for the first `passed` criteria. The first criterion, `data`, holds for
+    /// all subjects.
     pub(super) fn add_subject(&mut self, passed: usize) {
         self.steps.iter_mut().take(passed).for_each(|step| step.subjects += 1);
     }

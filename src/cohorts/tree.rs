@@ -43,7 +43,7 @@ impl Window {
     }
 }
 
-/// An edge of the tree, with the node it leads to.
+/// An edge of the tree of window ends. It leads to the end `side` of `window`.
 #[derive(Clone, Debug)]
 pub(super) struct Edge<'a> {
     /// Index of the edge at whose end this edge begins; `None` if this edge begins at the trigger.

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
-/// Maximum depth of nodes; `MAX_NODES` is their maximum number, because aliases can multiply nodes.
+/// Maximum depth of nodes. `MAX_NODES` is the maximum number of nodes, which is limited because
+/// aliases can multiply nodes.
 const MAX_DEPTH: usize = 64;
 const MAX_NODES: usize = 1 << 20;
 

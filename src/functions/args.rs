@@ -94,7 +94,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the error for leaves of argument 0 of the wrong type `leaf`. For decimals, it suggests a cast.
+    /// Returns the error for lists in argument 0 whose values have the wrong type `leaf`. `must`
+    /// describes the expected values. For decimals, the error suggests a cast.
     pub(crate) fn wrong_values(&self, must: impl std::fmt::Display, leaf: &DataType) -> Error {
         let hint = match leaf {
             t if t.is_decimal() => {
@@ -181,15 +182,16 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the axis in argument `i`; `None` if the argument is NULL or not given. Axis 0 is an error that
-    /// suggests `across` instead.
+    /// Returns the axis in argument `i`; `None` if the argument is NULL or not given. Axis 0 is an
+    /// error. Its message contains `across`, which says what to do instead.
     pub(crate) fn axis(&self, i: usize, lists: &Lists, across: &str) -> Result<Option<usize>> {
         let Some(axis) = self.literal_integer(i, "the axis", "1 or -1")? else { return Ok(None) };
         resolve_axis(self.name(), axis, lists.ndim(), across).map(Some)
     }
 }
 
-/// Resolves the number of a list axis. Axis 0, the rows, is an error that suggests `across` instead.
+/// Returns the index of a list axis; a negative `axis` counts from the innermost. Axis 0, the rows,
+/// is an error. Its message contains `across`, which says what to do instead.
 fn resolve_axis(name: &str, axis: i64, ndim: usize, across: &str) -> Result<usize> {
     let lists = ndim.saturating_sub(1);
     let resolved = crate::array::resolve_axis(axis, ndim, name).map_err(|_| {
@@ -333,7 +335,7 @@ impl<'a> Call<'a> {
 
     fn too_big(&self, i: usize, what: impl std::fmt::Display) -> Error {
         Error::invalid(format!(
-            "{}: argument {} must be a signed 64-bit integer: {what}",
+            "{}: argument {} does not fit a signed 64-bit integer, so give a smaller number: {what}",
             self.name(),
             i + 1
         ))

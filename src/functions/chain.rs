@@ -28,7 +28,8 @@ const LONG: usize = 64;
 /// Minimum number of operators that are appended at once to an existing [`Chain`] call.
 const MORE: usize = 16;
 
-/// Maximum number of operands in one call that are neither columns nor literals. All are in memory at once.
+/// Maximum number of computed operands (neither columns nor literals) in one call. A call has all
+/// its operands in memory at once.
 const COMPUTED: usize = 64;
 
 /// The operators that a [`Chain`] call can contain, each with its letter in the first argument of the call.
@@ -74,8 +75,9 @@ pub(crate) fn is_long(expr: &Expr) -> bool {
 /// Maximum depth of nested operators, so that a thread with a small stack can copy and compare them.
 const DEEPEST: usize = 256;
 
-/// Whether an expression nests more than [`DEEPEST`] operators. Long arithmetic on numbers and lists has been
-/// replaced with calls by then, so the operators are others, such as those that add many intervals to a date.
+/// Whether an expression nests more than [`DEEPEST`] operators. Long arithmetic on numbers and
+/// lists is replaced with calls before this check, so the check finds only other operators, such as
+/// a date to which many intervals are added.
 pub(super) fn is_too_deep(expr: &Expr) -> bool {
     let mut next = expr;
     let mut depth = 0usize;
@@ -103,7 +105,8 @@ pub(crate) fn is_chain(call: &ScalarFunction) -> bool {
     Arc::ptr_eq(&call.func, &CHAIN) || Arc::ptr_eq(&call.func, &LIST_CHAIN)
 }
 
-/// Replaces nested operators on numbers with one [`Chain`] call; `Err` has any other expression, unchanged.
+/// Replaces nested operators on numbers with one [`Chain`] call. Returns any other expression
+/// unchanged, as `Err`.
 pub(crate) fn gather_operands(
     expr: Expr,
     schema: &datafusion::common::DFSchema,

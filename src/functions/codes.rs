@@ -118,7 +118,7 @@ fn planned_codes<'a>(call: &Call<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)>
     if then.is_some_and(|id| *id != codes.vocabulary.id().to_string()) {
         return Err(Error::file(
             codes_file(path),
-            "the vocabulary changed after the query was planned; run the query again",
+            "the vocabulary in this file changed after the query was planned; run the query again",
         ));
     }
     Ok((path, codes))

@@ -37,19 +37,21 @@ pub(crate) struct Def {
 /// Facts about a function that optimizer rules use. [`NONE`](Self::NONE) is safe for every function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
-    /// Whether results have fewer values than the arguments; `below_joins` then moves calls below joins.
+    /// Whether results have fewer values than the arguments. The optimizer rule `below_joins` then
+    /// moves calls below joins.
     pub(crate) shrinks: bool,
     /// Whether a call with one argument depends on the values of a row, but not on how inner lists divide
     /// them. `sql::pushdown::flat_filters` then replaces `ragged_filter` in the argument with
     /// `ragged_compress`, which builds no inner lists.
     pub(crate) whole_row: bool,
-    /// Part of the first argument that the function reads. `sql::pushdown::lengths` skips what nothing reads.
+    /// Part of the first argument that the function reads. The optimizer rule
+    /// `sql::pushdown::lengths` does not load the parts of a column that no function reads.
     pub(crate) reads: Reads,
     /// Whether the function compares values. `sql::mends::times` then refuses intervals as arguments, because
     /// intervals have no order.
     pub(crate) compares: bool,
-    /// Scalar functions and aggregates of other names that this function replaces on lists.
-    /// `sql::statement::hints` suggests this function when one of them is called on a list.
+    /// Names of functions of SQL that compute for scalars or rows what this function computes for
+    /// lists. If one of them is called on a list, `sql::statement::hints` suggests this function.
     pub(crate) instead_of: &'static [&'static str],
 }
 

@@ -137,10 +137,10 @@ fn count(plan: &Plan<'_>, expected: usize, more: &str, keys: &[(&str, DataType)]
     }
     let names: Vec<&str> = keys.iter().map(|(name, _)| *name).collect();
     Err(plan.refuse(format!(
-        "argument 1 (the table) has {expected} key(s), so write {}({SUCH}, {}{more}); {} argument(s) follow the table",
+        "the table (argument 1) has {expected} key(s), but {} argument(s) follow it; write {}({SUCH}, {}{more})",
+        plan.len() - 1,
         plan.name(),
-        names.join(", "),
-        plan.len() - 1
+        names.join(", ")
     )))
 }
 
@@ -427,7 +427,8 @@ pub(crate) trait TableNames: fmt::Debug + Send + Sync {
 
 /// A function whose first argument may be the name of a table of the session.
 struct NamedTableUdf {
-    /// The function without table names, whose first argument is a path or a [`Spec`] of a file version.
+    /// The same function without look-up of table names: its first argument is a path, or a
+    /// [`Spec`] of a file version.
     inner: Arc<ScalarUDF>,
     names: Arc<dyn TableNames>,
     /// The file version that the plan uses, kept in memory for as long as the plan exists.
@@ -445,9 +446,9 @@ pub(crate) fn with_names(names: &Arc<dyn TableNames>) -> Vec<ScalarUDF> {
 }
 
 impl NamedTableUdf {
-    /// Returns the [`Spec`] that replaces a table name or a path in a call, as text, and the version of a
-    /// file that it identifies. Returns `None` if `text` is neither a table name nor a path, and stays
-    /// unchanged.
+    /// Returns the text of the [`Spec`] that replaces a table name or a path in a call, and the
+    /// version of the file that the [`Spec`] identifies. Returns `None` if `text` is neither a
+    /// table name nor a path; the call then keeps `text`.
     fn bind_name(&self, text: &str) -> DfResult<Option<(String, Arc<Version>)>> {
         if text.starts_with('{') {
             return Ok(None);

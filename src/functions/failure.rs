@@ -16,8 +16,8 @@ use super::harmless::{cast_cannot_fail, is_harmless, is_plain, operator_cannot_f
 use super::{DEFS, is_ours};
 use crate::array::list_depth;
 
-/// Whether evaluating an expression fails for no row of a schema. A rewrite may then evaluate it for rows
-/// that the query skips.
+/// Whether an expression can be evaluated for every row of a schema without an error. A rewrite may
+/// then evaluate it for rows that the query skips.
 ///
 /// True for columns, literals, operators and casts that accept all values, and functions of Serrate and
 /// DataFusion that cannot fail. Ignores subqueries, because each runs once, whatever the rows.
@@ -25,8 +25,8 @@ pub(crate) fn cannot_fail(e: &Expr, schema: &DFSchema) -> Result<bool> {
     KnownTypes { schema, types: HashMap::new(), shapes: HashMap::new() }.cannot_fail(e)
 }
 
-/// The type and shape (the column with the same list lengths) of each subexpression, computed only once.
-/// Otherwise, time would be cubic in the number of nested operators.
+/// The type and the shape (the column with the same list lengths) of each subexpression. Each is
+/// computed only once, because the time would otherwise be cubic in the number of nested operators.
 struct KnownTypes<'a> {
     schema: &'a DFSchema,
     types: HashMap<*const Expr, FieldRef>,

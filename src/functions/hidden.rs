@@ -57,7 +57,8 @@ pub(crate) fn without_hidden_values(function: &Arc<ScalarUDF>) -> Option<Arc<Sca
     })
 }
 
-/// Returns DataFusion's function if `function` is the [`field_of_struct`].
+/// Returns DataFusion's `get_field` if `function` is [`field_of_struct`], which replaces it; `None`
+/// for other functions.
 pub(crate) fn stock_field(function: &ScalarUDF) -> Option<Arc<ScalarUDF>> {
     function.inner().is::<Field>().then(get_field)
 }

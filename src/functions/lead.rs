@@ -106,7 +106,7 @@ impl WindowUDFImpl for Shifted {
 #[derive(Debug)]
 struct WholePartition {
     stock: Box<dyn PartitionEvaluator>,
-    /// Whether the offset is NULL, so that the result is NULL.
+    /// Whether the offset is NULL. All results are then NULL.
     is_null: bool,
 }
 

@@ -97,7 +97,10 @@ impl ScalarUDFImpl for Signed {
 fn measure_dimensions(args: &ScalarFunctionArgs) -> Result<ArrayRef> {
     let arrays = ColumnarValue::values_to_arrays(&args.args)?;
     let [lists, dimensions] = arrays.as_slice() else {
-        return exec_err!("internal error: array_length has 2 arguments here; please report it");
+        return exec_err!(
+            "internal error: array_length must have 2 arguments here, but has {}; please report it",
+            arrays.len()
+        );
     };
     let dimensions = cast(dimensions, &DataType::Int64)?;
     let dimensions = dimensions.as_primitive::<Int64Type>();

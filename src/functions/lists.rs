@@ -137,7 +137,8 @@ impl Lists {
         wrap_levels(&all, self.leaf.clone())
     }
 
-    /// Returns the type of the levels for which `keep` (outermost first) is true; the leaf type if none.
+    /// Returns the list type that has only the levels for which `keep` is true (outermost level
+    /// first). Returns the leaf type if `keep` is false for all levels.
     pub(crate) fn only(&self, keep: &[bool]) -> DataType {
         let mut out = self.clone();
         for (position, kept) in keep.iter().enumerate().rev() {

@@ -35,14 +35,16 @@ pub(crate) const BIN_COLUMNS: [&str; 2] = ["code", "cuts"];
 
 static FILES: FileCache<LookupFile> = FileCache::new();
 
-/// Look-up tables of running queries, found by the list of key-value pairs that the subquery returned.
+/// Look-up tables of running queries. Each is stored with the list of key-value pairs that its
+/// subquery returned, and is found by the address of this list.
 static GIVEN: Mutex<Vec<(Weak<ListArray>, Arc<LookupTable>)>> = Mutex::new(Vec::new());
 
 /// The key column of a look-up table, indexed for searches, and its value column.
 struct LookupTable {
     keys: Lookup,
     values: ArrayRef,
-    /// The values of the table, converted to bin boundaries for `ragged_bin` on first use.
+    /// The values of the table as lists of bin boundaries, for `ragged_bin`. They are converted on
+    /// first use.
     cuts: std::sync::OnceLock<ListArray>,
 }
 
@@ -63,7 +65,8 @@ impl LookupTable {
     }
 }
 
-/// A Parquet file, and the look-up tables read from it by the names of their key and value columns.
+/// A Parquet file, and the look-up tables that were read from it. The key of a table in `made` is
+/// the names of its key column and value column.
 struct LookupFile {
     path: PathBuf,
     made: Mutex<HashMap<[String; 2], Arc<LookupTable>>>,
@@ -114,7 +117,7 @@ fn subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
     let pairs =
         pairs.as_struct_opt().filter(|pairs| pairs.num_columns() == 2).ok_or_else(|| {
             Error::type_of(
-                "the rows of the table to look up keys in",
+                "the rows of the look-up table",
                 "structs with two fields, the key and the value",
                 pairs.data_type(),
             )
@@ -125,8 +128,8 @@ fn subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
     Ok(table)
 }
 
-/// Returns the names of the key and value columns. They are the two arguments after the table, which is
-/// argument `from`; the default is [`BIN_COLUMNS`].
+/// Returns the names of the key column and the value column: the two arguments after argument
+/// `from`, the table. The names in [`BIN_COLUMNS`] are the defaults.
 fn columns<'a>(
     text: impl Fn(usize) -> Result<Option<&'a str>>,
     from: usize,
@@ -226,7 +229,7 @@ pub(super) static LOOKUP: Def = Def {
         lookup::comparable(lists.leaf(), &keys).map_err(|e| name_table(plan, &e))?;
         if list_depth(&values) > 0 {
             return Err(plan.refuse(format!(
-                "argument 4 must be a column of scalars, one per key; it is {values}, so choose another column"
+                "argument 4 must name a column of scalars, one value per key; the column holds {values}, so name another one"
             )));
         }
         Ok(result_field(&lists, values))

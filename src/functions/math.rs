@@ -13,7 +13,8 @@ use crate::kernels::unary::{self, Unary};
 
 const X: (&str, &str) = ("x", "a list of any depth of numbers");
 
-/// Returns for which values a unary function can fail: only `-` and `abs` do, for a type's smallest integer.
+/// Returns when a unary function can fail: `-` and `abs` fail for the smallest integer of a type,
+/// and all other functions never fail.
 const fn unary_fails(how: Unary) -> Fails {
     match how {
         Unary::Neg | Unary::Abs => Fails::Values,
@@ -21,7 +22,8 @@ const fn unary_fails(how: Unary) -> Fails {
     }
 }
 
-/// Returns facts that list further names of the function in SQL or DataFusion, as `ceiling` for `ceil`.
+/// Returns facts that list further names of the function in SQL or DataFusion, such as `ceiling`
+/// for `ceil`.
 const fn unary_facts(how: Unary) -> Facts {
     let instead_of: &[&str] = match how {
         Unary::Ceil => &["ceiling"],

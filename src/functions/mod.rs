@@ -246,12 +246,13 @@ pub(crate) fn definition(function: &ScalarUDF) -> Option<&'static Def> {
     DEFS.iter().copied().find(|def| def.name == function.name()).filter(|_| is_ours(function))
 }
 
-/// Returns the facts that optimizer rules use about a function of Serrate; none for other functions.
+/// Returns the facts that optimizer rules use about a function of Serrate, or [`Facts::NONE`] for
+/// other functions.
 pub(crate) fn facts_of(function: &ScalarUDF) -> &'static Facts {
     definition(function).map_or(&Facts::NONE, |def| &def.facts)
 }
 
-/// Returns what a function of Serrate or DataFusion reads of the lists in its first argument.
+/// Returns which part of the lists in its first argument a function of Serrate or DataFusion reads.
 pub(crate) fn reads_of_lists(function: &ScalarUDF) -> Reads {
     match function.name() {
         "array_length" | "cardinality" => Reads::Lengths,
@@ -284,8 +285,8 @@ pub(crate) fn parameter_names(name: &str) -> Option<(Vec<&'static str>, usize)> 
     Some((def.parameter_names()?, def.arity.0))
 }
 
-/// Whether `name` is a function that reduces lists, for which `f(x) FILTER (WHERE mask)` is
-/// `f(ragged_filter(x, mask))`.
+/// Whether `name` is a function that reduces lists. For such a function, `f(x) FILTER (WHERE mask)`
+/// is planned as `f(ragged_filter(x, mask))`.
 pub(crate) fn is_reduction(name: &str) -> bool {
     DEFS.iter().any(|def| {
         (def.name == name || def.aliases.contains(&name))

@@ -30,7 +30,7 @@ fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>>
             Ok([precedence(op), first, second].into_iter().flatten().min())
         }
         _ => {
-            // Omits the subquery for a look-up table, an argument that only the planner adds.
+            // Omits the subquery that reads a look-up table. Only the planner adds this argument.
             let said = args.iter().filter(|e| !matches!(e, Expr::ScalarSubquery(_)));
             let args: Result<Vec<String>> = said.map(name_expression).collect();
             name.push_str(def.name);
@@ -76,9 +76,10 @@ fn name_expression(expr: &Expr) -> Result<String> {
     })
 }
 
-/// Writes an operand, in parentheses if the operator around it, of precedence `outer`, binds tighter. Only
-/// the operand's name decides: if the optimizer replaces the operand with a column of this name, the whole
-/// name must not change. Returns the same as [`write_call`].
+/// Writes an operand of an operator of precedence `outer`. Adds parentheses if this operator binds
+/// tighter than the loosest operator in the name of the operand. Only this name decides, because
+/// the whole name must not change if the optimizer replaces the operand with a column of this name.
+/// Returns the same as [`write_call`].
 fn write_operand(expr: &Expr, outer: u8, right: bool, name: &mut String) -> Result<Option<u8>> {
     let start = name.len();
     let own = match expr {

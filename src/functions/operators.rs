@@ -15,7 +15,8 @@ use crate::kernels::elementwise::{self, Op, Operand, OperandType, Types};
 use crate::kernels::reduce::{self, Reduction};
 use crate::kernels::times::cast_time;
 
-/// Returns when operators fail: arithmetic on overflow or division by zero, others on unequal list lengths.
+/// Returns when an operator can fail: all operators fail for lists of unequal lengths, and
+/// arithmetic also fails on overflow and division by zero.
 const fn operator_fails(op: Op) -> Fails {
     match op {
         Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Rem | Op::Pow => Fails::Values,
@@ -270,14 +271,16 @@ fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
         )));
     }
     let out = operand_types(plan, op, &left, &right)?.output().clone();
-    // The result has the list levels of the deeper operand, each a LargeList if it is one in either operand.
+    // The result has the list levels of the deeper operand. A level is a LargeList if it is a
+    // LargeList in either operand.
     let (deep, other) =
         if left.depth() >= right.depth() { (&left, &right) } else { (&right, &left) };
     Ok(nullable(deep.widened_by(other).plain_leaf(out)))
 }
 
-/// Returns the types to which both operands are cast. In a comparison, which returns booleans anyway, a
-/// literal's value may decide. In arithmetic, only types decide, so that constant folding keeps the type.
+/// Returns the types to which both operands are cast. In a comparison, they may depend on the value
+/// of a literal, because the result is boolean in any case. In arithmetic, they depend only on the
+/// types of the operands, so that constant folding does not change the type of the result.
 fn operand_types(plan: &Plan<'_>, op: Op, left: &Lists, right: &Lists) -> Result<Types> {
     types_at(plan, op, (0, left), (1, right))
 }

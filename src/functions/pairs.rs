@@ -92,14 +92,15 @@ fn plan_pair(plan: &Plan<'_>) -> Result<FieldRef> {
         return Ok(nullable(DataType::Float64));
     };
     if axis != deepest.depth() {
-        return Err(
-            plan.refuse("argument 3 (the axis) must be -1 (the innermost lists) or left out")
-        );
+        return Err(plan.refuse(format!(
+            "argument 3 (the axis) is axis {axis}, but must be the axis of the innermost lists; give -1, or leave the argument out"
+        )));
     }
     Ok(nullable(deepest.plain().without(axis - 1, DataType::Float64)))
 }
 
-/// Returns the list levels of the deeper argument, each a LargeList if it is one in either argument.
+/// Returns the list levels of the deeper argument. A level is a LargeList if it is a LargeList in
+/// either argument.
 fn deepest_levels(y: Lists, x: Lists) -> Lists {
     if x.depth() > y.depth() { x.widened_by(&y) } else { y.widened_by(&x) }
 }

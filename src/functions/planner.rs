@@ -179,9 +179,10 @@ fn with_time_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     }
 }
 
-/// Casts times of day (`TIME`) of two units to one unit before they are compared: to the finer unit, or a constant
-/// to the unit of the other side if this unit represents it. DataFusion has no common type for them, which is an
-/// error in SELECT even before the analyzer rules run.
+/// Casts times of day (`TIME`) of two units to one unit before they are compared. A constant in the
+/// finer unit is cast to the unit of the other side if that represents it exactly. Otherwise, the
+/// side in the coarser unit is cast to the finer unit. DataFusion has no common type for two units,
+/// so the comparison would fail in SELECT even before the analyzer rules run.
 fn with_one_clock(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
     let unit_of = |t: &DataType| match t {
@@ -209,7 +210,8 @@ fn with_one_clock(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     }
 }
 
-/// Returns a constant in a type that represents it exactly.
+/// Returns a constant as a literal of type `to`; `None` if `e` is not constant or `to` cannot
+/// represent it exactly.
 fn exact_constant(e: &Expr, to: &DataType) -> Option<Expr> {
     let Expr::Literal(value, _) =
         is_constant(e).then(|| fold_constant(e.clone(), &DFSchema::empty()))??
@@ -227,8 +229,9 @@ pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
     planners.iter().any(|p| format!("{p:?}") == ours)
 }
 
-/// Predicates that are no operators for the parser: `LIKE`, `ILIKE`, `IN`, each also with `NOT`. Statements
-/// are rewritten to custom operators of these names. The right side of `IN` becomes a `make_array` call.
+/// Predicates that the parser does not represent as binary operators: `LIKE`, `ILIKE`, `IN`, each
+/// also with `NOT`. Statements are rewritten to custom operators of these names. The right side of
+/// `IN` becomes a `make_array` call.
 pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
 
 /// Custom operator in `call ON LISTS NULL`. If an argument of the call is a list, the call is applied to the
@@ -270,7 +273,8 @@ fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(Expr::ScalarFunction(function))
 }
 
-/// Functions of DataFusion that test a string, each with the function that tests every string of a list.
+/// Functions of DataFusion that test a string, each with the function of Serrate that tests every
+/// string of a list.
 const TESTS: [(&str, &str); 2] =
     [("starts_with", "ragged_starts_with"), ("regexp_like", "ragged_matches")];
 
@@ -549,8 +553,8 @@ fn narrow_constant(op: Op, scalar: &Expr, list: &DataType, first: bool, schema: 
         let types = Types::new(op, left, right).ok()?;
         let to = if first { types.left() } else { types.right() };
         if to.is_decimal() && !value.data_type().is_numeric() {
-            // A literal that is not a number, such as a string, stays unchanged: a comparison reads it as a
-            // decimal, but a literal of type decimal cannot store it.
+            // Only a number becomes a literal of type decimal. Strings and times stay unchanged:
+            // the comparison itself converts them to decimals (times to exact seconds).
             return None;
         }
         Some(Expr::Literal(value.cast_to(to).ok()?, metadata))

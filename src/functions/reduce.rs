@@ -21,7 +21,8 @@ const ARGS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns for which values a reduction can fail: only integer sums and products do, on overflow.
+/// Returns when a reduction can fail: sums and products of integers fail on overflow, and all other
+/// reductions never fail.
 const fn reduction_fails(how: Reduction) -> Fails {
     match how {
         Reduction::Sum | Reduction::Prod => Fails::IntegerOverflow,

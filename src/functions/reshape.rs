@@ -159,14 +159,15 @@ pub(super) static RESHAPE: Def = Def {
         let sizes = value.and_then(literal_sizes).filter(|s| !s.is_empty());
         let Some(sizes) = sizes else {
             return Err(plan.refuse(format!(
-                "argument 2 (the sizes) must be a list of integers such as {such}; it is empty or another value"
+                "argument 2 (the sizes) must be a list of one or more integers such as {such}; it is {}",
+                value.map_or_else(String::new, ToString::to_string)
             )));
         };
         let wrong = sizes.iter().any(|s| *s < -1);
         if wrong || sizes.iter().filter(|s| **s == -1).count() > 1 {
-            return Err(
-                plan.refuse("argument 2 (the sizes) must be 0 or more; one of them may be -1, but a size is below -1 or several are -1")
-            );
+            return Err(plan.refuse(format!(
+                "argument 2 (the sizes) must be 0 or more, except that one size may be -1; the sizes are {sizes:?}"
+            )));
         }
         let axis = plan.axis(2, &lists, "rows cannot be divided")?.unwrap_or(1);
         retyped_field(plan, lists.repeat_level(axis - 1, sizes.len()))

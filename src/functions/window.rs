@@ -346,7 +346,7 @@ fn span_of(value: &ScalarValue, time: &DataType) -> Result<Option<Span>> {
     }
     let wrong = || {
         Error::invalid(format!(
-            "{value} is neither a span of the type of the times nor 'unbounded'"
+            "{value} is neither 'unbounded' nor a span between times of the type {time}"
         ))
     };
     let interval = DataType::Interval(IntervalUnit::MonthDayNano);

@@ -615,8 +615,8 @@ pub(in crate::sql) fn last_analyzer_rules() -> impl Iterator<Item = TypeRule> {
     })
 }
 
-/// Inserts logical rules before those of DataFusion and removes rules that make valid statements fail. Also
-/// wraps rules that would evaluate a condition for rows for which the query does not evaluate it.
+/// Inserts logical rules before those of DataFusion and removes rules that make valid statements
+/// fail. Also wraps rules that would evaluate a condition for more rows than the query does.
 pub(in crate::sql) fn change_logical_rules(rules: &mut Vec<LogicalRule>) {
     let refused = |name: &str| {
         RULES.iter().any(|rule| matches!(rule.step, Step::WithoutLogical(of) if of == name))

@@ -446,7 +446,8 @@ fn nrt_source(carrier: &ParquetSource, options: &SerrateOptions) -> Result<Arc<d
     }
 }
 
-/// Returns the functions that only rules insert into plans: not registered, so no statement names them.
+/// Returns the functions that only optimizer rules insert into plans. They are not registered, so
+/// no statement can name them.
 pub(crate) fn hidden_functions() -> Vec<Arc<ScalarUDF>> {
     let mut functions = held_functions().to_vec();
     functions.push(Arc::new(float_key_function()));

@@ -91,7 +91,7 @@ fn axes_are_checked() {
     refused(batch.reshape_batch_dims(&[]), "batch axes");
     refused(full(&[0, 2], 1).reshape_batch_dims(&[0, -1]), "0 samples");
     refused(batch.repeat_samples([1, 2], Some(0)), "give a single number");
-    refused(batch.repeat_samples([1], None), "1 numbers of repeats are given for 2");
+    refused(batch.repeat_samples([1], None), "has the length 1, but there are 2 batch axes");
     refused(batch.repeat_samples(2, Some(2)), "no batch axis 2");
     refused(batch.repeat_samples(usize::MAX, None), "repeated samples");
     refused(batch.repeat_samples(1 << 40, None), "limit");
@@ -216,7 +216,7 @@ fn samples_to_combine_are_checked() {
     let t = |n: usize| Samples::Tensor(ints(&[n], &vec![1; n]));
     refused(combine(Samples::List(vec![]), true), "no sample is given");
     refused(combine(t(1), true), "from a list");
-    refused(combine(vec![vec![t(1)], vec![]].into(), false), "lists of 1 and of 0");
+    refused(combine(vec![vec![t(1)], vec![]].into(), false), "lists of length 1 and 0");
     refused(combine(vec![t(1), vec![t(1)].into()].into(), false), "list next to samples");
     refused(combine(vec![vec![t(1)].into(), t(1)].into(), false), "a sample next to lists");
     assert!(combine(vec![vec![t(1)].into(), t(1)].into(), true).is_ok());

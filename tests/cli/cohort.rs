@@ -297,7 +297,7 @@ fn faults_of_a_configuration_are_named_with_their_line() {
         (
             "index_timestamp: end",
             "index_timestamp: middle",
-            "expected start or end, found \"middle\"",
+            "expected the prediction time, start or end, found \"middle\"",
         ),
         (
             "trigger: admission",
@@ -353,7 +353,7 @@ fn faults_of_a_configuration_are_named_with_their_line() {
             "predicates.death.code.regex: the regular expression",
         ),
         ("    code: DEATH", "    code: { regex: '' }", "expected a regular expression"),
-        ("    code: DEATH", "    code: { any: [] }", "expected a list of codes"),
+        ("    code: DEATH", "    code: { any: [] }", "expected a list of one or more codes"),
         ("    code: DEATH", "    code: { like: 'D%' }", "unknown key; use regex or any"),
         (
             "    code: DEATH",
@@ -375,7 +375,7 @@ fn faults_of_a_configuration_are_named_with_their_line() {
         (
             "    code: DEATH",
             "    code: DEATH\n    unit: 5",
-            "predicates.death.unit: expected a text",
+            "predicates.death.unit: the value is 5, but column \"unit\" of the data holds",
         ),
         (
             "    code: DEATH",
@@ -410,7 +410,7 @@ fn faults_of_a_configuration_are_named_with_their_line() {
         ),
         ("trigger: admission", "trigger: admission\n---\na: b", "more than one document"),
         (TASK, "", "the file is empty"),
-        (TASK, "- a\n- b", "configuration: expected a mapping, found a list"),
+        (TASK, "- a\n- b", "configuration: expected a mapping of names to values, found a list"),
     ] {
         let text = TASK.replacen(old, new, 1);
         assert_ne!(text, TASK, "{old}");

@@ -632,11 +632,11 @@ async fn series_of_timestamps_are_of_all_years() {
     for (sql, words) in [
         (
             "SELECT range(TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02', INTERVAL '0 days')",
-            "is zero or changes its direction",
+            "has no fixed direction",
         ),
         (
             "SELECT value FROM range(TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02', INTERVAL '1 month -30 days')",
-            "is zero or changes its direction",
+            "has no fixed direction",
         ),
         (
             "SELECT range(TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02', INTERVAL '100 nanoseconds')",

@@ -214,8 +214,8 @@ pub fn lists_as<'a>(
     }
     if leaves.data_type() != current {
         return Err(Error::type_of(
-            "leaves to convert to Arrow (cast them first)",
-            current.to_string(),
+            "the leaves to convert to Arrow",
+            format!("{current} (cast the leaves first)"),
             leaves.data_type(),
         ));
     }

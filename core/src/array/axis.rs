@@ -53,8 +53,8 @@ impl Layout {
         }
     }
 
-    /// Returns the number of children, or an error that names the axis `axis` if the number exceeds a
-    /// `usize`.
+    /// Returns the number of children, or an error that names axis `axis` if the number does not
+    /// fit a `usize`.
     pub(crate) fn checked_children(&self, axis: usize) -> Result<usize> {
         match self {
             Self::Uniform { size, lists } if size.checked_mul(*lists).is_none() => {
@@ -167,7 +167,8 @@ impl From<Offsets> for Layout {
     }
 }
 
-/// Builds ragged lists from their lengths, with 64-bit offsets if `like` has them.
+/// Builds ragged lists from their lengths. The offsets have 64 bits if the offsets of `like` do, or
+/// if the total length does not fit 32 bits.
 pub(crate) fn lists_like(
     like: &Layout,
     lengths: impl IntoIterator<Item = usize>,

@@ -9,7 +9,7 @@ use arrow::datatypes::{
 };
 use arrow::error::ArrowError;
 
-/// Reason why a cast fails. The caller adds the column and the row.
+/// Reason why a cast fails. The caller adds the column and the row to the message.
 #[derive(Debug)]
 pub(crate) enum Inexact {
     /// The type of the array is not supported; the text names the supported types.
@@ -52,8 +52,9 @@ pub(crate) fn cast_integers(values: &ArrayRef) -> Result<Int64Array, Inexact> {
     Ok(cast_exact(values, &DataType::Int64)?.as_primitive::<Int64Type>().clone())
 }
 
-/// Casts times to microseconds without a time zone. Nanoseconds must be whole microseconds, because
-/// truncation could make two times equal, such as those of a label and of an event after it.
+/// Casts times to microseconds without a time zone. Nanoseconds must be whole microseconds: if they
+/// were truncated, two different times could become equal, such as the time of a label and the time
+/// of a later event.
 pub(crate) fn cast_microseconds(values: &ArrayRef) -> Result<TimestampMicrosecondArray, Inexact> {
     use DataType::{Date32, Date64, Null, Timestamp};
     if !matches!(values.data_type(), Timestamp(_, _) | Date32 | Date64 | Null) {

@@ -71,8 +71,8 @@ fn own_strings<T: ByteArrayType>(data: &ArrayData) -> ArrayData {
         _ => offsets.iter().map(|o| *o - first).collect(),
     };
     let nulls = nulls.as_ref().map(own_nulls);
-    // SAFETY: subtracting the first offset keeps the offsets in order and within the sliced values,
-    // and the bytes between two of them are the same string.
+    // SAFETY: subtracting the first offset keeps the offsets in order and within the sliced values.
+    // The bytes between two adjacent offsets are the same string as before.
     let strings = unsafe {
         let offsets = OffsetBuffer::new_unchecked(offsets);
         GenericByteArray::<T>::new_unchecked(offsets, own_buffer(&values), nulls)
@@ -84,7 +84,8 @@ fn own_strings<T: ByteArrayType>(data: &ArrayData) -> ArrayData {
 pub fn own_nulls(nulls: &NullBuffer) -> NullBuffer {
     let bits = nulls.inner();
     let own = BooleanBuffer::new(own_buffer(bits.inner()), bits.offset(), bits.len());
-    // SAFETY: the bits and so the null count are unchanged. A recount takes as long as summing the values.
+    // SAFETY: the bits, and therefore the null count, are unchanged. A recount takes as long as
+    // summing the values.
     unsafe { NullBuffer::new_unchecked(own, nulls.null_count()) }
 }
 

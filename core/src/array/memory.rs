@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// Prefetch distance in bytes. The hardware prefetcher alone is too slow for short lists: a mispredicted list
-/// end discards the speculative loads after it.
+/// Prefetch distance in bytes. The hardware prefetcher alone is too slow for short lists: each time
+/// the CPU mispredicts the end of a list, it discards the loads that it has already started.
 const AHEAD: usize = 12 << 10;
 
 /// Prefetches the memory [`AHEAD`] bytes past `values[at]`; the address may be out of bounds.

@@ -70,7 +70,7 @@ impl Offsets {
         Ok(Self::from_numbers(offsets))
     }
 
-    /// Builds offsets from the end of each list, as `dim{d}/bounds` in an `.nrt` file stores them.
+    /// Builds offsets from the ends of the lists, as stored in `dim{d}/bounds` of an `.nrt` file.
     ///
     /// ```
     /// # use serrate_core as serrate;

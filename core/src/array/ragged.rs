@@ -89,8 +89,8 @@ impl From<Offsets> for ListAxis {
 /// A column of nested lists: levels of lists over one flat array of leaves.
 ///
 /// Axis 0 consists of the rows. `axis(k)` is the `k`-th level of lists, whose elements form axis
-/// `k`; these elements are the lists of the next level or, at the last level, the leaves. No
-/// element is outside a list or under a null list. Clones and slices share all buffers.
+/// `k`; these elements are the lists of the next level or, at the last level, the leaves. Each of
+/// these elements lies in a list that is not null. Clones and slices share all buffers.
 ///
 /// ```
 /// # use serrate_core as serrate;

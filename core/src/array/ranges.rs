@@ -113,15 +113,16 @@ pub(crate) fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Resul
     Ok(make_array(out.freeze()))
 }
 
-/// Number of bytes per copy within a short range; a copy of constant size needs no call of `memcpy`.
+/// A short range (of a length in [`SHORT`]) is copied in pieces of this many bytes, because a copy
+/// of constant size needs no call of `memcpy`.
 const PIECE: usize = 64;
 
-/// Ranges of these lengths in bytes are copied in pieces of [`PIECE`] bytes. The last piece may extend past
-/// the end of the range.
+/// Lengths in bytes of the ranges that are copied in pieces of [`PIECE`] bytes. The last piece may
+/// extend past the end of the range.
 const SHORT: Range<usize> = PIECE / 2..16 * PIECE;
 
-/// Copies ranges of values of `width` bytes to one new buffer. Each range comes with the bytes that it
-/// selects from. `len` is the total number of values.
+/// Copies ranges of values to one new buffer. Each of `parts` has the bytes of an array and a range
+/// of its values. `width` is the number of bytes per value, and `len` the total number of values.
 fn gather_bytes<'a>(
     parts: impl Iterator<Item = (&'a [u8], Range<usize>)>,
     width: usize,
@@ -139,12 +140,12 @@ fn gather_bytes<'a>(
         let (start, end) = (r.start * width, r.end * width);
         let part = &source[start..end];
         assert!(part.len() <= bytes - at, "the ranges hold more than {bytes} bytes");
-        // A prefetch past the end of a range helps only if the next range follows closely.
+        // A prefetch past the end of this range helps only if the next range follows closely.
         let near = start.wrapping_sub(previous_end) < PAGE;
         previous_end = end;
-        // SAFETY: by the assertion, the part fits into the first `bytes` bytes of capacity. A piece
-        // may read and write up to PIECE bytes past the part: the condition checks that the source
-        // has them, and `capacity` includes them.
+        // SAFETY: by the assertion, the part fits into the first `bytes` bytes of capacity. The
+        // copy of a piece may read and write up to PIECE bytes past the end of the part. The
+        // condition checks that the source has these bytes, and `capacity` includes them.
         unsafe {
             let (from, to) = (part.as_ptr(), out.as_mut_ptr().add(at));
             if near && SHORT.contains(&part.len()) && source.len() - end >= PIECE {

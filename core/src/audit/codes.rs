@@ -35,12 +35,14 @@ pub(super) struct CodeTable {
 }
 
 impl CodeTable {
-    /// Returns the index in this table of each code of an Arrow dictionary; adds codes not yet in the table.
+    /// Returns, for each code of an Arrow dictionary, its index in this table. Adds codes that the
+    /// table lacks.
     pub(super) fn number_codes(&mut self, dictionary: &StringArray) -> Vec<u32> {
         (0..dictionary.len())
             .map(|i| match dictionary.is_valid(i) {
                 true => self.number_code(dictionary.value(i)),
-                // This value is NULL. No row has a NULL code, so its index is never used.
+                // A NULL in the dictionary is no code. No row refers to the NULL, so this index is
+                // never used.
                 false => u32::MAX,
             })
             .collect()
@@ -134,9 +136,9 @@ pub(super) fn format_percent(part: u64, whole: u64) -> String {
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
-/// Reads `metadata/codes.parquet`; reports an error and returns `None` if it is invalid. `modified` means
-/// that `dataset.json` lists columns that distinguish several rows of a code; if it is false, a code with
-/// several rows is reported, too.
+/// Reads `metadata/codes.parquet`. If the file is invalid, reports an error and returns `None`.
+/// `modified` says whether `dataset.json` lists columns that distinguish several rows of a code. If
+/// `modified` is false, a code with several rows is reported as well.
 pub(super) fn read_vocabulary(path: &Path, modified: bool, log: &mut Log) -> Option<Vocabulary> {
     if !modified {
         report_duplicate_codes(path, log);

@@ -133,7 +133,8 @@ pub struct CheckOptions {
 /// Memory holds one batch, one subject, the ids of all subjects, the codes, and the labels of one task.
 ///
 /// # Errors
-/// If `root` is no data set, a folder cannot be listed, or labels are missing. Faults give findings instead.
+/// If `root` is no data set, a folder cannot be listed, or the labels of `options` do not exist.
+/// Faults in the data are not errors: they are returned as findings.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -185,7 +186,7 @@ struct Log {
     shards: Vec<ShardPlace>,
 }
 
-/// Identifies a finding, whose count increases when the same fault occurs again.
+/// Identifies a finding. If the same fault occurs again, only the count of the finding increases.
 #[derive(Debug)]
 struct FindingKey {
     check: &'static str,
@@ -282,8 +283,9 @@ impl Log {
         self.add(Severity::Warning, check, file, about, count, || found);
     }
 
-    /// Adds `count` occurrences to the finding with the same kind, file and `about`, or creates this finding.
-    /// `describe` returns position, found and expected; it is called only for a new finding.
+    /// Adds `count` occurrences to the finding with the same kind, file and `about`, or creates
+    /// this finding. `describe` returns the position, the found value and the expected value; it is
+    /// called only for a new finding.
     fn add(
         &mut self,
         severity: Severity,

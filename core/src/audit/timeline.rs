@@ -34,8 +34,9 @@ pub(super) struct SubjectTimeline {
     before_birth: Tally,
     after_death: Tally,
     doubled: Tally,
-    /// Only for a file with text values: the rows with the same time, code and value as another row, each
-    /// with the number of its group. Rows of a group are duplicates if their texts are equal, too.
+    /// Rows with the same time, code and value as another row, each with the number of its group:
+    /// rows with equal time, code and value have the same number. Rows of a group are duplicates if
+    /// their text values are equal as well. Empty for a file without text values.
     candidates: Vec<(u32, usize)>,
     groups: u32,
     texts: bool,
@@ -162,8 +163,9 @@ impl SubjectTimeline {
         Ok(())
     }
 
-    /// Counts the candidates whose text values are also equal. Reads the text values last and in small
-    /// batches, because few files have duplicates and texts are long.
+    /// Counts the candidates whose text value is also equal to that of an earlier row of their
+    /// group. Reads the text values last and in small batches, because few files have duplicates
+    /// and texts are long.
     fn compare_texts(&mut self, source: &MedsFile) -> Result<()> {
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.sort_unstable_by_key(|(_, row)| *row);

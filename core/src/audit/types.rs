@@ -47,8 +47,8 @@ impl ColumnTypes {
         Ok(())
     }
 
-    /// Reports files whose column types differ from the types that MEDS prescribes if `meds` is set,
-    /// otherwise from the types of the first file.
+    /// Reports files whose column types differ from the expected types. These are the types of the
+    /// first file or, if `meds` is set, the types that MEDS prescribes.
     pub(super) fn report_findings(self, meds: bool, log: &mut Log) {
         for (name, variants) in self.columns {
             let due = meds_type(&name).filter(|_| meds);

@@ -126,7 +126,7 @@ impl EntryView {
         check_batch_axes(&shape, batch_shape)?;
         if !(batch_shape.len()..shape.len()).contains(&dim) {
             return Err(Error::invalid(format!(
-                "axis {dim} of data of shape {shape:?} cannot be indexed: the axis must be one of {}..{}, after the batch axes",
+                "axis {dim} of data of shape {shape:?} cannot be indexed; choose one of the data axes {}..{}, which follow the batch axes",
                 batch_shape.len(),
                 shape.len()
             )));

@@ -78,8 +78,8 @@ impl RaggedBatch {
         self
     }
 
-    /// Returns a batch of other values and the same sample sizes. Keeps the padding value if the element type
-    /// stays the same.
+    /// Returns a batch with other values and the same sample sizes. Keeps the padding value if the
+    /// element type stays the same.
     pub(super) fn with_values(&self, values: DenseTensor, non_uniform_dim: usize) -> Result<Self> {
         let filler = self.filler.clone().filter(|f| f.dtype() == values.dtype());
         let structure = Arc::clone(&self.structure);
@@ -109,7 +109,8 @@ impl RaggedBatch {
         &self.values
     }
 
-    /// Returns the offsets of the samples in [`values`](Self::values), row-major over the batch axes, from 0.
+    /// Returns the offsets of the samples in [`values`](Self::values), starting at 0. The samples
+    /// are in row-major order of the batch axes.
     pub fn offsets(&self) -> &Offsets {
         self.structure.offsets()
     }
@@ -181,7 +182,8 @@ impl RaggedBatch {
         self.offsets().children()
     }
 
-    /// Returns the size of the non-uniform axis of the padded tensor, at least the largest sample.
+    /// Returns the size of the non-uniform axis of the padded tensor. It is at least the size of
+    /// the largest sample.
     pub fn max_sample_size(&self) -> usize {
         self.structure.width()
     }

@@ -60,7 +60,7 @@ impl Samples {
         ) -> Result<()> {
             let found = |what: String| {
                 Err(Error::invalid(format!(
-                    "the nested lists of samples differ at level {depth} ({what}), but all lists of a level must have one length; set flatten_batch_dims to combine them anyway"
+                    "level {depth} of the nested lists has {what}, but must have only samples or only lists of the same length; set flatten_batch_dims to combine the samples anyway"
                 )))
             };
             match samples {
@@ -71,7 +71,7 @@ impl Samples {
                         None if leaf => return found("a list next to samples".into()),
                         None => shape.push(list.len()),
                         Some(n) if *n == list.len() => {}
-                        Some(n) => return found(format!("lists of {n} and of {}", list.len())),
+                        Some(n) => return found(format!("lists of length {n} and {}", list.len())),
                     }
                     Ok(())
                 }
@@ -122,8 +122,8 @@ impl Samples {
 ///
 /// # Errors
 /// If there are no samples; if a sample has no axes, or samples differ in other axes than the
-/// first; if lists differ in length or depth, unless flattened; if sample sizes differ from the
-/// batch to share with (the message names the sample); if values do not fit the type.
+/// first; if lists differ in length or depth, unless flattened; if sample sizes differ from those
+/// of `other_with_same_sample_sizes` (the message names the sample); if values do not fit the type.
 pub fn combine_data(
     data_list: &Samples,
     other_with_same_sample_sizes: Option<&RaggedBatch>,

@@ -93,7 +93,7 @@ pub(super) fn check_batch_axes(shape: &[usize], batch_shape: &[usize]) -> Result
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "a tensor has the shape {shape:?}, but its first axes must be the batch axes {batch_shape:?}; reshape the tensor"
+        "the tensor has the shape {shape:?}, but its first axes must be the batch axes {batch_shape:?}; reshape the tensor"
     )))
 }
 

@@ -31,7 +31,7 @@ impl RaggedBatch {
     pub fn from_packed(values: DenseTensor, cu_seqlens: &DenseTensor) -> Result<Self> {
         if cu_seqlens.ndim() != 1 || !cu_seqlens.dtype().is_integer() {
             return Err(Error::invalid(format!(
-                "the cumulative sizes are {} of shape {:?}; give integers of shape [samples + 1]",
+                "the cumulative sizes have the type {} and the shape {:?}; give integers of shape [samples + 1]",
                 cu_seqlens.dtype(),
                 cu_seqlens.shape()
             )));

@@ -69,7 +69,8 @@ impl EntryBytes for AnySize {
 /// the time of mapping new huge pages.
 const HEAP: usize = 32 << 20;
 
-/// Runs `$body` with `$e` bound to a copier of entries of `$size` bytes (not 0). Common sizes are constants.
+/// Evaluates `$body` with `$e` bound to an `EntryBytes` that copies entries of `$size` bytes (not
+/// 0). Common sizes are compile-time constants.
 macro_rules! with_entry {
     ($size:expr, $e:ident => $body:expr) => {
         match $size {

@@ -53,13 +53,13 @@ macro_rules! with_positions {
 }
 
 impl Indices {
-    /// Reads indices; the batch must be of integers without data axes. Shares the buffer of int32 or int64
-    /// indices.
+    /// Reads indices from a batch of integers without data axes; any other batch is an error.
+    /// Shares the buffer of int32 or int64 indices.
     pub(super) fn new(batch: &RaggedBatch) -> Result<Self> {
         let values = batch.values();
         if values.ndim() != 1 || !values.dtype().is_integer() {
             return Err(Error::invalid(format!(
-                "the indices are {} of shape {:?}; give integers of shape [batch axes.., positions]",
+                "the indices have the type {} and the shape {:?}; give integers of shape [batch axes.., positions]",
                 values.dtype(),
                 batch.shape()
             )));
@@ -175,8 +175,8 @@ fn gather_part<E: EntryBytes, I: Position>(
     Ok(())
 }
 
-/// Returns an error if an index is out of range. Used for entries of 0 bytes; for all others, the copy checks
-/// the indices.
+/// Returns an error if an index is out of range. Called only for entries of 0 bytes: the code that
+/// copies larger entries checks the indices itself.
 fn check_positions<I: Position>(
     layout: &Layout,
     ids: &[I],
@@ -208,9 +208,9 @@ pub(super) struct ScatterTarget<'a> {
     pub(super) unique: bool,
 }
 
-/// Writes entry `j` of each sample of `from` to the position that the `j`-th index of the sample gives, and
-/// returns the written tensor. All other entries are those of `target.before`. Ignores indices that point to
-/// padding.
+/// Writes entry `j` of each sample of `from` to the position that the `j`-th index of the sample
+/// gives, and returns the written tensor. All other entries are those of `target.before`. An index
+/// that points to padding is ignored, or is an error if `target.limit.strict` is set.
 pub(super) fn scatter_entries(
     from: &EntryView,
     indices: &Indices,
@@ -228,7 +228,7 @@ pub(super) fn scatter_entries(
     let (entry, dtype) = (from.entry_bytes(), from.values.dtype());
     let bytes = saturating_product(&target.shape).checked_mul(dtype.size());
     let bytes = bytes.ok_or_else(|| {
-        Error::invalid("the target has more bytes than memory can address; use fewer targets")
+        Error::invalid("the result has more bytes than memory can address; use fewer targets")
     })?;
     let buffer = with_positions!(indices, ids => {
         if entry == 0 {

@@ -232,7 +232,7 @@ pub(super) fn check_same_entries(from: &EntryView, into: &EntryView) -> Result<(
     let (a, b) = (from.values.dtype(), into.values.dtype());
     if a != b {
         return Err(Error::invalid(format!(
-            "entries of type {a} cannot be written into {b}; convert one of them first"
+            "entries of type {a} cannot be written into entries of type {b}; convert one of them first"
         )));
     }
     if from.entry_shape() != into.entry_shape() {

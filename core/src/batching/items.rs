@@ -210,7 +210,7 @@ impl RaggedBatch {
             && broadcast_shapes(own, selection.shape()).as_deref() == Some(selection.shape());
         if !fits {
             return Err(Error::invalid(format!(
-                "the value has the shape {:?}, which does not broadcast to the indexed items of shape {:?}; give a value with sizes that are equal or 1",
+                "the value has the shape {:?}, which does not broadcast to the indexed items of shape {:?}; give a value whose sizes are 1 or the sizes of the items",
                 value.shape(),
                 selection.shape()
             )));
@@ -243,7 +243,8 @@ impl RaggedBatch {
         Ok(())
     }
 
-    /// Moves the bytes of the entries out of the batch, which is then empty. Copies them only if shared.
+    /// Moves the bytes of the entries out of the batch and leaves the batch empty. Copies the bytes
+    /// only if they are shared.
     fn take_bytes(&mut self) -> MutableBuffer {
         let buffer = self.take_values().into_buffer();
         buffer.into_mutable().unwrap_or_else(|shared: Buffer| {

@@ -79,6 +79,7 @@ pub(super) fn mask_to_bool(mask: &DenseTensor) -> Result<Cow<'_, DenseTensor>> {
 ///
 /// The mask has one batch axis: a tensor `[samples, entries]`, or a batch without data axes, whose padding is
 /// ignored. Nonzero numbers are true. Selecting by these indices is faster than repeated filters by the mask.
+///
 /// ```
 /// # use serrate_core as serrate;
 /// use serrate::batching::get_indices_from_mask;

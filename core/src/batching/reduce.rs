@@ -10,7 +10,7 @@ use super::structure::saturating_product;
 use crate::dense::{DType, DenseTensor, Element};
 use crate::error::{Error, Result};
 
-/// Minimum number of elements of the result per thread.
+/// Minimum number of elements of the result that one task computes.
 const AT_LEAST: usize = 1024;
 
 trait Sum: Element {
@@ -79,9 +79,9 @@ fn to_f32(v: f64) -> f32 {
     v as f32
 }
 
-/// Sums the entries of each sample, element by element, and converts each sum with `make`. `make` receives
-/// the sum and the number of entries, and returns `None` if the result does not fit `R`, which becomes an
-/// error.
+/// Sums the entries of each sample, element by element, and converts each sum with `make`. `make`
+/// receives the sum and the number of entries. Returns an error if `make` returns `None`, that is,
+/// if the converted sum does not fit `R`.
 fn reduce_samples<T: Sum, R: Element>(
     batch: &RaggedBatch,
     make: impl Fn(T::Total, usize) -> Option<R> + Sync,

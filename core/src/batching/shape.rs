@@ -46,7 +46,8 @@ impl<const N: usize> From<[usize; N]> for Repeats {
 }
 
 impl RaggedBatch {
-    /// Returns the batch with the batch axes `batch_shape`, which must have the same number of samples.
+    /// Returns the batch with the batch axes `batch_shape`. The product of their sizes must be the
+    /// number of samples.
     fn with_batch_shape(&self, batch_shape: Vec<usize>) -> Result<Self> {
         let dim = self.non_uniform_dim() - self.num_batch_dims() + batch_shape.len();
         let structure = self.structure().with_batch_shape(batch_shape)?;
@@ -185,7 +186,7 @@ impl RaggedBatch {
             (Repeats::Each(each), None) if each.len() == batch => each,
             (Repeats::Each(each), None) => {
                 return Err(Error::invalid(format!(
-                    "{} numbers of repeats are given for {batch} batch axes; give one per axis",
+                    "the list of repeats has the length {}, but there are {batch} batch axes; give one number per axis",
                     each.len()
                 )));
             }
@@ -232,7 +233,8 @@ impl RaggedBatch {
         self.with_structure(structure, values, self.non_uniform_dim())
     }
 
-    /// Repeats samples to fill batch axes of `new_batch_shape`, each size a multiple of the current size.
+    /// Repeats samples to fill batch axes of `new_batch_shape`. Each size must be a multiple of the
+    /// current size.
     ///
     /// # Errors
     /// If the number of batch axes differs, or a size is not a multiple.
@@ -240,7 +242,7 @@ impl RaggedBatch {
         let own = self.batch_shape();
         if own.len() != new_batch_shape.len() {
             return Err(Error::invalid(format!(
-                "batch axes of shape {own:?} cannot be broadcast to {new_batch_shape:?}; the number of axes must be equal"
+                "batch axes of shape {own:?} cannot be broadcast to {new_batch_shape:?}; give a shape with the same number of axes"
             )));
         }
         let fits =
@@ -253,7 +255,7 @@ impl RaggedBatch {
         self.tile_samples(new_batch_shape.to_vec())
     }
 
-    /// Broadcasts all batches to their largest size along each batch axis; see
+    /// Broadcasts all batches, along each batch axis, to the largest size that one of them has; see
     /// [`broadcast_batch_dims_to_shape`](Self::broadcast_batch_dims_to_shape).
     ///
     /// ```
@@ -277,7 +279,7 @@ impl RaggedBatch {
             let own = batch.batch_shape();
             if own.len() != shape.len() {
                 return Err(Error::invalid(format!(
-                    "batches of {} and {} batch axes do not broadcast; the numbers of batch axes must be equal",
+                    "the batches to broadcast have {} and {} batch axes; give batches with the same number of batch axes",
                     shape.len(),
                     own.len()
                 )));
@@ -343,8 +345,8 @@ impl RaggedBatch {
         let shape = self.entry_shape();
         let between = high - low - 1;
         let (a, b) = if dim > own {
-            // Axis `dim` of the tensor is the last of the axes `low..high` of an entry, and becomes the first
-            // of them.
+            // Axis `dim` of the tensor is axis `high - 1` of an entry. It moves to the position
+            // `low`.
             (saturating_product(&shape[low..high - 1]), shape[high - 1])
         } else {
             (shape[low], saturating_product(&shape[low + 1..high]))

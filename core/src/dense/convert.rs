@@ -22,9 +22,9 @@ fn share_primitive<T: ArrowPrimitiveType>(buffer: &Buffer) -> ArrayRef {
     Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(buffer.clone()), None))
 }
 
-/// Writes each bit of `bits` to one byte of `out`, which becomes 0 or 1.
+/// Writes each bit of `bits` as one byte, 0 or 1, to `out`.
 pub(crate) fn unpack_bits(bits: &BooleanBuffer, out: &mut [u8]) {
-    /// For each value of a byte: the eight bytes, 0 or 1, that its bits unpack to.
+    /// `BYTES[b][i]` is bit `i` of the byte `b`, as a byte with the value 0 or 1.
     const BYTES: [[u8; 8]; 256] = {
         let mut table = [[0u8; 8]; 256];
         let mut i = 0;
@@ -173,7 +173,7 @@ impl DenseTensor {
             let item = Arc::new(Field::new_list_field(array.data_type().clone(), false));
             let lists = super::tensor::element_count(&self.shape()[..axis]).ok_or_else(|| {
                 Error::invalid(
-                    "the tensor has more lists along its inner axes than memory can address; reshape it to fewer axes first",
+                    "the tensor would become more nested lists than memory can address; reshape it to fewer axes first",
                 )
             })?;
             let size = count_row_elements(&self.shape()[axis..=axis])?;
@@ -208,7 +208,7 @@ impl DenseTensor {
         loop {
             if current.null_count() > 0 {
                 return Err(Error::invalid(format!(
-                    "the array has {} null(s) at depth {}, which a tensor cannot hold; fill them first",
+                    "the array has {} null(s) at nesting level {} (level 0 has the rows), but a tensor cannot hold nulls; fill them first",
                     current.null_count(),
                     shape.len() - 1
                 )));

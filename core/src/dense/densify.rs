@@ -17,9 +17,10 @@ use crate::error::{Error, Result};
 /// [`side`](crate::dense::Side) applies to lists at every level: `Right` keeps the first elements of a list
 /// and pads after them, `Left` keeps the last elements and pads before them.
 ///
-/// Leaves are booleans, numbers, or dates and times (written as the integers that store them). Null leaves
-/// and padding get the fill value; [`mask`](super::mask::mask) and
-/// [`validity_mask`](super::mask::validity_mask) tell them from values. An axis without elements has size 0.
+/// Leaves are booleans, numbers, or dates and times (written as the integers that store them). Null
+/// leaves and padding get the fill value; [`mask`](super::mask::mask) and
+/// [`validity_mask`](super::mask::validity_mask) distinguish them from values. An axis without
+/// elements has size 0.
 ///
 /// The size in bytes is checked before allocation. Several threads write a large result, whose
 /// memory is in huge pages; zero padding in new memory is not written.
@@ -52,8 +53,9 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// If the leaves are not numbers, the number of sizes is wrong, the result exceeds the byte limit,
-/// the element type cannot represent the fill value, or a value does not fit the requested type.
+/// If the leaves have another type than these, the number of sizes is wrong, the result exceeds the
+/// byte limit, the element type cannot represent the fill value, or a value does not fit the
+/// requested type.
 pub fn densify(
     array: &RaggedArray,
     sizes: Option<&[usize]>,

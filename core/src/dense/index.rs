@@ -38,9 +38,9 @@ enum IndexItem {
     Nothing,
 }
 
-/// One axis of the result, or all axes of the common shape of the index arrays. The position of a selected
-/// element in the tensor is a constant for the integers in the index, plus one of the `offsets` of each
-/// result axis.
+/// One axis of the result, or all axes of the common shape of the index arrays. The position of a
+/// selected element in the tensor is the sum of one of the `offsets` of each result axis and of a
+/// constant, which the integers in the index determine.
 struct ResultAxis {
     shape: Vec<usize>,
     offsets: Vec<usize>,
@@ -62,8 +62,8 @@ impl Selection {
         let arrays = |i: &IndexItem| matches!(i, IndexItem::Array { .. });
         let advanced = |i: &IndexItem| matches!(i, IndexItem::Array { .. } | IndexItem::At { .. });
         let any = items.iter().any(arrays);
-        // `first`: position in the index at which the combined axes of the index arrays are inserted.
-        // `combined`: these axes.
+        // `combined`: the axes of the common shape of the index arrays.
+        // `first`: position in the index at which the combined axes are inserted.
         let (first, combined) = if any {
             let at: Vec<usize> = (0..items.len()).filter(|i| advanced(&items[*i])).collect();
             let neighbours = at.windows(2).all(|w| w[0] + 1 == w[1]);
@@ -105,7 +105,8 @@ impl Selection {
             run *= shape[axis];
             dims.pop();
         }
-        // Only repeated indices and broadcasts can select more elements than the tensor has: limit these.
+        // Only repeated indices and broadcasts can select more elements than the tensor has. Check
+        // the size of the result in this case.
         if count > element_count(shape).unwrap_or(usize::MAX) {
             check_size(&format!("an index that selects the shape {out:?}"), count, 64)?;
         }
@@ -137,8 +138,8 @@ impl Selection {
     }
 }
 
-/// Returns the row-major strides; zeros for a shape without elements, because the product of its nonzero
-/// sizes may overflow.
+/// Returns the row-major strides of a shape. For a shape without elements, all strides are 0,
+/// because the product of its nonzero sizes may overflow.
 fn element_strides(shape: &[usize]) -> Vec<usize> {
     if shape.contains(&0) { vec![0; shape.len()] } else { strides(shape) }
 }

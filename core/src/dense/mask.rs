@@ -150,7 +150,8 @@ pub fn validity_mask_into(
     densify_into_named(&valid, sizes, &options, "validity mask", out)
 }
 
-/// Returns the lists of `array` with one boolean per leaf, false for null, and the options to densify them.
+/// Returns an array with the lists of `array` and one boolean per leaf (false if the leaf is null),
+/// and the options to densify the array.
 fn make_validity(
     array: &RaggedArray,
     options: &DenseOptions,

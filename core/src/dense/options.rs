@@ -5,7 +5,8 @@ use crate::error::{Error, Result};
 use crate::kernels::side::Side;
 use crate::limit::{DEFAULT_LIMIT, check_bytes};
 
-/// The value of padding. The element type must represent it: 0.5 fits no integer, -1 no unsigned integer.
+/// The value of padding. The element type must be able to represent the value: for example, no
+/// integer type can represent 0.5, and no unsigned type can represent -1.
 ///
 /// ```
 /// # use serrate_core as serrate;

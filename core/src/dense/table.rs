@@ -36,7 +36,8 @@ pub enum Size {
 /// ```
 #[derive(Clone, Debug)]
 pub struct TableDenseOptions {
-    /// Side, fill, threads, pool, limit (of all tensors and masks together) and type (of every column).
+    /// Options of every tensor. The limit applies to all tensors and masks together, and the type
+    /// to every column.
     pub dense: DenseOptions,
     /// Rows to convert; `None` for all.
     pub rows: Option<Range<usize>>,

@@ -48,8 +48,9 @@ impl Patients {
     ///
     /// A code with values is named like `LAB//17`, another code like `DIAGNOSIS//18`, `MEDICATION//19` or
     /// `PROCEDURE//20`; the number is the code's `code/vocab_index`, and its token in the other formats.
-    /// Sex and year of birth are static facts. The files appear together when all are complete. Shards are
-    /// written in parallel; each needs memory for one chunk and one encoded row group.
+    /// Sex and year of birth are static facts. The files are moved into the folder when all of them
+    /// are complete. Shards are written in parallel; each needs memory for one chunk and one
+    /// encoded row group.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -136,7 +137,7 @@ impl Patients {
 
 fn split_patients(patients: &Range<u64>) -> [(&'static str, Range<u64>); 3] {
     let n = patients.end - patients.start;
-    // These numbers are rounded down, so all patients are in `train` if there are fewer than 10.
+    // Both numbers are rounded down, so all patients are in `train` if there are fewer than 10.
     let (tuning, held_out) = (n / 10, n / 10);
     let (a, b) = (patients.end - tuning - held_out, patients.end - held_out);
     [("train", patients.start..a), ("tuning", a..b), ("held_out", b..patients.end)]

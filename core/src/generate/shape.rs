@@ -72,7 +72,7 @@ impl Shape {
         shape.frac_codes_with_value.check_frequencies("frac_codes_with_value")?;
         match shape.frac_codes_with_value.x.iter().find(|p| !(0.0..=1.0).contains(*p)) {
             Some(p) => {
-                Err(format!("frac_codes_with_value has {p}; give only fractions from 0 to 1"))
+                Err(format!("frac_codes_with_value has {p}; every value must be from 0 to 1"))
             }
             None => Ok(shape),
         }
@@ -177,8 +177,8 @@ impl AliasTable {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CodeValues {
-    /// Threshold: a measurement with this code has a value if 32 random bits are below it; 2^32 if every
-    /// measurement has one.
+    /// A measurement with this code has a value if a random 32-bit number is less than this
+    /// threshold. With 2^32, every measurement has a value.
     present: u64,
     mean: f32,
     spread: f32,
@@ -193,8 +193,8 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// Prepares the distributions for drawing. `rng` determines, for each code, how often a measurement has a
-    /// value, and the size of the values.
+    /// Prepares the distributions for drawing. `rng` determines, for each code, how often its
+    /// measurements have a value, and the mean of these values.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

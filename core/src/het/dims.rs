@@ -90,7 +90,7 @@ impl HetTensor {
     }
 }
 
-/// For the elements of one axis: which of them have values at the same coordinates below them.
+/// States which elements of an axis have values at the same coordinates within the element.
 enum SliceStructure {
     /// All elements have values at the same coordinates, and each has at least one value.
     Same,

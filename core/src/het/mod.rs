@@ -98,7 +98,8 @@ impl HetTensor {
         let mut lists = 1usize;
         for size in tensor.shape() {
             axes.push(ListAxis::from(Layout::Uniform { size: *size, lists }));
-            // Until a size is 0, `lists` divides the number of elements, so the product cannot overflow.
+            // If the product saturates, this axis has more children than a `usize` can count, and
+            // `RaggedArray::try_new` returns an error.
             lists = lists.saturating_mul(*size);
         }
         Self::from_boxed(RaggedArray::try_new(1, axes, tensor.to_flat()?)?)

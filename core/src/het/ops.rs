@@ -169,7 +169,7 @@ impl HetTensor {
     /// Applies a function to every value. Roots, exponentials and logarithms of integers give float32.
     ///
     /// # Errors
-    /// Same as [`unary`](fn@unary).
+    /// Same as for the kernel [`unary`](fn@unary); also if `function` is [`Unary::IsNull`].
     pub fn unary(&self, function: Unary) -> Result<HetValue> {
         let real =
             matches!(function, Unary::Sqrt | Unary::Exp | Unary::Ln | Unary::Log2 | Unary::Log10);

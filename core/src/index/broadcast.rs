@@ -36,8 +36,8 @@ pub(crate) fn broadcast_strides(from: &[usize], to: &[usize]) -> Vec<usize> {
     out
 }
 
-/// Calls `each` for every element of an array of shape `to`, in row-major order, with the flat index of the
-/// element of the array of shape `from` that is broadcast to it.
+/// Calls `each` once per element of an array of shape `to`, in row-major order. `each` gets a flat
+/// index into an array of shape `from`: the index of the element that is broadcast there.
 pub(crate) fn for_each_broadcast(from: &[usize], to: &[usize], mut each: impl FnMut(usize)) {
     // The closure never fails, so the result carries no error.
     let _ = try_for_each_broadcast(from, to, |at| {

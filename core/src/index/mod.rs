@@ -33,7 +33,7 @@ pub enum Index {
         start: Option<i64>,
         /// Index to stop before; `None` to go on to the last element (the first if the step is negative).
         stop: Option<i64>,
-        /// Distance between selected elements; `None` for 1, never 0.
+        /// Distance between selected elements; `None` for 1. Must not be 0.
         step: Option<i64>,
     },
     /// Elements at these indices, in any order and with repeats. If an index expression has such an array,
@@ -195,8 +195,8 @@ impl<T> IndexArray<T> {
         &self.values
     }
 
-    /// Returns the values; an error unless the array has exactly one axis, because other index arrays cannot
-    /// index a ragged axis.
+    /// Returns the values of an array with exactly one axis. Returns an error for any other array,
+    /// because it cannot index a ragged axis.
     pub(crate) fn as_flat(&self) -> Result<&[T]> {
         if self.shape.len() == 1 {
             return Ok(&self.values);

@@ -159,7 +159,8 @@ impl AtomicFolder {
     /// if the process ends between the two renames, the next writer into the parent moves it back.
     ///
     /// # Errors
-    /// If a rename fails. The old folder is then back, or the message names the path to which it was moved.
+    /// If a rename fails. The old folder is then at its path again, or the message names the path
+    /// to which it was moved.
     pub fn commit(self) -> Result<()> {
         let Self { target, staging, lease } = self;
         let rename = |from: &Path, to: &Path| fs::rename(from, to).map_err(|e| Error::io(to, e));
@@ -220,7 +221,8 @@ fn replace_folder(
     fs::remove_dir_all(&aside).map_err(|e| Error::io(&aside, e))
 }
 
-/// Several files of one folder that appear together, in an existing folder or as a new folder.
+/// Several files that are written to a temporary folder. [`commit`](Self::commit) moves all of them
+/// to the target folder, or renames the temporary folder if there is no target folder yet.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -239,8 +241,8 @@ pub struct AtomicFiles {
     target: PathBuf,
     staging: PathBuf,
     overwrite: bool,
-    /// Whether the target exists. The temporary folder is then in the target, because the parent of the
-    /// target may be read-only or on another disk.
+    /// Whether the target folder existed at the start. If so, the temporary folder is in the target
+    /// folder, because the parent of the target folder may be read-only or on another disk.
     within: bool,
     lease: Lease,
 }

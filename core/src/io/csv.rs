@@ -1,4 +1,4 @@
-//! Fields of CSV files in which NULL and an empty string differ.
+//! Quotes the fields of CSV files so that NULL and an empty string differ.
 
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ pub struct CsvQuotes {
     pub delimiter: u8,
     /// Character around fields.
     pub quote: u8,
-    /// Character before quotes within fields, and before itself. If `None`, quotes within fields are doubled.
+    /// Escape character. It precedes each quote within a field, and each escape character. If
+    /// `None`, quotes within fields are doubled.
     pub escape: Option<u8>,
     /// Text that the writer writes for NULL.
     pub null: String,
@@ -102,8 +103,8 @@ fn quote_column(
     Ok(Arc::new(fields.finish()))
 }
 
-/// Returns whether a column has a type that only [`quote_fields`] quotes correctly: string, list, struct or
-/// map. A CSV writer itself quotes columns of other types.
+/// Returns whether any column is a string, list, struct or map. Only [`quote_fields`] quotes these
+/// types correctly; a CSV writer itself quotes all other types.
 pub fn has_text(schema: &Schema) -> bool {
     let texts = |f: &Arc<Field>| is_text(f.data_type()) || f.data_type().is_nested();
     schema.fields().iter().any(texts)

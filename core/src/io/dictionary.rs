@@ -87,7 +87,8 @@ pub fn write(path: impl AsRef<Path>, dictionary: &Dictionary, options: &SaveOpti
             return Err(Error::file(
                 path,
                 format!(
-                    "a column has the type {data_type}, which a dictionary file does not support; cast the column to numbers or strings"
+                    "column {:?} has the type {data_type}, which a dictionary file does not support; cast the column to numbers or strings",
+                    part.field.name()
                 ),
             ));
         }

@@ -56,7 +56,8 @@ pub fn write(path: impl AsRef<Path>, tensor: &DokTensor, options: &SaveOptions) 
     write_coo(path, &coo.shape, &coo.indices, &coo.values, options)
 }
 
-/// Writes a sparse tensor with its entries in the given order. Coordinates must be distinct and in the shape.
+/// Writes a sparse tensor with its entries in the given order. Coordinates must be distinct and
+/// within the shape.
 pub(crate) fn write_coo(
     path: impl AsRef<Path>,
     shape: &[usize],
@@ -200,7 +201,7 @@ impl DokFile {
         }
         if !dense::from_dtype(indices.dtype()).is_some_and(DType::is_integer) {
             return Err(wrong(format!(
-                "the indices have the type {}; write the file again with integers",
+                "the indices have the type {}, but must be integers; write the file again",
                 indices.dtype()
             )));
         }

@@ -1,10 +1,12 @@
-//! [`Lease`]: unique temporary names in a folder, protected by a lock file while their writer lives.
+//! [`Lease`]: unique temporary names in a folder, protected by a lock file while the process that
+//! uses them runs.
 //!
-//! A writer holds the lock file `.serrate-XXXXXXXX.lock` and writes to `.serrate-XXXXXXXX.tmp`, a file or a
-//! folder. The operating system releases the lock when the process ends for any reason. The next writer into
-//! the same folder therefore recognizes and removes leftovers, even from another container or machine that
-//! shares the volume. Before a commit of several renames, the lock file records them; a writer that finds the
-//! record with a free lock completes or undoes the commit.
+//! A writer holds the lock file `.serrate-XXXXXXXX.lock` and writes to `.serrate-XXXXXXXX.tmp`, a
+//! file or a folder. The operating system releases the lock when the process ends for any reason.
+//! The next writer into the same folder therefore recognizes and removes leftovers, even from
+//! another container or machine that shares the volume. If a commit needs several renames, the
+//! writer first records the commit in the lock file. A later writer that finds such a record, and
+//! can lock the file, completes or undoes the commit.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -36,7 +38,8 @@ static HELD: Mutex<Option<HashSet<OsString>>> = Mutex::new(None);
 static SWEPT: LazyLock<Mutex<HashMap<PathBuf, Instant>>> = LazyLock::new(Mutex::default);
 
 fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // The data under these mutexes is consistent at all times, so poisoning does not matter.
+    // The data in every mutex of this module is consistent at all times, so poisoning does not
+    // matter.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -90,7 +93,8 @@ pub struct Lease {
     /// Path of the lock file. Dropped before `lock`, so the lock file is removed while it is still locked.
     path: TempPath,
     lock: File,
-    /// Whether a drop keeps the data and the lock file, so that the next writer finishes the commit.
+    /// Whether a drop keeps the data and the lock file, so that the next writer completes or undoes
+    /// the commit.
     left: bool,
 }
 
@@ -181,7 +185,8 @@ impl Lease {
         self.path_with_ending(ASIDE)
     }
 
-    /// Records in the lock file the renames that follow.
+    /// Records in the lock file which renames `commit` consists of. The caller makes them
+    /// afterwards.
     pub(super) fn record_commit(&mut self, commit: &Commit) -> io::Result<()> {
         let text = serde_json::to_vec(commit)?;
         self.lock.rewind()?;
@@ -451,7 +456,7 @@ mod tests {
         drop(Lease::acquire(dir.path()).unwrap());
         assert_eq!(entries(dir.path()), ["out"]);
 
-        // The process ended between the renames of files that appear together.
+        // The process ended when it had moved only some of the files out of the temporary folder.
         let data = abandon(&target, ".serrate-c", Some(&Commit::Spread));
         fs::create_dir(data.join("sub")).unwrap();
         fs::write(data.join("sub/y"), "new").unwrap();

@@ -1,7 +1,8 @@
 use std::path::Path;
 
 /// Returns whether a name is hidden from listings: it begins with `.` (for example temporary files)
-/// or with `_` (`_SUCCESS`, `_metadata`), unless it is a partition such as `_day=3`.
+/// or with `_` (`_SUCCESS`, `_metadata`), unless it is the name of a partition folder such as
+/// `_day=3`.
 pub fn is_hidden_name(name: &str) -> bool {
     name.starts_with('.') || name.starts_with('_') && !name.contains('=')
 }

@@ -1,4 +1,4 @@
-//! Readers and writers of files: one folder per format.
+//! Readers and writers of files, with one module per format.
 
 pub mod arrow_ipc;
 pub(crate) mod atomic;

@@ -1,6 +1,8 @@
-/// Returns a key that sorts files folder by folder, numbers in names by value: `shard-9` before `shard-10`.
+/// Returns a key that sorts files folder by folder, and compares numbers in names by value:
+/// `shard-9` is before `shard-10`.
 ///
-/// Every reader of several files uses this file order: the "source order" of rows is file, then row.
+/// Readers of several files read them in this order, unless their documentation names another. The
+/// "source order" of rows is the order of their files, then their order in the file.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -28,7 +30,8 @@ pub fn natural(path: &str) -> Vec<(Vec<(String, u128)>, String)> {
         .collect()
 }
 
-/// Returns a key that sorts files folder by folder, names as strings: `shard-10` before `shard-9`.
+/// Returns a key that sorts files folder by folder, and compares names as strings: `shard-10` is
+/// before `shard-9`.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -16,7 +16,8 @@ pub struct Stamp {
     inode: u64,
 }
 
-/// Resolution of a file system's clock: changes in one kernel tick (1 to 10 ms) get the same time.
+/// Resolution of the times of files: all changes within one kernel tick (1 to 10 ms) get the same
+/// time.
 const TICK: Duration = Duration::from_millis(10);
 /// Resolution of a file system whose times have no fraction of a second (FAT: 2 s).
 const WHOLE_SECONDS: Duration = Duration::from_secs(2);
@@ -46,8 +47,8 @@ impl Stamp {
         Self { length: metadata.len(), modified, changed, inode }
     }
 
-    /// Returns the stamp of a file once its last change is older than the clock's resolution, so that any
-    /// later change gives another stamp.
+    /// Waits until the last change of a file is older than the resolution of the times of files,
+    /// then returns its stamp. Any later change then gives another stamp.
     ///
     /// The sleep is bounded, because the times of the file may come from another machine's clock.
     pub fn settled(path: &Path) -> io::Result<Self> {
@@ -60,8 +61,9 @@ impl Stamp {
         Ok(stamp)
     }
 
-    /// Returns for how long after `now` another change of the file could get the times of this stamp; `None`
-    /// if no change could, or if the times of this stamp are in the future.
+    /// Returns for how long after `now` a further change of the file could still get the same times
+    /// as this stamp. Returns `None` if that is impossible, or if the times of this stamp are in
+    /// the future.
     fn time_to_settle(&self, now: SystemTime) -> Option<Duration> {
         let whole = |time: i128| time % 1_000_000_000 == 0;
         let step = if whole(self.modified) && whole(self.changed) { WHOLE_SECONDS } else { TICK };

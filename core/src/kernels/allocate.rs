@@ -4,8 +4,9 @@ use arrow::array::{Array, ArrowPrimitiveType, PrimitiveArray};
 
 use crate::array::memory::huge_pages;
 
-/// Size in bytes from which glibc maps fresh memory for every allocation (its largest `mmap` threshold).
-/// Loops that fill such memory spend half their time on faults of 4 KiB pages, so it gets huge pages.
+/// Size in bytes from which glibc maps fresh memory for every allocation (its largest `mmap`
+/// threshold). Loops that fill such memory spend half their time on faults of 4 KiB pages, so
+/// allocations of this size or more use huge pages.
 const MAPPED: usize = 32 << 20;
 
 /// Returns an empty vector with capacity `n`, in huge pages if it is large and the system supports them.

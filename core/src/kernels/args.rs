@@ -17,8 +17,11 @@ pub(super) fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Resu
     if values.data_type() == to {
         return Ok(values.clone());
     }
-    let refuse =
-        |why: String| Error::invalid(format!("{what} cannot be converted exactly to {to}{why}"));
+    let refuse = |why: String| {
+        Error::invalid(format!(
+            "{what} cannot be converted exactly to {to}{why}; give a value that this type can represent"
+        ))
+    };
     let options = CastOptions { safe: false, ..CastOptions::default() };
     let cast = |from: &ArrayRef, to| {
         cast_with_options(from, to, &options).map_err(|e| refuse(format!(": {e}")))

@@ -10,12 +10,14 @@ use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use crate::index::resolve_position;
 
-/// Returns the leaf of every row at the coordinates `coords`: one coordinate per axis from axis 1,
-/// each for all rows or one per row. Negative coordinates count from the end of the list.
+/// Returns, for every row, the leaf at the coordinates `coords`. `coords` has one coordinate per
+/// axis, from axis 1 on: a number for all rows, or one number per row. Negative coordinates count
+/// from the end of the list.
 ///
-/// The result is `default`, or null without a default, if a coordinate is null or out of range, the leaf is
-/// null, or it is below a null list. `default` is one value for all rows or one per row. It is cast to the
-/// type of the leaves without loss, except that a float type rounds it to the nearest float.
+/// If a coordinate is null or out of range, or the leaf is null or below a null list, the result is
+/// `default` (null without a default). `default` is one value for all rows or one per row. It is
+/// cast to the type of the leaves without loss, except that a float type rounds it to the nearest
+/// float.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -38,7 +40,7 @@ pub fn at(array: &RaggedArray, coords: &[RowArg], default: Option<&dyn Datum>) -
     let rows = array.len();
     if coords.len() != array.axes().len() {
         return Err(Error::invalid(format!(
-            "{} coordinate(s) are given for an array with {} axes of lists; give one per axis from axis 1",
+            "{} coordinate(s) are given for an array with {} axes of lists; give one coordinate per axis, from axis 1 on",
             coords.len(),
             array.axes().len()
         )));

@@ -50,8 +50,8 @@ impl FromStr for Closure {
 }
 
 /// Returns, for every row, the start and end of the elements of `times` (sorted ascending) between
-/// `low` and `high`. With these two arguments, [`slice`](fn@slice) selects the elements at the same indices
-/// from any other array along axis 1.
+/// `low` and `high`. [`slice`](fn@slice) with this start and end selects the elements at the same
+/// indices from any other array along axis 1.
 ///
 /// `low` and `high` are one value for all rows or one per row; a missing or null bound leaves the range
 /// open on that side. The bounds compare with the elements like the needles of [`searchsorted`].
@@ -110,9 +110,10 @@ pub fn between(
     closure: Closure,
 ) -> Result<RaggedArray> {
     if array.axes().is_empty() || times.axes().is_empty() {
-        return Err(Error::invalid(
-            "between: the array or its times have no lists; give an array with lists, and one list of times per row",
-        ));
+        let missing = if array.axes().is_empty() { "elements" } else { "times" };
+        return Err(Error::invalid(format!(
+            "between: there are no lists of {missing}; give one list of elements and one list of times per row"
+        )));
     }
     let (array, times) = aligned(array, times, 1)?;
     let (start, stop) = range(&times, low, high, closure)?;

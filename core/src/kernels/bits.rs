@@ -145,7 +145,8 @@ fn map_bytes(bits: &BooleanBuffer) -> &[u8] {
     &bits.values()[bits.offset() / 8..end]
 }
 
-/// Returns the number of set bits before bit `at`; `before[i]` is the number before word `i`.
+/// Returns the number of set bits before bit `at`. `before[i]` is the number of set bits before
+/// word `i`.
 #[inline(always)]
 fn rank_at(words: &[u64], before: &[usize], at: usize) -> usize {
     let (word, bit) = (at / 64, at % 64);
@@ -153,7 +154,7 @@ fn rank_at(words: &[u64], before: &[usize], at: usize) -> usize {
     before[word] + bits.count_ones() as usize
 }
 
-/// Maximum number of bytes that 64 adjacent bits extend over.
+/// Maximum number of bytes that contain 64 adjacent bits, which may start within a byte.
 const SPAN: usize = size_of::<u64>() + 1;
 
 /// Size in bytes of [`Rank::last`]. Reads that include the last byte of the bitmap use this array.
@@ -210,7 +211,8 @@ impl BitWords<'_> {
     pub(crate) unsafe fn at_within(self, at: usize) -> u64 {
         let at = at + self.shift;
         let (byte, bit) = (at / 8, at % 8);
-        // SAFETY: below the reach, at least eight bytes follow the byte of `at`.
+        // SAFETY: `at` is less than `reach`, so at least eight bytes follow the byte that contains
+        // bit `at`.
         let (word, next) = unsafe {
             let from = self.bytes.as_ptr().add(byte);
             (&*from.cast::<[u8; 8]>(), &*from.add(1).cast::<[u8; 8]>())
@@ -338,8 +340,8 @@ fn count_before_words(words: &[u64]) -> Vec<usize> {
     for_avx2!(fn[](words: &[u64]) -> Vec<usize> = count(words))
 }
 
-/// Whether the CPU supports AVX2, BMI1, BMI2, LZCNT and POPCNT. The default x86-64 target has only 128-bit
-/// registers, so loops over leaves are compiled a second time for these features.
+/// Returns whether the CPU supports AVX2, BMI1, BMI2, LZCNT and POPCNT. The default x86-64 target
+/// has only 128-bit registers, so loops over leaves are compiled a second time for these features.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn has_avx2() -> bool {
@@ -361,7 +363,8 @@ pub(crate) fn has_avx512() -> bool {
         && is_x86_feature_detected!("avx512bw")
 }
 
-/// Whether the CPU supports AVX-512 VBMI2, which compresses 8-bit and 16-bit lanes by masks.
+/// Returns whether the CPU supports AVX-512 VBMI2, which compresses 8-bit and 16-bit lanes by
+/// masks.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn has_vbmi2() -> bool {
@@ -401,8 +404,9 @@ impl Avx2 {
         unsafe { pack_bytes_avx2(bytes) }
     }
 
-    /// Returns two masks with one bit per word, the lowest for the first word: whether the word, shifted
-    /// right by `SHIFT`, equals `wanted`, and whether the word is 0.
+    /// Returns two masks with one bit per word, the lowest bit for the first word. In the first
+    /// mask, a bit is set if the word, shifted right by `SHIFT`, equals `wanted`; in the second, if
+    /// the word is 0.
     #[inline(always)]
     pub(crate) fn find_words<const SHIFT: i32>(self, words: &[u64; 8], wanted: u64) -> (u32, u32) {
         // SAFETY: a token exists only on CPUs with AVX2.
@@ -418,7 +422,7 @@ fn pack_bytes_avx2(bytes: &[u8; 64]) -> u64 {
     let half = |at: usize| {
         // SAFETY: both halves lie within the 64 bytes.
         let bytes = unsafe { _mm256_loadu_si256(bytes.as_ptr().add(at).cast::<__m256i>()) };
-        // `movemask` takes the highest bit of every byte, so shift the lowest bit there.
+        // `movemask` takes the highest bit of every byte, so shift the lowest bit to the highest.
         let bits = _mm256_movemask_epi8(_mm256_slli_epi16::<7>(bytes));
         u64::from(bits.cast_unsigned())
     };

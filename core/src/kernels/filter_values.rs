@@ -138,8 +138,9 @@ unsafe fn compress_registers<V: Compress>(flat: &[V], keep: &[u64], count: usize
                     for line in 0..WORD * size_of::<V>() / 64 {
                         prefetch_ahead(flat, (start + at) * WORD + line * (64 / size_of::<V>()));
                     }
-                    // SAFETY: the arm's condition ensures spare capacity for `WORD` values, and `compress`
-                    // initializes one value per set bit, which is the number added to the length.
+                    // SAFETY: the condition of this match arm ensures spare capacity for `WORD`
+                    // values. `compress` initializes one value per set bit, and the length grows by
+                    // that number.
                     unsafe {
                         V::compress(values, word, out.as_mut_ptr().add(out.len()));
                         out.set_len(out.len() + ones as usize);

@@ -56,7 +56,7 @@ fn collect_word<T: Copy, Q: Predicate<T>>(
     pack: impl PackFlags,
 ) -> u64 {
     let mut flags = [0u8; WORD];
-    // An index loop, because the compiler might not inline the closures of a zip.
+    // Loop over indices, because the compiler might not inline the closures of a zip.
     for i in 0..WORD {
         flags[i] = u8::from(predicate.holds(values[i]));
     }

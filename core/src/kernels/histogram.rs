@@ -13,7 +13,8 @@ use super::sort::{Order, argsort, make_equality};
 use crate::array::{Layout, RaggedArray};
 use crate::error::{Error, Result};
 
-/// A [`Histogram`] counts `UInt32` values below this limit in an array with the values as indices.
+/// If all values of a `UInt32` array are below this limit, a [`Histogram`] counts them in a table
+/// that has the values as indices.
 const TABLE_LIMIT: u32 = 1 << 20;
 
 /// Counts of values, accumulated over any number of arrays. Nulls are not counted. For a dictionary the keys

@@ -227,7 +227,8 @@ pub fn head(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
 /// # Errors
 /// Same as [`slice`](fn@slice).
 pub fn tail(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
-    // `tail(0)` is empty, which `-0` cannot express, so start past the end.
+    // For `n` = 0 the result is empty, but a start of `-0` would select whole lists, so start past
+    // the end.
     let start = |n: i64| if n == 0 { i64::MAX } else { n.checked_neg().unwrap_or(i64::MAX) };
     let start = match n {
         RowArg::All(n) => RowArg::All(n.map(start)),
@@ -431,7 +432,7 @@ pub fn get(array: &RaggedArray, index: &[Index]) -> Result<RaggedArray> {
     let integers = items.iter().filter(|i| matches!(i, Index::At(_))).count();
     if arrays > 0 && arrays + integers > 1 {
         return Err(Error::invalid(
-            "the index combines an array or mask with another array, mask or integer, which NumPy would pair element by element; index in two steps",
+            "the index combines an array or mask with another array, mask or integer, but does not pair their elements as NumPy does; index in two steps",
         ));
     }
     let mut out = array.clone();

@@ -105,9 +105,9 @@ pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
     }
 }
 
-/// Whether the leaves must be compared with the searched values as floats: if they are 64-bit integers, and a
-/// searched value is a float of magnitude 2^53 or more. Several integers convert to the same such float, and
-/// all of them match it, as with `=`.
+/// Returns whether the leaves must be compared with the searched values as floats: if the leaves
+/// are 64-bit integers, and a searched value is a float of magnitude 2^53 or more. Several integers
+/// convert to such a float, and all of them match it, as with `=`.
 fn must_compare_as_floats(leaf: &DataType, values: &ArrayRef) -> Result<bool> {
     if !matches!(leaf, DataType::Int64 | DataType::UInt64)
         || !value_type(values.data_type()).is_floating()
@@ -175,7 +175,8 @@ impl SearchSet {
     fn find_each(&self, leaves: &ArrayRef) -> Result<BooleanArray> {
         let (values, t) = (&self.values, leaves.data_type());
         let bits = match t {
-            // The caller passes the values of a dictionary here, which can themselves be a dictionary.
+            // The caller passes the values of a dictionary, and these values can themselves be a
+            // dictionary.
             DataType::Dictionary(..) => return over_values(leaves, |l| self.find_each(l)),
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
                 let set: HashSet<&str> = values.as_string::<i32>().iter().flatten().collect();

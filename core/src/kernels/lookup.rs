@@ -133,7 +133,7 @@ impl Lookup {
         let numbers = to_key_integers(&whole, &data_type)?;
         if numbers.null_count() > whole.null_count() {
             return Err(Error::invalid(
-                "a key of the table does not fit a signed 64-bit integer; cast the keys and the values to look up to strings",
+                "a key of the table does not fit a signed 64-bit integer; cast both the keys and the values that are looked up to strings",
             ));
         }
         let (mut least, mut most) = (i64::MAX, i64::MIN);
@@ -256,9 +256,10 @@ pub fn looked_up(array: &RaggedArray, keys: &Lookup, values: &ArrayRef) -> Resul
     array.with_leaves(take(values, &rows, None)?)
 }
 
-/// Returns the bin of every value (`numpy.digitize`). The code of the value is looked up in `keys`, and each
-/// key has a list of cuts (bin edges). The bin is the number of these cuts that are not greater than the
-/// value. Null if the value is null or NaN, the code is null or not a key, or the cuts of the key are null.
+/// Returns the bin of every value (`numpy.digitize`). The code of the value is looked up in `keys`,
+/// and each key has a list of cuts (bin edges). The bin is the number of these cuts that are not
+/// greater than the value. The bin is null if the value is null or NaN, the code is null or not a
+/// key, or the cuts of the key are null.
 ///
 /// `codes` has the lists of `values`, or only their outer levels; a code then applies to all values
 /// below its element. `cuts` has one ascending list per key.
@@ -379,7 +380,7 @@ pub fn cuts(values: &ArrayRef) -> Result<ListArray> {
         let wrong = cuts.null_count() > 0 || cuts.values().iter().any(|c| c.is_nan());
         if wrong || !cuts.values().is_sorted() {
             return Err(Error::invalid(format!(
-                "the cuts of row {row} contain NULL or NaN, or do not ascend ({:?}); sort them and remove NULL and NaN",
+                "the cuts (bin edges) of row {row} do not ascend, or contain NULL or NaN ({:?}); sort them and remove NULL and NaN",
                 cuts.values()
             )));
         }

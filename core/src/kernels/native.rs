@@ -8,7 +8,8 @@ use arrow::datatypes::DataType;
 
 use crate::error::Result;
 
-/// Returns the type, `Int32` or `Int64`, that stores values of `t` in the same order; `None` for other types.
+/// Returns the integer type, `Int32` or `Int64`, in which Arrow stores values of type `t`; `None`
+/// for other types. The integers have the order of the values.
 pub(super) fn native_int(t: &DataType) -> Option<DataType> {
     use DataType::{
         Date32, Date64, Decimal32, Decimal64, Duration, Int32, Int64, Time32, Time64, Timestamp,

@@ -157,7 +157,8 @@ fn compute_norm(values: &[f64], p: f64) -> f64 {
 /// Subtracts the largest value from all values. If one value is NaN, all values become NaN.
 fn subtract_largest(values: &mut [f64]) {
     let larger = |m: f64, v: f64| if v > m || v.is_nan() { v } else { m };
-    // Eight lanes shorten the dependency chain. A NaN stays, because no value compares larger.
+    // Eight lanes shorten the dependency chain. A NaN stays in its lane, because no value is
+    // greater than NaN.
     let mut lanes = [f64::NEG_INFINITY; 8];
     let (eights, rest) = values.as_chunks::<8>();
     for eight in eights {
@@ -194,9 +195,10 @@ impl LeafGroups {
         if axis == array.axes().len() {
             return Ok(Self::Lists(level.clone()));
         }
-        // `on` has, for each element of the current level, the number of its slot. At first, the elements of
-        // one list have the same slot. At each deeper level, elements at the same index of lists in the same
-        // slot have the same slot. At the innermost level, the leaves in one slot form a group.
+        // A slot is a set of elements of one level. `on` has, for each element of the current
+        // level, the number of its slot. At first, the elements of one list are one slot. At each
+        // deeper level, the elements at the same index of all lists in one slot are one slot. The
+        // slots of leaves are the groups.
         let mut on: Vec<usize> = Vec::with_capacity(level.children());
         for list in 0..level.lists() {
             on.resize(on.len() + level.length(list), list);

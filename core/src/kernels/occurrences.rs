@@ -98,8 +98,9 @@ struct Needle {
 }
 
 impl Needle {
-    /// Returns `None` unless one comparison per leaf is enough: `values` is one integer among integer leaves,
-    /// or one value with exactly one key in a dictionary of leaves.
+    /// Creates a needle if one comparison per leaf is enough: if `values` is one integer and the
+    /// leaves are integers, or if `values` is one value that has exactly one key in the dictionary
+    /// of the leaves. Otherwise returns `None`.
     fn new(leaves: &ArrayRef, values: &ArrayRef) -> Result<Option<Self>> {
         let t = leaves.data_type();
         if values.len() != 1 || values.logical_null_count() > 0 {
@@ -160,7 +161,8 @@ fn first_value_bits(values: &ArrayRef) -> Result<u64> {
     })
 }
 
-/// Number of leaves to compare with the value before each branch on whether one of them was equal.
+/// Number of leaves that are compared with the value without a branch. One branch then tests all
+/// results.
 const STEP: usize = 128;
 
 fn search_lists<T>(leaves: &ArrayRef, bits: u64, lists: &Layout) -> BooleanBuffer

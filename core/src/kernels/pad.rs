@@ -97,7 +97,7 @@ pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Resul
             || "give smaller sizes, take fewer rows at a time, or raise the limit".into(),
         )
     };
-    // Size in bytes of the offsets of the levels built so far, which count towards the limit.
+    // Size in bytes of the offsets of all levels built so far. The offsets count towards the limit.
     let mut made = 0u128;
     for (k, (level, size)) in array.axes().iter().zip(sizes).enumerate() {
         let lists = runs.iter().fold(0u128, |n, r| n.saturating_add(r.len as u128));
@@ -110,7 +110,8 @@ pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Resul
             Some(_) => count.total().saturating_mul(OFFSET as u128),
             None => estimate_leaf_bytes(array.leaves(), fill.as_ref(), &count),
         };
-        // Maximum number of runs on the next level: each padded or truncated list adds at most two.
+        // Maximum number of [`ElementRun`]s of the next level: each padded or truncated list adds
+        // at most two.
         let pieces = (runs.len() as u128).saturating_add(count.changed.saturating_mul(2));
         let working = lists
             .saturating_mul(size_of::<PaddedLength>() as u128)

@@ -81,7 +81,8 @@ pub fn flatten_all(array: &RaggedArray) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis, `axis` is 0, or a valid list has not one element (the message names it).
+/// When the array has no such axis, `axis` is 0, or a valid list does not have exactly one element
+/// (the message names the list).
 pub fn squeeze(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     let at = list_axis(array, axis)?;
     let level = array.axis(at)?;
@@ -153,12 +154,12 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
     for (i, size) in sizes.iter().enumerate().filter(|(i, _)| Some(*i) != open) {
         if *size == -1 {
             return refuse(
-                "several sizes are -1; infer only one size, and give the others as numbers",
+                "several sizes are -1, but only one size can be inferred; give the others as numbers",
             );
         }
         let Some(product) = usize::try_from(*size).ok().and_then(|s| fixed.checked_mul(s)) else {
             return refuse(&format!(
-                "size {i} is {size}, which is negative or makes the product of the sizes exceed 64 bits; give smaller sizes, 0 or more"
+                "size {i} is {size}, but a size must be 0 or more (or -1, to infer it) and the product of the sizes must fit 64 bits; give another size"
             ));
         };
         fixed = product;

@@ -1,8 +1,9 @@
 //! Running operations along an axis: running sums, differences, shifts, filled gaps.
 //!
-//! The result has one value per leaf and the lists of the input. Along the innermost axis, an operation runs
-//! over the leaves of each list. Along an outer axis (including axis 0), it runs over the leaves that a
-//! reduction would combine: those at the same index of successive elements; shorter elements are skipped.
+//! The result has one value per leaf and the lists of the input. Along the innermost axis, an
+//! operation runs over the leaves of each list. Along an outer axis (including axis 0), it runs
+//! over the leaves that a reduction would combine: those at the same index of successive elements.
+//! Elements that are too short to have this index are skipped.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -240,8 +241,8 @@ fn accumulate_lists(
     reinterpret_values(&found.map_err(overflow)?, out)
 }
 
-/// Accumulates the leaves of each list with `step`. If `step` returns `None` (it failed), the `Err` of the
-/// result is the index of the first leaf of this list.
+/// Accumulates the leaves of each list with `step`. If `step` fails (returns `None`) in a list,
+/// returns an `Err` with the index of the first leaf of the first such list.
 fn scan_lists<T: ArrowPrimitiveType, O: ArrowPrimitiveType, A: Copy>(
     leaves: &PrimitiveArray<T>,
     lists: &Layout,
@@ -390,8 +391,9 @@ pub fn shift(
     array.with_leaves(found)
 }
 
-/// Shifts all leaves as if they were one list, then sets the leaves to null that come from another list. Also
-/// returns a bit per leaf: whether the leaf comes from the list that it is now in.
+/// Shifts all leaves as if they were one list. If this moves a leaf into another list, replaces the
+/// leaf with null. Also returns a bit per leaf of the result: whether the leaf comes from the list
+/// that it is in.
 fn shift_lists(
     leaves: &ArrayRef,
     lists: &Layout,
@@ -459,9 +461,10 @@ fn shift_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
     Ok(make_array(out.freeze()))
 }
 
-/// Returns every leaf minus the leaf `n` elements before it along axis `axis` (after it for a negative `n`).
-/// Leaves without such a leaf give null, so the lists keep their lengths. Integers and booleans give `Int64`,
-/// with an error on overflow; floats keep their type; times give durations. A null on either side gives null.
+/// Returns every leaf minus the leaf `n` elements before it along axis `axis` (after it for a
+/// negative `n`). If there is no such leaf, or if one of the two leaves is null, the result is
+/// null; the lists keep their lengths. Integers and booleans give `Int64`, with an error on
+/// overflow. Floats keep their type. Times give durations.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -192,7 +192,8 @@ impl ScatterWrite<'_> {
     }
 }
 
-/// Scatters into new lists of `sizes` elements, which are `fill` or null unless written; see [`scatter`].
+/// Scatters into new lists of `sizes` elements; see [`scatter`]. An element without a written value
+/// is `fill`, or null without a fill.
 ///
 /// `sizes` is one size for all lists or one per list (an array of integers with the outer lists of
 /// the indices, or fewer levels). A list that is null in the indices or has a null size is null.

@@ -183,8 +183,11 @@ fn collect_shapes(
 /// Returns the index of an axis of lists; a negative `axis` counts from the innermost. Axis 0 is an error.
 pub(crate) fn list_axis(array: &RaggedArray, axis: i64) -> Result<usize> {
     match resolve_axis(axis, array.ndim(), "the array")? {
+        0 if array.ndim() == 1 => Err(Error::invalid(
+            "the array has no lists, but an axis of lists is needed; nest the values in lists first",
+        )),
         0 => Err(Error::invalid(format!(
-            "axis {axis} is the rows, but only elements of lists can be combined; use an axis of lists, 1 to {} or, from the innermost, -1 to -{}",
+            "axis {axis} is the rows, but an axis of lists is needed; use 1 to {} or, from the innermost, -1 to -{}",
             array.ndim() - 1,
             array.ndim() - 1
         ))),

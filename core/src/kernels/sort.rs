@@ -37,7 +37,7 @@ impl Order {
     pub const DESCENDING: Self = Self { descending: true, nulls_first: false };
 }
 
-/// Sorts the leaves of every innermost list; the lists are shared.
+/// Sorts the leaves of every innermost list. The result shares the lists of the array.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -68,7 +68,8 @@ pub fn sort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
     array.with_leaves(take(leaves, &positions, None)?)
 }
 
-/// Returns the indices within each innermost list in sorted order, as `Int64`; the lists are shared.
+/// Returns, for each innermost list, the indices that sort its leaves, as `Int64`. The result
+/// shares the lists of the array.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -97,7 +98,8 @@ pub fn argsort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
     array.with_leaves(Arc::new(Int64Array::from(found)))
 }
 
-/// Returns the index of every leaf among the [`sort`]ed valid leaves of its innermost list; null for null.
+/// Returns, for every leaf, its index among the [`sort`]ed valid leaves of its innermost list; null
+/// for a null leaf.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -130,9 +132,9 @@ pub fn rank(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
     array.with_leaves(Arc::new(Int64Array::try_new(found.into(), nulls)?))
 }
 
-/// Sorts the elements of every list by the values of `by`. `by` has the lists of the array, or only its outer
-/// levels; whole elements of an outer axis are then sorted (visits by their times). Null lists stay null; a
-/// list that is null only in `by` becomes empty.
+/// Sorts the elements of every list by the values of `by`. `by` has the lists of the array, or only
+/// its outer levels. In the second case, whole elements of an outer axis are sorted, for example
+/// visits by their times. Null lists stay null; a list that is null only in `by` becomes empty.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -239,7 +241,8 @@ fn to_position(position: u64) -> i64 {
 trait Sortable: Copy {
     type Key: Copy + Ord + Into<u64>;
 
-    /// Whether conversion to a key and back gives the same bits; false for -0.0 and some NaN.
+    /// Returns whether conversion to a key and back gives the same bits; false for -0.0 and some
+    /// NaN.
     fn is_plain(self) -> bool;
 
     fn key(self) -> Self::Key;
@@ -449,9 +452,9 @@ fn make_leaf_comparator(leaves: &ArrayRef) -> Result<Compare> {
     Ok(make_comparator(leaves, leaves, SortOptions::default())?)
 }
 
-/// Returns the indices of all leaves, list by list. `sort` receives the indices of the valid leaves of a
-/// list, and appends them in sorted order to its second argument. The indices of null leaves come before or
-/// after them, as `order` says.
+/// Returns the indices of all leaves, list by list. `sort` receives the indices of the valid leaves
+/// of a list, and appends them in sorted order to its second argument. `order` selects whether the
+/// indices of the null leaves of a list come before or after the others.
 fn argsort_lists(
     nulls: Option<&NullBuffer>,
     lists: &Layout,

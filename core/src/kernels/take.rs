@@ -172,7 +172,8 @@ fn take_elements(
     with_axis(&merge_outer_nulls(&indices, &array, axis)?, indices.len(), axis, level, below)
 }
 
-/// Returns `a`, in which outer lists (above axis `axis`) that are null in `b` are null, too.
+/// Returns `a`, but an outer list (above axis `axis`) is null in the result if it is null in `a` or
+/// in `b`.
 pub(super) fn merge_outer_nulls(
     a: &RaggedArray,
     b: &RaggedArray,

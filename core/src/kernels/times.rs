@@ -121,7 +121,7 @@ pub fn cast_time(values: &ArrayRef, to: &DataType) -> Option<Result<ArrayRef>> {
         DataType::Duration(unit) if interval => Some(in_unit(values, to).and_then(|found| {
             found.ok_or_else(|| {
                 Error::invalid(format!(
-                    "the interval is not a whole number of {unit:?}s, or too long for a duration in {unit:?}s; cast to a duration with another unit"
+                    "an interval cannot be represented exactly as a 64-bit number of {unit:?}s; cast to a duration with a finer unit, or with a coarser unit if the interval is long"
                 ))
             })
         })),

@@ -128,7 +128,8 @@ impl Batch {
     ///     .build()?;
     /// let batch = Loader::try_new([table], LoaderOptions::new(2))?.epoch(0)?.next().unwrap()?;
     /// assert_eq!((batch.number(), batch.is_empty(), batch.axis_len(1)?), (0, false, 3));
-    /// // Four codes of two bytes and a mask of four bytes; one slot of each is padding.
+    /// // Four codes of two bytes and a mask of four bytes. One code and one byte of the mask are
+    /// // padding.
     /// assert_eq!((batch.nbytes(), batch.occupied_bytes()), (12, 9));
     /// assert_eq!(batch.into_tensors()[0].0.as_ref(), "code");
     /// # Ok::<(), serrate::Error>(())

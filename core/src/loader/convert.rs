@@ -26,7 +26,8 @@ macro_rules! native {
             const SIZE: usize = size_of::<$t>();
             #[inline(always)]
             fn read(bytes: &[u8]) -> Self {
-                // Converting an array compiles to one load; a slice would be copied by a function call.
+                // `first_chunk` returns an array of constant length, which compiles to one load.
+                // Copying a slice would compile to a function call.
                 Self::from_ne_bytes(bytes.first_chunk().copied().unwrap_or_default())
             }
             #[inline(always)]

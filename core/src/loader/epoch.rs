@@ -152,7 +152,8 @@ impl Iterator for Epoch {
         (left, Some(left))
     }
 
-    /// Skips `n` batches: unstarted ones are not built, and later prefetched batches are kept.
+    /// Skips `n` batches and returns the next batch. Skipped batches are not built, unless they are
+    /// already started. Prefetched batches after them are kept.
     fn nth(&mut self, n: usize) -> Option<Self::Item> {
         self.move_to(self.next.saturating_add(n));
         self.next()
@@ -274,7 +275,8 @@ impl EpochState {
         let made: Vec<_> = state.done.drain(..have).flatten().collect();
         state.skipped += claimed - made.len();
         state.first = batch;
-        // Jobs that were started for skipped batches then find no batch to build, and end.
+        // A job that was started for a skipped batch builds a later batch instead, or ends if there
+        // is none before `limit`.
         state.unclaimed = state.unclaimed.max(batch);
         state.limit = state.limit.max(batch);
         drop(state);

@@ -127,7 +127,7 @@ fn last_offset(offsets: &[u32]) -> usize {
 fn check_count(n: usize, axis: usize) -> Result<u32> {
     i32::try_from(n).map(i32::unsigned_abs).map_err(|_| {
         Error::invalid(format!(
-            "the batch has {n} elements or more on axis {axis}, which exceeds the 2^31 - 1 of 32-bit offsets; use smaller batches or a window"
+            "the batch has at least {n} elements on axis {axis}, more than the maximum of 2^31 - 1; use smaller batches or a window"
         ))
     })
 }

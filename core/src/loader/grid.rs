@@ -14,7 +14,7 @@ use crate::dense::{Side, Size};
 ///
 /// ```text
 /// offsets  0     2     2     3    list i holds the elements offsets[i]..offsets[i + 1]
-/// tensor   | 1 2 | . . | 3 . |    lists are shape[1] slots apart; a dot is padding
+/// tensor   | 1 2 | . . | 3 . |    list i starts at position i * shape[1]; a dot is padding
 /// ```
 #[derive(Debug)]
 pub(super) struct Grid {
@@ -104,7 +104,8 @@ pub(super) struct Slots<'a> {
 }
 
 impl Slots<'_> {
-    /// Calls `put` for each innermost list of an item, with the bytes of `out` for the values of the list.
+    /// Calls `put` for each innermost list of an item, with the part of `out` for the values of the
+    /// list.
     pub(super) fn write_item<P: WriteSlots>(&self, item: usize, out: &mut [u8], put: &mut P) {
         self.write_elements(0, item..item + 1, out, put);
     }
@@ -172,5 +173,6 @@ impl Slots<'_> {
     }
 }
 
-/// While a list is written, the memory for the list this many lists later is prefetched into the CPU cache.
+/// Distance of prefetching, in lists: while list `i` is written, the memory for list `i + AHEAD` is
+/// prefetched into the CPU cache.
 const AHEAD: usize = 4;

@@ -80,7 +80,7 @@ impl EpochItems {
             let Some(window) = RowWindows::for_row(source, options, row) else { continue };
             if window.is_stuck() {
                 return Err(Error::invalid(format!(
-                    "row {row}: the static facts prepended to each window leave no elements to step through; use a longer window, or a smaller overlap"
+                    "row {row}: the static facts prepended to each window leave no room for new elements; use a longer window, or a smaller overlap"
                 )));
             }
             let count = window.count(events);
@@ -103,7 +103,8 @@ impl EpochItems {
         }
     }
 
-    /// Returns the index of the row or label that an item is a window of, and the index of the window in it.
+    /// Returns the index of the row or label that an item is a window of, and the index of the
+    /// window among the windows of this row or label.
     pub(super) fn locate_item(&self, item: u32) -> (usize, usize) {
         let item = item as usize;
         match &self.windows {

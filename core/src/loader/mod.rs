@@ -8,10 +8,12 @@
 //! * **The plan comes first.** [`EpochPlan`] assigns rows and windows to batches. It depends only on the
 //!   options, the lengths of the rows and the epoch. An epoch can therefore resume at any batch immediately
 //!   ([`Loader::epoch_from`]) and is the same, bit for bit, on any number of threads.
-//! * **Values are copied once**, from the (memory-mapped) shard to their slots in the tensor. Windows are
-//!   ranges of flat columns; there are no intermediate tables and no allocations per row.
-//! * **Memory is reused.** A dropped batch returns its memory and records the slots that hold values. The
-//!   next batch clears only those slots; the padding, which is most of a padded batch, is not written again.
+//! * **Values are copied once**, from the (memory-mapped) shard to their positions in the tensor.
+//!   Windows are ranges of flat columns; there are no intermediate tables and no allocations per
+//!   row.
+//! * **Memory is reused.** A dropped batch returns its memory and records which positions hold
+//!   values. The next batch clears only these positions; the padding, which is most of a padded
+//!   batch, is not written again.
 //! * **Several batches are built in parallel**, a bounded number in advance, and returned in order.
 //!
 //! [`meds`] has a loader for health records: events or measurements, static facts and labels.

@@ -179,9 +179,9 @@ impl LoaderOptions {
         self
     }
 
-    /// Uses only these columns, in this order; other columns are not read. Batches then have no axes below
-    /// the deepest axis of these columns, of [`masks`](Self::masks) and of [`sizes`](Self::sizes); they
-    /// always have axis 1.
+    /// Uses only these columns, in this order; other columns are not read. Batches then have axis 1
+    /// and the axes down to the deepest axis that a column, [`masks`](Self::masks) or
+    /// [`sizes`](Self::sizes) uses.
     pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.columns = Some(names.into_iter().map(Into::into).collect());
         self
@@ -310,9 +310,9 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets the maximum size of a batch in bytes, 4 GiB by default; `None` for no limit. A larger batch is an
-    /// error. The size is checked before the tensors are allocated, when the batch takes only 4 bytes of
-    /// offsets per list and 16 to 24 bytes per item and axis.
+    /// Sets the maximum size of a batch in bytes, 4 GiB by default; `None` for no limit. A larger
+    /// batch is an error. The size is checked before the tensors are allocated. At that time, the
+    /// batch takes only 4 bytes of offsets per list and 16 to 24 bytes per item and axis.
     pub fn limit(mut self, bytes: impl Into<Option<u64>>) -> Self {
         self.limit = bytes.into();
         self
@@ -382,8 +382,8 @@ impl LoaderOptions {
         self.threads == 1 && self.prefetch == 0 && self.pool.is_none()
     }
 
-    /// Returns the minimum number of axes after the rows in batches: axis 1, and the axes to which the
-    /// options set masks or sizes.
+    /// Returns the minimum number of axes after the rows in batches. Batches always have axis 1 and
+    /// the axes for which masks or sizes are set.
     pub(super) fn least_depth(&self) -> usize {
         let masks = self.masks.iter().flatten().copied().max().unwrap_or(0);
         masks.max(self.sizes.len()).max(1)

@@ -24,13 +24,15 @@ pub(super) struct TensorOutput {
 pub(super) enum TensorContent {
     Column(usize),
     Valid(usize),
-    /// True for each value of the float32 column with this index that is a number, neither null nor NaN.
+    /// For each value of a float32 column: true if the value is a number, false if it is null or
+    /// NaN. The field is the index of the column.
     Number(usize),
     Mask,
-    /// Number of elements on the axis in the first 0, 1, 2, .. items (windows of rows) of the batch.
+    /// Offsets of the items (windows of rows) of the batch: entry `i` is the number of elements on
+    /// the axis in the first `i` items.
     CuSeqlens,
     Offsets,
-    /// For each element of a packed batch, its index within its item, a window of a row.
+    /// For each element of a packed batch, its index within its item (a window of a row).
     PositionIds,
     /// For each element of axis 1, whether it is a static fact that is prepended to the elements of the row.
     Fact,

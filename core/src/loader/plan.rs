@@ -19,8 +19,8 @@ pub struct EpochPlan {
     epoch: u64,
     /// Indices of the items in the order that is divided into batches; `None` for the order of the source.
     order: Option<Vec<u32>>,
-    /// Order of the batches, if it is shuffled after items were bucketed by length: batch `i` has
-    /// the items of batch `parts[i]` in `order`.
+    /// Order of the batches: batch `i` has the items of batch `parts[i]` in `order`. `None` unless
+    /// the batches are shuffled after items were grouped by length.
     parts: Option<Vec<u32>>,
     items: usize,
     /// Number of items per batch.
@@ -30,8 +30,8 @@ pub struct EpochPlan {
 }
 
 impl EpochPlan {
-    /// Plans an epoch of one batch with these items, as indices in source order. No items, or an item that
-    /// does not exist, are an error.
+    /// Plans an epoch of one batch with these items, as indices in source order. Returns an error
+    /// if there are no items or an item does not exist.
     pub(super) fn from_items(inner: Arc<LoaderState>, epoch: u64, items: &[usize]) -> Result<Self> {
         let all = inner.items.len();
         let order = items

@@ -1,4 +1,5 @@
-//! Writers that fill the slots of a padded tensor with copied values, values made finite, or flags.
+//! Implementations of [`WriteSlots`], which write the values of a padded tensor: copies of the
+//! values, values made finite, or flags.
 
 use super::grid::WriteSlots;
 

@@ -52,8 +52,8 @@ impl BatchFolder {
     /// Starts a folder. If `overwrite` is true, it replaces an existing folder of batches.
     ///
     /// # Errors
-    /// If the folder exists with files in it, and `overwrite` is false or some files are not files of
-    /// batches; or if the folder cannot be created.
+    /// If the folder exists, is not empty, and `overwrite` is false or a file in it is not a file
+    /// of batches; or if the folder cannot be created.
     pub fn create(target: impl AsRef<Path>, overwrite: bool) -> Result<Self> {
         let target = target.as_ref();
         check_target(target, overwrite)?;
@@ -78,10 +78,11 @@ impl BatchFolder {
         Ok(())
     }
 
-    /// Moves the folder to its final name, adds `about` to `batches.json`, and returns the number of batches.
+    /// Writes `batches.json` with the entries of `about`, moves the folder to its final name, and
+    /// returns the number of batches.
     ///
     /// # Errors
-    /// If the folder cannot be renamed.
+    /// If the file cannot be written or the folder cannot be renamed.
     pub fn finish(self, mut about: Map<String, Value>) -> Result<usize> {
         let batches = self.batches.len();
         about.insert("batches".into(), Value::Array(self.batches));
@@ -94,7 +95,8 @@ impl BatchFolder {
 }
 
 /// A stream of batches. Each batch is the length of a safetensors file as 8 bytes, little-endian,
-/// followed by the file. A length of 0 ends the stream; a stream without it is truncated.
+/// followed by the file. A length of 0 ends the stream; a stream that does not end with this length
+/// is incomplete.
 #[derive(Debug)]
 pub struct BatchStream<W> {
     out: W,

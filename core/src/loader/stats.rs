@@ -31,7 +31,7 @@ pub struct EpochStats {
     pub items: usize,
     /// Size of all tensors of all batches in bytes.
     pub bytes: u64,
-    /// Size in bytes without padding.
+    /// Size of all tensors of all batches in bytes, without padding.
     pub occupied: u64,
     /// Size of the largest batch in bytes.
     pub largest_batch: u64,

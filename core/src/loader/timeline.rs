@@ -20,7 +20,7 @@ pub(super) struct Timeline {
     values: Option<ScalarBuffer<f32>>,
 }
 
-/// Consecutive events of a row: those of a range of its measurements.
+/// Consecutive events of a row: the events that a range of measurements of the row belongs to.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EventSpan {
     /// Index, in the shard, of the first of these events.

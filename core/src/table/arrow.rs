@@ -15,7 +15,8 @@ use crate::array::arrow::to_fixed_size;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray, leaf_type, list_depth};
 use crate::error::{Error, Result};
 
-/// Key of the schema metadata for the axis names: a JSON list, rows first, null for an unnamed axis.
+/// Key of the axis names in the metadata of a schema. The value is a JSON list of names, starting
+/// with axis 0 (the rows); an axis without a name has null.
 pub const AXES_METADATA: &str = "serrate.axes";
 
 /// A column to add to a table; its lists are not yet compared with the lists of other columns.
@@ -94,7 +95,8 @@ fn name_columns(incoming: &[Incoming]) -> Vec<String> {
         .collect()
 }
 
-/// Adds a column to `out`: the column itself or, for lists of structs, the columns of each field.
+/// Adds a column to `out`. For lists of structs, adds each field of the struct in the same way
+/// instead.
 fn open_column(
     path: Vec<String>,
     field: &FieldRef,
@@ -288,7 +290,7 @@ impl RaggedTable {
     ///
     /// All columns of an axis share one offsets buffer. Values are not copied; offsets are copied
     /// once if the table is a slice whose offsets do not start at zero. Null lists are restored in
-    /// each column. The batch lacks axes below the deepest column.
+    /// each column. Axes below the deepest column are omitted.
     ///
     /// ```
     /// # use serrate_core as serrate;

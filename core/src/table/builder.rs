@@ -45,7 +45,7 @@ impl RaggedTableBuilder {
         self
     }
 
-    /// Adds the next axis from the end of each list, as an `.nrt` file stores them.
+    /// Adds the next axis from the ends of its lists, as stored in an `.nrt` file.
     ///
     /// ```
     /// # use serrate_core as serrate;

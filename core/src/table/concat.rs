@@ -291,7 +291,7 @@ fn promote_numbers(a: NumberKind, b: NumberKind) -> DataType {
         (Unsigned(64), Signed(_)) | (Signed(_), Unsigned(64)) => DataType::Float64,
         (Unsigned(u), Signed(s)) | (Signed(s), Unsigned(u)) => signed_type(s.max(u * 2)),
         (Float(x), Float(y)) => float_type(x.max(y)),
-        // NumPy's rule: a float type represents integers of at most half its width.
+        // NumPy's rule: integers need a float type of at least twice their width, or float64.
         (Float(f), Unsigned(i) | Signed(i)) | (Unsigned(i) | Signed(i), Float(f)) => {
             float_type(f.max(if i >= 32 { 64 } else { i * 2 }))
         }

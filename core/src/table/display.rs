@@ -8,7 +8,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use super::{Column, RaggedTable};
 use crate::array::Layout;
 
-/// Maximum number of rows per column, and of elements per list.
+/// Maximum number of rows that are shown per column, and of elements that are shown per list.
 const SHOWN: usize = 4;
 /// Maximum width of the display of one column's values, in characters.
 const WIDTH: usize = 100;

@@ -15,7 +15,7 @@ use crate::error::Result;
 /// Elements selected from an axis, in order; elements may repeat.
 #[derive(Clone, Debug)]
 pub(super) enum Picks {
-    /// Ranges of elements. No range is empty, and no range starts at the end of the range before it.
+    /// Ranges of elements. Empty ranges are dropped, and adjacent ranges are merged.
     Ranges(Vec<Range<usize>>),
     /// Indices of single elements; `None` selects a null.
     Holes(Vec<Option<usize>>),
@@ -127,7 +127,8 @@ impl RaggedTable {
                 axis.saturating_sub(1)
             }
         };
-        // `below[0]` selects on the axis of the last entry of `picks`, `below[1]` on the next axis below, ..
+        // `below[0]` selects on the axis of the last entry of `picks`, `below[1]` on the axis below
+        // it, and so on.
         let mut below = vec![last.clone()];
         for inner in &self.axes[axis + merged..] {
             let lists = &below[below.len() - 1];
@@ -146,7 +147,8 @@ impl RaggedTable {
                     None => &picks[depth],
                 };
                 let values = own.values(c.values())?;
-                // Lists above axis `target` keep their validity; that of lists on dropped axes is lost.
+                // Lists above axis `target` keep their validity. The validity of lists on dropped
+                // axes is lost.
                 let mut nulls = c.list_nulls()[..target].to_vec();
                 let lists = c.list_nulls().get(axis + merged..).unwrap_or_default();
                 nulls.extend(lists.iter().zip(&below).map(|(n, p)| p.nulls(n.as_ref())));

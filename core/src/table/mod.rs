@@ -471,8 +471,8 @@ impl RaggedTable {
         Row::new(self, index)
     }
 
-    /// Narrows a table of one row to the ranges `windows`, one per axis. `whole` has the ranges of the whole
-    /// row. Both count elements in the table that the row was taken from.
+    /// Narrows a table of one row to the ranges `windows`, one per axis. `whole` has the ranges of
+    /// the whole row. `windows` and `whole` are ranges in the table that the row was taken from.
     fn narrow_to(&self, windows: &[Range<usize>], whole: &[Range<usize>]) -> Result<Self> {
         let within: Vec<Range<usize>> = windows
             .iter()

@@ -79,8 +79,8 @@ impl<'a> Row<'a> {
         let column = self.table.column(column)?;
         let values = column.values().as_primitive_opt::<T>().ok_or_else(|| {
             Error::type_of(
-                format!("column {:?} (cast it, or read it as its own type)", column.name()),
-                T::DATA_TYPE.to_string(),
+                format!("column {:?}", column.name()),
+                format!("{} (cast the column, or read it as the type that it has)", T::DATA_TYPE),
                 column.data_type(),
             )
         })?;

@@ -63,8 +63,8 @@ impl Scalar {
     pub fn typed<T: ArrowPrimitiveType>(&self) -> Result<Option<T::Native>> {
         let value = self.value.as_primitive_opt::<T>().ok_or_else(|| {
             Error::type_of(
-                format!("scalar {:?} (cast it, or read it as its own type)", self.name()),
-                T::DATA_TYPE.to_string(),
+                format!("scalar {:?}", self.name()),
+                format!("{} (cast the scalar, or read it as the type that it has)", T::DATA_TYPE),
                 self.data_type(),
             )
         })?;

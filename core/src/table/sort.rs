@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 pub struct SortKey {
     /// Name of a column of axis 0.
     pub column: String,
-    /// Sorts in descending order.
+    /// Whether to sort in descending order.
     pub descending: bool,
     /// Whether nulls sort before all values instead of after all values; `descending` does not change this.
     pub nulls_first: bool,

@@ -216,8 +216,11 @@ impl TableStats {
             let promoted = super::promote_types(&stats.data_type, column.data_type());
             stats.data_type = promoted.ok_or_else(|| {
                 Error::type_of(
-                    format!("column {:?} (cast it to one type in all tables)", stats.name),
-                    stats.data_type.to_string(),
+                    format!("column {:?}", stats.name),
+                    format!(
+                        "a type that has a common type with {}, the type of this column in the earlier tables (cast the column to one type in all tables)",
+                        stats.data_type
+                    ),
                     column.data_type(),
                 )
             })?;

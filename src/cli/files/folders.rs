@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Folders that did not exist before the command and in which it writes output files. Drop removes the empty
-/// ones.
+/// Folders that a command creates for its output files. Drop removes the folders that are empty.
 pub(in crate::cli) struct NewFolders(Vec<PathBuf>);
 
 impl NewFolders {

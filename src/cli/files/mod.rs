@@ -134,8 +134,9 @@ pub(super) fn format_of(path: &Path) -> Outcome<FileFormat> {
     })
 }
 
-/// Returns a schema that fits the rows of `a`, the schema of earlier files, and of `b`, the schema of the
-/// file `b_is`. Numbers are widened; lists become `List` or `LargeList`.
+/// Combines `a`, the schema of the earlier files, and `b`, the schema of the file `b_is`. Returns a
+/// schema to which the rows of all these files can be cast: numbers are widened, and lists become
+/// `List` or `LargeList`.
 pub(super) fn unify_schemas(a: &Schema, b: &Schema, b_is: &Path) -> Outcome<SchemaRef> {
     let wrong = |message: String| Failure::message(format!("{}: {message}", b_is.display()));
     if a.fields().len() != b.fields().len() {

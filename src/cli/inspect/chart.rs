@@ -29,7 +29,7 @@ pub(super) struct Bar {
     pub(super) count: u64,
 }
 
-/// Writes a histogram of lengths, with a title that has their number and quantiles.
+/// Writes a histogram of lengths. Quantiles of the lengths follow the title.
 pub(super) fn write_lengths(
     title: &str,
     lengths: &Lengths,

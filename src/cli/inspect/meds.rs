@@ -15,7 +15,8 @@ use crate::cli::output::{
 use crate::io::meds::{CodeSummary, MedsSummary, PartSummary, descriptions};
 use crate::io::meds_torch::MedsFolder;
 
-/// Number of the most frequent prefixes of codes in a histogram; all others are one more bar.
+/// Number of code prefixes (the most frequent) that have their own bar in a histogram. All other
+/// prefixes together are one more bar.
 const PREFIXES: usize = 9;
 
 pub(super) struct MedsReport {

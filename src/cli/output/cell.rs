@@ -15,11 +15,12 @@ use super::duration::duration_formatter;
 const NULL: &str = "NULL";
 /// Minimum width, in columns of the terminal, of a list inside another list.
 const INNER_WIDTH: usize = 14;
-/// Minimum width of the first element of a list that is too narrow for any element.
+/// Minimum width that the first element gets in an outermost list in which no element fits.
 const FIRST_WIDTH: usize = 6;
-/// Display form of a list inside a list that is too narrow for its elements.
+/// Display form of an inner list that does not fit in a narrow outer list.
 const ELLIPSIS: &str = "[…]";
-/// Minimum width of a list that ends with `… 99 more values`; a narrower one ends with `… 99 more`.
+/// Minimum width of a truncated list that ends with `… 99 more values`. A narrower list ends with
+/// `… 99 more`.
 const UNIT_WIDTH: usize = 28;
 
 /// Formats the values of one column. A list wider than its limit shows its first elements, then `…`, then
@@ -50,7 +51,8 @@ enum CellNode<'a> {
     },
     Leaf {
         formatter: ArrayFormatter<'a>,
-        /// Whether values in a list are never truncated: the first digits of a number are another number.
+        /// Whether values in a list are shown in full. This is set for numbers, because a number
+        /// without its last digits would be read as another number.
         whole: bool,
     },
 }
@@ -61,8 +63,8 @@ impl<'a> CellFormatter<'a> {
         Ok(Self { node: CellNode::try_new(array, false)?, end })
     }
 
-    /// Formats the value at index `row`. A text wider than `width` columns of the terminal is truncated; with
-    /// `None`, no text is.
+    /// Formats the value at index `row`. A text wider than `width` columns of the terminal is
+    /// truncated. If `width` is `None`, no text is truncated.
     pub(super) fn text(&self, row: usize, width: Option<usize>) -> String {
         let text = self.node.format_value(row, width, Some(&self.end));
         cut_text(escape_controls(text), width)

@@ -53,7 +53,8 @@ impl OutputTarget {
         matches!(self.to, Destination::File(_))
     }
 
-    /// Whether the reader of standard output closed the pipe, which errors of Arrow's writers do not show.
+    /// Whether the reader of standard output closed the pipe. Callers ask here, because errors of
+    /// Arrow's writers do not show it.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }

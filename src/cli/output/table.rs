@@ -41,7 +41,7 @@ pub(in crate::cli) struct TableStyle {
     charset: Charset,
     /// Width at which column names are broken into lines before columns are omitted.
     header: usize,
-    /// Index of the first of the columns that are aligned to the right, whatever their types.
+    /// All columns from this index on are aligned to the right, whatever their types.
     numbers_from: usize,
 }
 
@@ -78,7 +78,8 @@ impl TableStyle {
         self.max_rows = (rows > 0).then_some(rows);
     }
 
-    /// Maximum width of a value on one line with its name, whose width is `name`; `None` for no limit.
+    /// Returns the maximum width of a value that follows its name on the same line, or `None` for
+    /// no limit. `name` is the width of the name.
     pub(super) fn width_beside(&self, name: usize) -> Option<usize> {
         match self.line {
             Some(line) => Some(line.saturating_sub(name).max(LEAST_WIDTH)),
@@ -251,7 +252,8 @@ impl TableWriter {
         Ok((shown, hidden))
     }
 
-    /// Width of a column in a line: its content, a space on either side, and a border.
+    /// Returns the width that a column takes in a line: its content, a space on either side, and a
+    /// border.
     fn full_width(&self, column: ShownColumn) -> Outcome<usize> {
         let ShownColumn::Column { at, width, .. } = column else { return Ok(MARK) };
         let mut content =

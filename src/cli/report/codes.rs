@@ -16,7 +16,8 @@ use crate::io::meds::MedsSummary;
 
 /// Maximum number of periods of a [`Trend`].
 const PERIODS: usize = 48;
-/// Number of the most frequent prefixes that are listed; all others are one more entry.
+/// Number of code prefixes (the most frequent) that are listed by name. All other prefixes together
+/// are one more entry.
 const PREFIXES: usize = 11;
 /// Maximum number of distinct integers in a column of codes. A column with more is not shown as codes.
 const INTEGERS: usize = 1 << 16;
@@ -27,7 +28,8 @@ pub(super) struct Codes {
     /// Number of occurrences of all codes together.
     pub(super) total: u64,
     pub(super) top: Vec<CodeFacts>,
-    /// Number of occurrences of each prefix; empty if there are more than half as many prefixes as codes.
+    /// Number of occurrences of each prefix. Empty if the prefixes are more than half as many as
+    /// the codes, because they then summarize little.
     pub(super) prefixes: Vec<(String, u64)>,
     pub(super) trend: Option<Trend>,
 }
@@ -147,8 +149,8 @@ pub(super) fn choose_codes(profile: &TableProfile) -> Option<&ColumnProfile> {
     codes().find(|c| c.name == "code").or_else(|| codes().find(|c| c.axis == deepest))
 }
 
-/// Returns the number of occurrences of each prefix; empty if there are more than half as many prefixes as
-/// distinct codes (`distinct`).
+/// Returns the number of occurrences of each prefix, or an empty list if the number of prefixes is
+/// more than half of `distinct`, the number of distinct codes.
 fn list_prefixes<'a>(
     codes: impl Iterator<Item = (&'a str, u64)> + Clone,
     distinct: usize,
@@ -196,8 +198,8 @@ pub(super) async fn count_trend(
     Ok(())
 }
 
-/// Returns the length of a period, a whole number except for times that are floats; `None` if all times are
-/// equal or too large to be exact.
+/// Returns the length of a period: a float for times that are floats, otherwise a whole number.
+/// Returns `None` if all times are equal, or too large to be exact.
 fn choose_period(clock: Clock, kind: ValueKind, first: f64, last: f64) -> Option<f64> {
     let period = (last - first) / PERIODS as f64;
     let period = match (clock, kind) {

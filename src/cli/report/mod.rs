@@ -83,7 +83,8 @@ pub(super) struct ReportArgs {
     declared: DeclaredTypes,
 }
 
-/// Maximum number of codes on a page (and `SUBJECTS` of subjects). A browser cannot show many more.
+/// Maximum number of codes on a page; `SUBJECTS` is the maximum number of subjects. A browser
+/// cannot show many more.
 const CODES: usize = 200;
 const SUBJECTS: usize = 100;
 /// Maximum number of files that are read at a time to count trends.

@@ -3,10 +3,12 @@
 
 use crate::table::Lengths;
 
-/// Maximum number of lengths to which lists are truncated, not counting the length of the longest list.
+/// Maximum number of powers of two that [`list_cuts`] returns as lengths to which lists are
+/// truncated.
 const CUTS: usize = 13;
 
-/// Counts for lists that are truncated or padded to `length` elements.
+/// Counts of the lists and elements that would remain if all lists were truncated or padded to
+/// `length` elements.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Cut {
     pub(super) length: usize,
@@ -56,8 +58,9 @@ impl Cut {
     }
 }
 
-/// Returns a [`Cut`] per power of two above half of the 5 % quantile of the lengths and below the longest
-/// length (at most the [`CUTS`] greatest), then one for the longest length.
+/// Returns a [`Cut`] for each of several lengths, in ascending order. The last is the length of the
+/// longest list. The others are the powers of two below it and above half of the 5 % quantile of
+/// the lengths (only the [`CUTS`] greatest, if there are more).
 pub(super) fn list_cuts(lengths: &Lengths) -> Vec<Cut> {
     let (Some(longest), Some(low)) = (lengths.max().filter(|n| *n > 0), lengths.quantile(0.05))
     else {

@@ -24,8 +24,8 @@ const TIME_BITS: u32 = 18;
 #[derive(Default)]
 pub(super) struct TableProfile {
     pub(super) columns: Vec<ColumnProfile>,
-    /// For axis 2, 3, ..: a histogram of the number of elements per row. Axis 1 has no entry, because its
-    /// number of elements per row is the length of the row's list.
+    /// For each axis from axis 2 on: a histogram of the number of elements per row. Axis 1 has no
+    /// entry, because a row has as many elements on axis 1 as its list is long.
     pub(super) totals: Vec<Lengths>,
     pub(super) spans: Spans,
 }

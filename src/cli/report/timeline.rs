@@ -16,11 +16,13 @@ use crate::cli::interrupt;
 use crate::cli::stats::{ColumnGroup, cast_to_microseconds, read_group, table_ranges};
 use crate::table::{Column, RaggedTable};
 
-/// Number of the most frequent code prefixes with a row of their own in a chart; other codes share one row.
+/// Number of code prefixes (the most frequent) that have their own row in a chart. All other codes
+/// share one row.
 const LANES: usize = 7;
 /// Number of periods into which a timeline is divided.
 pub(super) const CELLS: usize = 96;
-/// Maximum number of events listed per subject; `ITEMS` is that of measurements listed per event.
+/// Maximum number of events listed per subject. `ITEMS` is the maximum number of measurements
+/// listed per event.
 const EVENTS: usize = 60;
 const ITEMS: usize = 8;
 /// Maximum number of measurements without a time that are listed per subject.
@@ -53,8 +55,8 @@ pub(super) struct Event {
     pub(super) more: usize,
 }
 
-/// Returns the timelines of those of the first `most` rows that have times; an empty list if no column below
-/// axis 0 has times.
+/// Reads the first `most` rows and returns the timelines of the rows that have times. Returns an
+/// empty list if no list column has times.
 pub(super) fn read_timelines(
     source: &InputSource,
     groups: &[ColumnGroup<TableProfile>],
@@ -91,8 +93,8 @@ struct TimelineColumns {
     time: String,
     clock: Clock,
     code: Option<String>,
-    /// At most two columns of floats, strings or booleans on the axis of the codes or, if there are no codes,
-    /// on the axis of the times.
+    /// Names of the columns whose values are shown: at most two columns of floats, strings or
+    /// booleans on the axis of the codes or, if there are no codes, on the axis of the times.
     values: Vec<String>,
     subject: Option<String>,
 }

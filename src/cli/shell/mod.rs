@@ -149,7 +149,7 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
         ("schema", name) if help::find_table_syntax(name).is_some() && !is_table(runner, name) => {
             let syntax = help::find_table_syntax(name).unwrap_or_default();
             return Err(Failure::message(format!(
-                "{name} is a table function; .schema shows the columns of a call such as FROM {syntax}"
+                "{name} is a table function, so .schema requires a call of it, such as .schema {syntax}"
             )));
         }
         ("schema" | "d", table) => runner.run_script("", &format!("DESCRIBE {table}")).await?,
@@ -171,7 +171,11 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
                 ("on", _) => Format::Line,
                 ("off", _) | ("", Format::Line) => Format::Table,
                 ("", _) => Format::Line,
-                _ => return Err(Failure::message("\\x takes on, off or nothing")),
+                _ => {
+                    return Err(Failure::message(
+                        "\\x accepts on, off or no argument, as in \\x on",
+                    ));
+                }
             };
             *runner.format() = format;
             writeln!(out, "mode {}", name_format(format))?;
@@ -185,7 +189,9 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
         }
         ("maxrows", rows) => {
             let rows = rows.parse();
-            let rows = rows.map_err(|_| Failure::message(".maxrows requires a number of rows"));
+            let rows = rows.map_err(|_| {
+                Failure::message(".maxrows requires a number of rows, as in .maxrows 40")
+            });
             runner.table_style().set_max_rows(rows?);
         }
         ("output", "" | "stdout") => runner.redirect_results(None, false)?,

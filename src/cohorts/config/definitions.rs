@@ -1,4 +1,5 @@
-//! Definitions of predicates: plain ones, and those derived by `and` and `or`.
+//! Parses definitions of predicates: plain predicates, which are conditions on one measurement, and
+//! predicates that `and` or `or` derives from other predicates.
 
 use regex::Regex;
 
@@ -8,7 +9,8 @@ use super::super::yaml::{Entry, Node, Value};
 use super::{ConfigFile, Draft};
 use crate::error::Result;
 
-/// Parses `and(a, b, ..)` or `or(a, b, ..)`. Returns whether it is `and`, and its inputs.
+/// Parses `and(a, b, ..)` or `or(a, b, ..)`. Returns true for `and` or false for `or`, and the
+/// names of the inputs.
 pub(super) fn parse_expression(
     source: &ConfigFile,
     node: &Node,
@@ -128,7 +130,9 @@ pub(super) fn read_codes(source: &ConfigFile, key: &str, node: &Node) -> Result<
             });
             Ok(Codes::Any(codes.collect::<Result<_>>()?))
         }
-        ("any", _) => Err(source.wrong_value(&entry.node, &key, "expected a list of codes")),
+        ("any", _) => {
+            Err(source.wrong_value(&entry.node, &key, "expected a list of one or more codes"))
+        }
         _ => Err(source.fault_at(entry.line, &key, "unknown key; use regex or any")),
     }
 }

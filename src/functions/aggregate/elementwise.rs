@@ -98,8 +98,8 @@ fn leaf_type(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<Data
     })
 }
 
-/// Returns the kind of exact sum, which does not depend on the order of addition, for the values of `lists`;
-/// `None` for a reduction that adds no values.
+/// Returns the kind of exact sum for the values of `lists`, or `None` for a reduction that adds no
+/// values. An exact sum does not depend on the order of addition.
 fn exact_sum(how: Reduction, lists: &Lists) -> Option<Exact> {
     matches!(how, Reduction::Sum | Reduction::Mean).then(|| Exact::of(lists.leaf()))
 }
@@ -116,8 +116,9 @@ fn state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
     Ok(out)
 }
 
-/// Number of buffered values up to which rows are not combined. Beyond it, the rows of each group are
-/// combined to one row whenever the number of values has doubled since the last time.
+/// Number of buffered values up to which rows are not combined. Above this number, the rows of each
+/// group are combined to one row whenever the number of buffered values has doubled since the last
+/// time.
 const WAITING: usize = 1 << 18;
 
 /// One combined row of lists per group, and buffered rows that are not combined yet.
@@ -130,8 +131,8 @@ struct ElementwiseState {
     rows: CollectedRows,
     waiting: usize,
     settled: usize,
-    /// Whether `combine_waiting` has combined all rows, so that each group has at most one. Even a single row
-    /// is combined once, to replace its NULL values.
+    /// Whether `combine_waiting` has combined all rows, so that each group has at most one row.
+    /// Even a single row is combined once, to replace its NULL values.
     laid: bool,
     groups: usize,
 }

@@ -1,9 +1,9 @@
 //! `min` and `max` of floats, lists and structs. NaN is greater than any number, and -0.0 less than 0.0.
 //!
-//! DataFusion's grouped aggregates replace a NaN with any number and any number with a NaN, so the result
-//! depends on batches. DataFusion's `max` of -Infinity alone is the smallest finite number, and of two
-//! structs that it cannot compare, it returns the first. Remove this file once
-//! `stock_extremes_are_still_wrong` in the SQL tests fails.
+//! DataFusion's grouped aggregates replace a NaN with any number and any number with a NaN, so the
+//! result depends on batches. If all values are -Infinity, DataFusion's `max` is the smallest
+//! finite number. If it cannot compare two structs, DataFusion returns the first one. Remove this
+//! file once `stock_extremes_are_still_wrong` in the SQL tests fails.
 
 use std::cmp::Ordering;
 use std::fmt;

@@ -38,13 +38,13 @@ pub(crate) fn build_udafs() -> [AggregateUDF; 7] {
 
 /// A DataFusion aggregate whose results are corrected in three cases:
 ///
-/// * If the input has the opposite order, DataFusion reverses the keys of
-///   `array_agg(DISTINCT x ORDER BY x)` but not the result of distinct values. Remove once
-///   `stock_reversed_distinct_aggregates_are_still_wrong` fails.
-/// * `percentile_cont` has weights of only six digits, and panics if the partial aggregation of many groups
-///   is skipped. Remove once `stock_percentiles_still_have_six_digits` and
-///   `stock_percentiles_of_many_groups_still_panic` fail.
-/// * Sliding frames fail; see [`sliding_frames`].
+/// * If the input is sorted in the opposite order, DataFusion reverses the sort keys of
+///   `array_agg(DISTINCT x ORDER BY x)`, but does not reverse the list of distinct values. Remove
+///   once `stock_reversed_distinct_aggregates_are_still_wrong` fails.
+/// * `percentile_cont` interpolates with weights of only six digits, and panics if the partial
+///   aggregation of many groups is skipped. Remove once `stock_percentiles_still_have_six_digits`
+///   and `stock_percentiles_of_many_groups_still_panic` fail.
+/// * Some aggregates fail over sliding frames; see [`sliding_frames`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct MendedAggregate {
     stock: Arc<AggregateUDF>,

@@ -213,7 +213,7 @@ impl RaggedUdaf {
     fn begin_fold(&self, args: &AccumulatorArgs<'_>) -> DfResult<Box<dyn Fold>> {
         if args.is_distinct {
             return plan_err!(
-                "{} does not support DISTINCT; select distinct rows first, FROM (SELECT DISTINCT ..)",
+                "{} does not support DISTINCT; select distinct rows first, as in FROM (SELECT DISTINCT ..)",
                 self.def.name
             );
         }

@@ -22,8 +22,9 @@ use super::adapter::{Grouped, Single};
 use crate::error::{Error, Result};
 use serrate_core::internal::select_ordered_quantile;
 
-/// Returns the accumulator of a call of `percentile_cont`. It is DataFusion's unless the quantile is a
-/// constant number from 0 to 1, and the call has DISTINCT or its values are floats.
+/// Returns the accumulator of a call of `percentile_cont`. A call whose quantile is a constant
+/// number from 0 to 1 gets an accumulator of this module if it has DISTINCT or its values are
+/// floats. All other calls get DataFusion's accumulator.
 pub(super) fn make_accumulator(
     stock: &AggregateUDF,
     args: AccumulatorArgs<'_>,
@@ -114,7 +115,9 @@ impl<T: ArrowPrimitiveType> fmt::Debug for Quantiles<T> {
 
 fn values_of<T: ArrowPrimitiveType>(values: &[ArrayRef]) -> Result<&PrimitiveArray<T>> {
     values.first().and_then(|values| values.as_primitive_opt::<T>()).ok_or_else(|| {
-        Error::invalid("internal error: percentile_cont takes floats; please report it")
+        Error::invalid(
+            "internal error: percentile_cont received values that are not floats; please report it",
+        )
     })
 }
 
@@ -166,7 +169,9 @@ impl<T: ArrowPrimitiveType<Native: Into<f64>>> Fold for Quantiles<T> {
     fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
         let lists = states.first().and_then(|lists| lists.as_list_opt::<i32>());
         let lists = lists.ok_or_else(|| {
-            Error::invalid("internal error: percentile_cont merges lists; please report it")
+            Error::invalid(
+                "internal error: a partial state of percentile_cont is not a list; please report it",
+            )
         })?;
         for (values, group) in lists.iter().zip(groups) {
             if let Some(values) = values {

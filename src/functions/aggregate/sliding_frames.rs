@@ -14,7 +14,8 @@ use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::logical_expr::{Accumulator, AggregateUDF};
 use datafusion::physical_expr::PhysicalExpr;
 
-/// Number of batches of a frame that are kept apart.
+/// Maximum number of batches in which the rows of a frame are kept. If there are more, all batches
+/// are concatenated to one.
 const MOST_BATCHES: usize = 32;
 
 /// Returns an accumulator that supports sliding frames.
@@ -38,10 +39,12 @@ pub(super) fn make_accumulator(
     Ok(Box::new(Replayed { call, batches: VecDeque::new() }))
 }
 
-/// `bool_and` and `bool_or` of a frame, from the number of its values.
+/// Accumulator of `bool_and` and `bool_or`. The result follows from the numbers of true and false
+/// values in the frame.
 #[derive(Debug, Default)]
 struct CountedTruths {
-    /// Whether the result is true if all values are, otherwise if any value is.
+    /// Whether all values must be true for a result of true (`bool_and`). Otherwise, one true value
+    /// is enough (`bool_or`).
     all: bool,
     truths: usize,
     falsehoods: usize,

@@ -178,8 +178,8 @@ impl ScalarUDFImpl for Round {
     }
 }
 
-/// Replaces NaN and infinity in the rounded values `found` of finite values: by the value itself if it is
-/// rounded to a positive number of places, else by 0.
+/// Replaces NaN and infinity in `found`, the rounded values, where the original in `value` is
+/// finite. The replacement is the original if it is rounded to a positive number of places, else 0.
 fn limit_values<T>(
     found: &ArrayRef,
     value: &ArrayRef,

@@ -44,7 +44,10 @@ impl ScalarUDFImpl for StringSplit {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [text, separator] = args.args.as_slice() else {
-            return exec_err!("{NAME} takes a string and a separator, as in {NAME}(code, '//')");
+            return exec_err!(
+                "{NAME} takes a string and a separator, as in {NAME}(code, '//'); {} arguments given",
+                args.args.len()
+            );
         };
         let (texts, separators) =
             (text.to_array(args.number_rows)?, separator.to_array(args.number_rows)?);

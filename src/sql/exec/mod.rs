@@ -63,7 +63,8 @@ macro_rules! one_input {
 
 pub(crate) use one_input;
 
-/// Implements [`one_input`], name, properties and row order for a node that returns its input unchanged.
+/// Implements [`one_input`], and the methods for name, properties and row order, for a node that
+/// returns its input unchanged.
 macro_rules! pass_through {
     ($name:literal) => {
         fn name(&self) -> &str {

@@ -18,7 +18,8 @@ use futures::stream::{StreamExt, TryStreamExt, iter};
 
 use crate::sql::exec::one_input;
 
-/// The rows that several [`SharedExec`] return, once one of them has computed them.
+/// The rows that several [`SharedExec`] nodes return. `None` until the first of these nodes has
+/// computed them.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct SharedResult(Mutex<Option<Kept>>);
 

@@ -81,7 +81,8 @@ impl Spool {
     }
 }
 
-/// Returns the number of bytes of the buffer parts that a batch covers; slices may share larger buffers.
+/// Returns the number of bytes that the rows of a batch take. If the batch is a slice, the rest of
+/// its buffers does not count.
 fn own_bytes(batch: &RecordBatch) -> Result<usize> {
     batch.columns().iter().try_fold(0usize, |sum, column| {
         Ok(sum.saturating_add(column.to_data().get_slice_memory_size()?))

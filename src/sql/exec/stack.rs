@@ -71,7 +71,7 @@ fn has_own_nodes(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// Physical optimizer rule: runs the input of each node that evaluates a deep expression on a larger stack.
+/// Physical optimizer rule: makes each node that evaluates a deep expression run on a larger stack.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct DeepStacks;
 

@@ -8,12 +8,13 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::dependencies::{may_have_dependencies, without_dependencies};
 
-/// Analyzer rule: hides the unique columns of an input from a GROUP BY with a key that has the name of an
-/// input column but is not this column, such as a cast.
+/// Analyzer rule: hides from a GROUP BY which columns of its input are unique, if a key has the
+/// name of an input column but is another expression, such as a cast.
 ///
-/// DataFusion removes the keys that a unique column of the input determines, and finds this column among the
-/// keys by its name. `GROUP BY f::INT, f` over rows with unique `f` became `GROUP BY f::INT`. Obsolete once the
-/// test `stock_casts_still_replace_group_keys` fails.
+/// DataFusion removes the keys that a unique column of the input determines. It finds this column
+/// among the keys by its name, and a cast has the name of its column. So `GROUP BY f::INT, f` over
+/// rows with unique `f` becomes `GROUP BY f::INT`. Obsolete once the test
+/// `stock_casts_still_replace_group_keys` fails.
 #[derive(Debug)]
 pub(in crate::sql) struct CastGroups;
 

@@ -30,14 +30,15 @@ static COUNTS: LazyLock<[Arc<ScalarUDF>; 3]> = LazyLock::new(|| {
 const FUNCTIONS: [&str; 4] =
     ["to_timestamp_micros", "to_timestamp_millis", "to_timestamp_seconds", "to_unixtime"];
 
-/// Functions that cast a value to the type with a given name.
+/// Functions that cast a value to the type that their second argument names.
 const CASTS: [&str; 2] = ["arrow_cast", "arrow_try_cast"];
 
 /// Analyzer rule: rounds timestamps down where a cast, or `to_unixtime`, drops digits.
 ///
-/// Arrow rounds times before 1970 up, so that the seconds before and after 1970 become one. Obsolete once the
-/// test `stock_casts_before_1970_still_round_up` fails. `arrow_cast` of a timestamp becomes a cast here, because the
-/// simplifier would first make it a cast and then compare the time below the cast.
+/// Arrow rounds times before 1970 up, so that the seconds before and after 1970 become one.
+/// Obsolete once the test `stock_casts_before_1970_still_round_up` fails. The rule also replaces
+/// `arrow_cast` of a timestamp with a cast. Otherwise, the simplifier would do so later, and in a
+/// comparison would then compare the timestamp without the cast.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct CoarserTimes;
 
@@ -77,7 +78,8 @@ impl AnalyzerRule for CoarserTimes {
     }
 }
 
-/// Returns the functions that [`CoarserTimes`] inserts, also into plans that are sent to worker processes.
+/// Returns the functions that [`CoarserTimes`] inserts, for plans that are sent to worker
+/// processes.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn count_functions() -> [Arc<ScalarUDF>; 3] {
     COUNTS.clone()
@@ -101,7 +103,8 @@ fn is_named_cast(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call) if CASTS.contains(&call.name()))
 }
 
-/// Makes a call of `arrow_cast` that casts a timestamp to a timestamp a cast.
+/// Replaces a call of `arrow_cast` or `arrow_try_cast` from a timestamp to a timestamp with a cast.
+/// Returns any other expression unchanged.
 fn plain_cast(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let is_time = |e: &Expr| matches!(e.get_type(schema), Ok(DataType::Timestamp(..)));
     let Expr::ScalarFunction(call) = &e else { return Transformed::no(e) };
@@ -117,7 +120,8 @@ fn plain_cast(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     })
 }
 
-/// Returns a timestamp in a coarser unit, or in seconds for the type Int64; `None` for any other value.
+/// Rounds a timestamp down to the coarser unit of the type `to`, or to seconds if `to` is Int64.
+/// Returns `None` if `of` is no timestamp, or if its unit is not finer.
 fn count(of: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
     let DataType::Timestamp(from, zone) = of.get_type(schema).ok()? else { return None };
     let (unit, to_zone) = match to {
@@ -172,12 +176,17 @@ impl ScalarUDFImpl for CountIn {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [times] = args.args.as_slice() else {
-            return exec_err!("internal error: {} takes 1 argument; please report it", self.name());
+            return exec_err!(
+                "internal error: {} takes 1 argument; {} given; please report it",
+                self.name(),
+                args.args.len()
+            );
         };
         let DataType::Timestamp(from, _) = times.data_type() else {
             return exec_err!(
-                "internal error: {} takes a timestamp; please report it",
-                self.name()
+                "internal error: {} takes a timestamp, not {}; please report it",
+                self.name(),
+                times.data_type()
             );
         };
         let is_one = matches!(times, ColumnarValue::Scalar(_));

@@ -8,10 +8,11 @@ use datafusion::logical_expr::logical_plan::Window;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, Projection, Sort as SortPlan};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-/// Prefix of the columns that hold sort keys.
+/// Prefix of the names of the columns that hold sort keys.
 const KEY: &str = "__serrate_key_";
 
-/// Logical optimizer rule: computes sort keys with comparisons, AND and OR in a projection below.
+/// Logical optimizer rule: computes sort keys that contain comparisons, AND or OR in a projection
+/// below the sort or window.
 ///
 /// DataFusion 55 derives the order of such a key from the ranges of its operands. The range of most functions
 /// has no type, so this fails: rows that are sorted by `length(s) > 1` count as unsorted, and the plan of

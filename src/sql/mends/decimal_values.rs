@@ -10,11 +10,12 @@ use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, Values};
 
 use super::decimals::written_decimal;
 
-/// Makes a column of VALUES a double if some values are decimals and some floats, unless all floats are literals of
-/// at most 15 digits.
+/// Makes a column of VALUES a double if it contains both decimals and floats, unless all floats are
+/// literals of at most 15 digits.
 ///
-/// The planner casts all values of such a column to DECIMAL(30, 15). It has no such cast where the statement has
-/// one, because `sql::statement::constants` doubles the casts of the statement.
+/// The planner casts all values of such a column to DECIMAL(30, 15). This function removes one cast
+/// of each value, that of the planner. A cast of the statement remains, because
+/// `sql::statement::constants` has doubled it.
 pub(super) fn values_as_doubles(mut values: Values) -> Result<Transformed<LogicalPlan>> {
     let none = DFSchema::empty();
     let mut fields = Vec::with_capacity(values.schema.fields().len());

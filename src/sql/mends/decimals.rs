@@ -38,7 +38,7 @@ pub(in crate::sql) struct StableDecimals;
 
 impl AnalyzerRule for StableDecimals {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        // INSERT casts the values to the columns of the table when it is planned.
+        // The planner casts the values of INSERT to the types of the columns of the table.
         let inserts = plan.exists(|node| Ok(matches!(node, LogicalPlan::Dml(_))))?;
         let plan = plan.transform_up_with_subqueries(|plan| {
             let plan = match plan {
@@ -255,7 +255,8 @@ fn written_number(e: &Expr) -> Option<(Expr, usize, usize)> {
     Some((decimal, before, after))
 }
 
-/// Replaces a literal with 16 to 38 digits, which DataFusion gets in a custom form, with a double.
+/// Replaces a literal with 16 to 38 digits with a double. `sql::statement::long_numbers` has
+/// replaced the literal with a call that keeps its digits.
 fn drop_digits(e: Expr) -> Transformed<Expr> {
     match long_number(&e).map(|(double, _)| double.clone()) {
         Some(double) => Transformed::yes(double),
@@ -303,7 +304,7 @@ pub(super) fn written_decimal(e: &Expr) -> Option<Expr> {
     (!decimal.is_null()).then_some(Expr::Literal(decimal, None))
 }
 
-/// Casts the columns of a union that have decimals in some inputs and floats in others to doubles.
+/// If a column of a union has decimals in some inputs and floats in others, casts it to doubles.
 fn union_as_doubles(mut union: Union) -> Result<Transformed<LogicalPlan>> {
     let columns = union.schema.fields().len();
     let is_mixed = |column: usize| {

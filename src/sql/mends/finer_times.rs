@@ -127,7 +127,8 @@ fn is_moved(e: &Expr, schema: &DFSchema) -> bool {
     };
     let moves = matches!(field.data_type(), DataType::Timestamp(_, Some(zone)) if !is_utc(zone))
         && matches!(expr.get_type(schema), Ok(DataType::Timestamp(_, None)));
-    // The simplifier removes a cast to another unit or zone first.
+    // A cast of such a cast to another unit or zone counts, too, because the simplifier removes the
+    // outer cast first.
     moves || matches!(field.data_type(), DataType::Timestamp(..)) && is_moved(expr, schema)
 }
 
@@ -177,7 +178,8 @@ fn hold_cast(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-/// Rewrites comparisons of a timestamp cast to a finer unit with a literal that the coarser unit cannot hold.
+/// Rewrites a comparison between a timestamp that is cast to a finer unit and a literal that the
+/// coarser unit cannot represent.
 fn compare_exactly(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(match e {
         Expr::BinaryExpr(pair) => {

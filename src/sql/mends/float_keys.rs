@@ -34,7 +34,7 @@ const SEARCHING: [&str; 11] = [
     "array_replace_n",
 ];
 
-/// Functions that compare or sort the elements of all their lists.
+/// Functions that compare or sort the elements of all their list arguments.
 const ELEMENT_COMPARING: [&str; 7] = [
     "array_distinct",
     "array_except",
@@ -187,7 +187,8 @@ fn compares_constant(expr: &Expr) -> bool {
     }
 }
 
-/// Canonicalizes the constants of a comparison with values of rows. Returns whether anything changed.
+/// Canonicalizes the constants that a comparison compares with values of rows. Returns whether
+/// anything changed.
 fn key_constant_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let parts: Vec<&mut Expr> = match expr {
         Expr::BinaryExpr(binary) if is_comparison_operator(binary.op) => {
@@ -319,8 +320,8 @@ fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
             call.args.iter_mut().collect()
         }
         Expr::ScalarFunction(ScalarFunction { func, args }) if SEARCHING.contains(&func.name()) => {
-            // A search for a literal other than 0 and NaN stays unchanged, because it finds neither zeros nor
-            // NaN.
+            // A search for a literal number other than 0 stays unchanged, because all floats that
+            // equal it have the same bits.
             if args.get(1).is_some_and(|wanted| is_number(wanted) && !is_zero(wanted)) {
                 return Ok(false);
             }
@@ -348,7 +349,7 @@ fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     Ok(changed)
 }
 
-/// Whether an expression is a float literal, not NaN.
+/// Whether an expression is a float literal other than NaN.
 fn is_number(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(ScalarValue::Float16(Some(x)), _) => !x.is_nan(),

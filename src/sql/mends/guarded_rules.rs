@@ -204,11 +204,11 @@ fn filters_too_much(node: &Arc<dyn ExecutionPlan>) -> bool {
 
 /// Whether a hash join compares lists or structs.
 ///
-/// DataFusion 55 gives the probe side a filter by the least and the greatest key of the build side. It finds
-/// these keys in an order in which NULL within a list has another place than in the comparison of the filter,
-/// so the filter drops matching rows. For two equal lists of lists, the query fails.
-/// `stock_dynamic_filters_of_lists_still_drop_rows` in `tests/sql/dynamic_filters.rs` fails once the first
-/// bug is fixed upstream.
+/// DataFusion 55 gives the probe side a filter by the least and the greatest key of the build side.
+/// To find these keys, it orders NULL within a list differently than the filter does, so the filter
+/// drops matching rows. For two equal lists of lists, the query fails.
+/// `stock_dynamic_filters_of_lists_still_drop_rows` in `tests/sql/dynamic_filters.rs` fails once
+/// the first bug is fixed upstream.
 fn joins_nested_keys(join: &HashJoinExec) -> bool {
     let schema = join.left().schema();
     join.on().iter().any(|(key, _)| key.data_type(&schema).is_ok_and(|found| found.is_nested()))

@@ -1,4 +1,5 @@
-//! Hides values that Arrow arrays may store below NULL structs and lists from DataFusion's functions.
+//! Hides from DataFusion's functions the values that Arrow arrays may store below NULL structs and
+//! lists.
 
 use std::sync::Arc;
 
@@ -44,7 +45,8 @@ impl AnalyzerRule for HiddenValues {
     }
 }
 
-/// Replaces the function of each call in a node's expressions for which `by` returns another function.
+/// Replaces the function of each call for which `by` returns another function, in all expressions
+/// of a node.
 fn replace_functions(
     plan: LogicalPlan,
     by: &dyn Fn(&Expr) -> Option<Arc<datafusion::logical_expr::ScalarUDF>>,

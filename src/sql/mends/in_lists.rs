@@ -16,11 +16,11 @@ const APART: &str = "__serrate_apart_";
 /// Applies `simplify_expressions` so that it neither merges IN lists nor replaces a regular expression where
 /// the result would differ for NULL.
 ///
-/// DataFusion 55 replaces `x IN (1, 2) AND x IN (3, 4)` with `false` and `x NOT IN (1, 2) OR x NOT IN (3, 4)`
-/// with `true`, where a NULL in `x` gives NULL: `WHERE` then keeps rows with NULL. It also ignores NULL among
-/// the elements: `x IN (1, NULL) AND x NOT IN (5, NULL)` is true for 1. While the rule runs, the tested
-/// values of several IN lists have different aliases, so that the rule merges no lists. Obsolete once the
-/// test `stock_in_lists_still_forget_null` fails.
+/// DataFusion 55 replaces `x IN (1, 2) AND x IN (3, 4)` with `false` and `x NOT IN (1, 2) OR x NOT
+/// IN (3, 4)` with `true`. If `x` is NULL, both should be NULL, so WHERE keeps too many rows. It
+/// also ignores NULL among the elements: `x IN (1, NULL) AND x NOT IN (5, NULL)` is true for 1.
+/// While the rule runs, the tested values of several IN lists have different aliases, so that the
+/// rule merges no lists. Obsolete once the test `stock_in_lists_still_forget_null` fails.
 ///
 /// DataFusion also replaces `s ~ '.*'` with `s IS NOT NULL`, which is false for NULL. This rule writes the
 /// pattern as `.{0,}`. Obsolete once the test `stock_patterns_still_forget_null` fails.
@@ -151,7 +151,8 @@ fn is_any_pattern(pair: &BinaryExpr) -> bool {
 /// The values that IN lists test, each with its number of lists. If a value has several lists, a merge of
 /// these lists is wrong for NULL.
 ///
-/// Several IN of one OR, and several NOT IN of one AND, count as one list: their union is right for NULL too.
+/// Several IN conditions of one OR count as one list, and so do several NOT IN conditions of one
+/// AND. A merge of these lists is right for NULL, too.
 #[derive(Default)]
 struct TestedValues {
     lists: HashMap<Expr, usize>,

@@ -181,7 +181,8 @@ impl ExecutionPlan for OpaqueLimitExec {
         orders.map(|order| order.cloned().map(OrderingRequirements::from)).collect()
     }
 
-    /// Returns `false`. Otherwise, the rule would pass the order that a parent requires on to the input.
+    /// Returns `false`. Otherwise, if a parent requires an order, the rule would require it of the
+    /// input.
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![false]
     }

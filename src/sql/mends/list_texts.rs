@@ -75,7 +75,7 @@ fn is_list(t: &DataType) -> bool {
     matches!(t, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..))
 }
 
-/// Returns the function that [`ListTexts`] inserts, also into plans that are sent to worker processes.
+/// Returns the function that [`ListTexts`] inserts, for plans that are sent to worker processes.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn list_text_function() -> ScalarUDF {
     LIST_TEXT.clone()
@@ -101,7 +101,10 @@ impl ScalarUDFImpl for ListText {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [lists] = args.args.as_slice() else {
-            return exec_err!("internal error: list_text takes 1 argument; please report it");
+            return exec_err!(
+                "internal error: list_text takes 1 argument; {} given; please report it",
+                args.args.len()
+            );
         };
         let is_one = matches!(lists, ColumnarValue::Scalar(_));
         let lists = lists.to_array(if is_one { 1 } else { args.number_rows })?;

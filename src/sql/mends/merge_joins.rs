@@ -9,14 +9,15 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode, SortMergeJoinExec};
 
-/// Physical optimizer rule: turns a sort-merge join with a condition besides its keys into a hash join, and
-/// semi and anti joins by floats, lists and structs as well.
+/// Physical optimizer rule: replaces two kinds of sort-merge joins with hash joins: joins with a
+/// condition besides their keys, and semi and anti joins with a key that is not a boolean, integer,
+/// string, `Date32` or timestamp without time zone.
 ///
-/// DataFusion 55 plans sort-merge joins if `datafusion.optimizer.prefer_hash_join` is off. With a condition,
-/// these joins fail over tables with non-nullable columns and over conditions without columns, and outer
-/// joins report an order that their rows do not have. Semi and anti joins panic for NaN, and fail for keys of
-/// most types. Obsolete once the tests `stock_merge_joins_still_fail` and
-/// `stock_merge_joins_still_claim_an_order` fail.
+/// DataFusion 55 plans sort-merge joins if `datafusion.optimizer.prefer_hash_join` is off. A join
+/// with a condition fails if a table has non-nullable columns, or if the condition names no column.
+/// An outer join with a condition reports an order that its rows do not have. Semi and anti joins
+/// panic for NaN, and fail for keys of most types. Obsolete once the tests
+/// `stock_merge_joins_still_fail` and `stock_merge_joins_still_claim_an_order` fail.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct MergeJoinFilters;
 

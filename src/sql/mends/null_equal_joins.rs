@@ -8,14 +8,15 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use crate::sql::rules::LogicalRule;
 
-/// Applies two rules of DataFusion so that they mix no keys for which NULL equals NULL with other keys.
+/// Applies two rules of DataFusion so that no join gets both keys for which NULL equals NULL and
+/// other keys.
 ///
 /// A join with `a.x IS NOT DISTINCT FROM b.x`, or with the outer values of a correlated subquery, compares
 /// all its keys with NULL equal to NULL. DataFusion 55 adds keys from `=` to such a join, which then returns
 /// rows with NULL:
 ///
-/// * `extract_equijoin_predicate` takes them from the condition of the join, where `push_down_filter` has put
-///   a WHERE above the join. Here, such a join keeps its condition.
+/// * `extract_equijoin_predicate` takes the keys from the condition of the join. `push_down_filter`
+///   may have moved conditions of a WHERE into it. Here, such a join keeps its condition.
 /// * `eliminate_cross_join` merges consecutive inner joins and WHERE, and then compares NULL in all keys as
 ///   the topmost join does, which also loses rows. Here, it does not merge such a join: while it runs, an
 ///   empty relation stands for the join.
@@ -34,8 +35,8 @@ impl NullEqualJoins {
         }
     }
 
-    /// Applies `eliminate_cross_join` to the part of a plan above all null-equal joins, and separately to the
-    /// inputs of each of these joins.
+    /// Applies `eliminate_cross_join` to the part of a plan above all joins for which NULL equals
+    /// NULL, and separately to the inputs of each of these joins.
     fn rewrite_apart(
         &self,
         plan: LogicalPlan,

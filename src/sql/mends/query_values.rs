@@ -113,9 +113,9 @@ fn keys_of(call: &WindowFunction) -> impl Iterator<Item = &Expr> {
 
 /// Whether an expression contains a constant whose type has no scalar comparison, such as a list of lists.
 ///
-/// DataFusion 55 derives an interval from each constant of a sort key. For such a type it derives none, drops
-/// the order of the key, and refuses the plan in `SanityCheckPlan`. Obsolete once the test
-/// `stock_sorts_by_constant_lists_still_fail` fails.
+/// DataFusion 55 derives an interval from each constant of a sort key. From a constant of such a
+/// type, it derives no interval. It then drops the order of the key and refuses the plan in
+/// `SanityCheckPlan`. Obsolete once the test `stock_sorts_by_constant_lists_still_fail` fails.
 fn has_unordered_constant(e: &Expr, schema: &DFSchema) -> bool {
     e.exists(|e| {
         let constant = !e.any_column_refs()
@@ -152,7 +152,8 @@ fn of_node(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPl
     }
 }
 
-/// Maximum number of nodes of a plan with correlated subqueries, for which rules take about ten seconds.
+/// Maximum number of nodes of a plan with correlated subqueries. The rules take about ten seconds
+/// for a plan of this size.
 const MOST_NODES: usize = 2_000;
 
 /// Returns an error for a plan that is too large to optimize in reasonable time.
@@ -188,8 +189,8 @@ fn draw_apart(e: Expr, names: &mut Names) -> Result<Transformed<Expr>> {
     }
 }
 
-/// Maximum depth of subqueries in expressions of subqueries. DataFusion 55 checks an inner subquery twice for
-/// each check of the subquery around it, so that this depth takes half a second.
+/// Maximum depth of subqueries in expressions of subqueries. DataFusion 55 checks an inner subquery
+/// twice for each check of the subquery around it. At this depth, the checks take half a second.
 const MOST_LEVELS: usize = 16;
 
 /// Returns an error if subqueries in expressions are nested so deeply that planning would take too long.
@@ -279,8 +280,9 @@ fn needs_values(condition: &Expr) -> Result<bool> {
     Ok(found)
 }
 
-/// Returns a join whose condition contains no subqueries. Conditions with subqueries move to a filter above
-/// an inner join. For other joins, their values become a column of an input.
+/// Returns a join whose condition contains no subqueries. If the join is an inner join, the
+/// conditions with subqueries move to a filter above it. Otherwise, each of these conditions
+/// becomes a column of the input whose columns it uses.
 ///
 /// DataFusion plans only those subqueries of a join condition that its rules move below the join.
 fn of_join(join: Join, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
@@ -376,7 +378,7 @@ pub(super) fn project_values(
 /// The input of a node whose expressions contain correlated scalar subqueries.
 #[derive(Clone)]
 struct OuterRows {
-    /// The input of the node, for whose rows the subqueries are computed.
+    /// The input of the node. The subqueries are computed for its rows.
     input: Arc<LogicalPlan>,
     /// The input joined with the values of subqueries.
     joined: Arc<LogicalPlan>,
@@ -516,8 +518,8 @@ fn hoist_queries(node: LogicalPlan, names: &mut Names) -> Result<Transformed<Log
     }
 }
 
-/// Moves the subqueries of ORDER BY that use columns which SELECT does not return into the projection of SELECT.
-/// Returns `None` if there are none.
+/// Moves subqueries from ORDER BY into the projection of SELECT if they use columns that SELECT
+/// does not return. Returns `None` if there are no such subqueries.
 fn hoist_below_select(sort: &Sort, names: &mut Names) -> Result<Option<LogicalPlan>> {
     let LogicalPlan::Projection(select) = sort.input.as_ref() else { return Ok(None) };
     let has_all = |schema: &DFSchema, named: &[Column]| named.iter().all(|c| schema.has_column(c));

@@ -112,7 +112,8 @@ impl FileSource for RowFilterSource {
     ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
         let schema = self.stock.table_schema().table_schema();
         let accepted = filters.iter().map(|e| {
-            // The reader can evaluate a condition on one column, which simplifies at most to a constant.
+            // A condition on one column simplifies at most to a constant, so the reader can
+            // evaluate it.
             collect_columns(e).len() <= 1 || stays_evaluable(e, schema)
         });
         let accepted: Vec<bool> = accepted.collect();

@@ -13,14 +13,15 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-/// Prefix of the struct field names that `sql::tuples` gives the values of a row in front of IN.
+/// Prefix of the names of struct fields that hold the values of a row in front of IN.
 pub(in crate::sql) const ROW_FIELD: &str = "__serrate_row_";
 
 /// Analyzer rule, before DataFusion's type coercion: rewrites `(a, b) IN (SELECT ..)` to EXISTS.
 ///
-/// DataFusion 55 cannot plan a row in front of IN, so `sql::tuples` rewrites it to a struct with fields
-/// [`ROW_FIELD`]. IN is true if all fields equal those of a row of the subquery. IN is NULL if no row is
-/// equal, but a row could be equal if its NULLs were replaced by values.
+/// DataFusion 55 cannot plan a row in front of IN, so `sql::statement::tuples` rewrites it to a
+/// struct whose field names begin with [`ROW_FIELD`]. IN is true if all fields equal those of a row
+/// of the subquery. IN is NULL if no row is equal, but a row could be equal if its NULLs were
+/// replaced by values.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct RowsIn;
 
@@ -96,7 +97,8 @@ fn row_test(e: &Expr) -> Option<(Vec<Expr>, &InSubquery)> {
     Some((fields_of(&test.expr)?, test))
 }
 
-/// If an expression is a struct to which `sql::tuples` has rewritten a row, returns the values of the row.
+/// If an expression is the struct that `sql::statement::tuples` makes of a row, returns the values
+/// of the row.
 fn fields_of(e: &Expr) -> Option<Vec<Expr>> {
     let Expr::ScalarFunction(call) = e else { return None };
     let Some(Expr::Literal(first, _)) = call.args.first() else { return None };

@@ -70,7 +70,7 @@ fn translate_pattern(pattern: &str, escape: Option<char>) -> Result<String> {
         if c == escape {
             let Some(escaped) = rest.next() else {
                 return Err(plan_datafusion_err!(
-                    "the pattern of SIMILAR TO '{pattern}' ends in the escape character {escape}; write a character after it"
+                    "the pattern '{pattern}' of SIMILAR TO ends in the escape character {escape}; write a character after it"
                 ));
             };
             push_literal(&mut out, escaped);
@@ -109,7 +109,7 @@ fn translate_pattern(pattern: &str, escape: Option<char>) -> Result<String> {
     }
     if within_class {
         return Err(plan_datafusion_err!(
-            "the pattern of SIMILAR TO '{pattern}' has a [ without a closing ]; write {escape}[ to match a bracket"
+            "the pattern '{pattern}' of SIMILAR TO has a [ without a closing ]; write {escape}[ to match a bracket"
         ));
     }
     out.push_str(")$");

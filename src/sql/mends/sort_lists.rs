@@ -1,4 +1,4 @@
-//! Makes ORDER BY lists with LIMIT return all rows.
+//! Makes ORDER BY with LIMIT return the right rows if a sort key is a list or struct.
 //!
 //! DataFusion's TopK orders rows by their encoded form, in which NULLS FIRST / LAST and ASC / DESC
 //! determine the place of a NULL within a list or struct. But before TopK keeps a row of a later batch, it

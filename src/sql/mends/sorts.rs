@@ -26,16 +26,17 @@ use datafusion::physical_plan::{
 
 use crate::sql::exec::{one_input, same_statistics};
 
-/// Physical optimizer rule, before plans are checked: adds sorts that a node requires and its input lacks.
+/// Physical optimizer rule, before plans are checked: adds a sort where a node requires an order
+/// that its input does not have.
 ///
 /// Below UNION ALL, DataFusion sorts one input by a column that equals the key, and another input by a
 /// constant column. It then cannot derive an order for the union, so the statement fails in
 /// `SanityCheckPlan`. Obsolete once the test `stock_unions_with_a_constant_still_fail` fails.
 ///
-/// The rule also makes sorts with a limit below a merge sort by all keys of the merge. DataFusion omits keys
-/// that are constant in each input of UNION ALL. It then drops rows of one input that equal the last rows of
-/// another input in the remaining keys. Obsolete once the test `stock_limits_over_unions_still_drop_rows`
-/// fails.
+/// The rule also changes a sort with a limit below a merge, so that it sorts by all keys of the
+/// merge. DataFusion omits the keys that are constant in each input of UNION ALL. The sort then
+/// drops rows of one input that equal the last rows of another input in the remaining keys.
+/// Obsolete once the test `stock_limits_over_unions_still_drop_rows` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct MissingSorts;
 
@@ -151,8 +152,8 @@ impl PhysicalOptimizerRule for UnorderedKeys {
     }
 }
 
-/// Physical optimizer rule, before those of joins and sorts: hides from outer joins, GROUPING SETS, ROLLUP
-/// and CUBE which columns of their input are constant or equal.
+/// Physical optimizer rule, before the rules for joins and sorts: hides from outer joins, GROUPING
+/// SETS, ROLLUP and CUBE which columns of their input are constant or equal.
 ///
 /// A column that is constant (`WHERE k = 1`) or equal to another below such a node is NULL above the node in
 /// unmatched rows of the join and in grouping sets without the column. DataFusion still treats the column as
@@ -213,8 +214,9 @@ impl PhysicalOptimizerRule for LostConstants {
     }
 }
 
-/// If an aggregation with grouping sets has keys without columns, moves these keys to a projection below it
-/// and hides the properties of that projection's rows. Returns `None` for any other aggregation.
+/// If an aggregation with grouping sets has constant keys, moves these keys to a projection below
+/// it, and hides the order and the constant columns of this projection. Returns `None` for any
+/// other aggregation.
 fn with_literal_keys_below(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let group_by = aggregate.group_expr();
     let is_literal = |key: &Arc<dyn PhysicalExpr>| collect_columns(key).is_empty();

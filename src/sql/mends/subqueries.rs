@@ -320,7 +320,8 @@ fn rewrite_in(test: InSubquery, asked: Asked, schema: &DFSchema) -> Result<Expr>
     let has_columns = !expr.column_refs().is_empty() && !expr.contains_outer();
     let plain = has_columns && !is_correlated(&subquery);
     match (asked, negated) {
-        // IN that is false or NULL has the same effect here, so DataFusion's semi join is correct.
+        // Here it makes no difference whether IN is false or NULL, so DataFusion's semi join is
+        // correct.
         (Asked::TrueAlone | Asked::True, false) => Ok(is_in(false)),
         (Asked::False, true) => Ok(!is_in(false)),
         (Asked::TrueAlone, true) if plain => Ok(is_in(true)),

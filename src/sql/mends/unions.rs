@@ -13,8 +13,9 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Distinct, LogicalPlan, Union};
 use datafusion::optimizer::AnalyzerRule;
 
-/// Analyzer rule, after type coercion: replaces a union that is an input of a union of the same types with
-/// its inputs. Below DISTINCT, the rule also replaces the DISTINCT of a union with the inputs of that union.
+/// Analyzer rule, after type coercion: if an input of a union is itself a union of the same types,
+/// replaces this input with the inputs of the inner union. Below DISTINCT, the rule treats an input
+/// that is the DISTINCT of a union in the same way.
 #[derive(Debug)]
 pub(in crate::sql) struct FlatUnions;
 

@@ -11,10 +11,11 @@ use datafusion::physical_plan::{
 
 /// Applies `refuse_filters` to each input of the joins whose dynamic filter may never be complete.
 ///
-/// In DataFusion 55, each partition of a hash join with a collected build side waits until all its partitions
-/// have reported that side, and only then reads the probe side. A partitioned join above it ends a partition
-/// without rows on its build side before it polls the other side. The join below then waits for the report of
-/// that partition forever. Upstream counts partitions that are dropped only for joins whose two sides are
+/// In DataFusion 55, each partition of a hash join with a collected build side waits until all
+/// partitions of this join have reported their build side, and only then reads the probe side. A
+/// partitioned join above it ends each partition that has no build rows, without polling the same
+/// partition of the join below. The join below then waits for the report of this partition forever.
+/// Upstream counts a dropped partition as reported, but only for joins whose two sides are
 /// partitioned (<https://github.com/apache/datafusion/pull/21666>). Obsolete once the test
 /// `stock_joins_below_partitioned_joins_still_hang` in `tests/sql/dynamic_filters.rs` fails.
 pub(super) fn refuse_waiting_filters(
@@ -24,7 +25,8 @@ pub(super) fn refuse_waiting_filters(
     rewrite_node(plan, false, refuse_filters)
 }
 
-/// `may_skip` says whether a node above may leave out some partitions of `node`.
+/// Rewrites a node and its inputs. `may_skip` says whether a node above may leave out some
+/// partitions of `node`.
 fn rewrite_node(
     node: Arc<dyn ExecutionPlan>,
     may_skip: bool,

@@ -257,8 +257,9 @@ impl PhysicalOptimizerRule for SourceOrder {
         plan: Arc<dyn ExecutionPlan>,
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        // A repartition above the limit, which evaluates a projection in parallel, loses the order. In this
-        // case the nodes above the limit are rewritten to source order, too.
+        // The optimizer may insert a repartition above the limit to evaluate a projection in
+        // parallel. The repartition loses the order, so in this case the nodes above the limit are
+        // rewritten to source order, too.
         let plan = match limit_reaches_output(&plan) {
             true => rewrite_plan(&plan)?.unwrap_or(plan),
             false => plan,

@@ -211,7 +211,8 @@ pub(in crate::sql) fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64
     Ok(largest_column(&schema, &all, statistics.as_ref()))
 }
 
-/// Minimum estimate of leaves per row for a list column of a Parquet file without value counts.
+/// Minimum estimate of leaves per row for a list column of a Parquet file if the statistics lack
+/// the size of its values.
 const PACKED_PER_ROW: f64 = 256.0;
 
 /// Assumed number of leaves per row if the source has lists and no statistics (a MEDS folder).
@@ -299,7 +300,8 @@ impl ExecutionPlan for BatchSizeExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        // A node below one that lowered the batch size raises it again.
+        // If a `BatchSizeExec` above this node has lowered the batch size, this node may raise it
+        // again.
         let config = context.session_config().clone().with_batch_size(self.rows);
         let context = TaskContext::new(
             context.task_id(),

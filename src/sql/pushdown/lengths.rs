@@ -74,10 +74,10 @@ impl OptimizerRule for LengthsBelow {
     }
 }
 
-/// Physical optimizer rule, directly after conditions are pushed into scans: pushes the projection that
-/// [`LengthsBelow`] creates into the scan, before a repartitioning is inserted between the two. A table in
-/// memory does not take the projection; instead, its scan is replaced by one for queries that need only the
-/// lengths of lists, which returns fewer and larger batches.
+/// Physical optimizer rule, directly after conditions are pushed into scans: pushes the projection
+/// that [`LengthsBelow`] creates into the scan, before a repartitioning is inserted between the
+/// two. A table in memory does not accept the projection. Instead, its scan is replaced by a scan
+/// for queries that need only the lengths of lists. This scan returns fewer and larger batches.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct LengthsIntoScan;
 
@@ -135,7 +135,8 @@ impl PhysicalOptimizerRule for LengthsIntoScan {
     }
 }
 
-/// Whether an expression calls a function that changes list structure before it reads lengths.
+/// Whether an expression calls a function that moves or drops values of lists but reads none of
+/// them.
 fn moves_leaves(e: &Arc<dyn PhysicalExpr>) -> bool {
     e.exists(|e| Ok(reads_of(e) == Reads::Structure)).unwrap_or(false)
 }
@@ -199,8 +200,9 @@ pub(in crate::sql) fn lengths_only<'a>(
     names.map(|f| f.name().clone()).filter(|name| !looked_at.contains(name)).collect()
 }
 
-/// Returns the list column of which an expression reads only lengths, or lengths and which values are NULL.
-/// The [`Reads`] tell which of the two. Returns `None` for any other expression.
+/// Returns the list column of which an expression reads only the lengths, or only the lengths and
+/// the validity of the values. The [`Reads`] tell which of the two it reads. Returns `None` for any
+/// other expression.
 pub(in crate::sql) fn find_measured_list(
     e: &Arc<dyn PhysicalExpr>,
 ) -> Option<(Reads, &PhysicalColumn)> {

@@ -37,8 +37,9 @@ impl FileAdapter {
         self.adapter.adapt_batch(batch).map_err(|e| self.name_column(batch, &e))
     }
 
-    /// Adds the names of the file and of the column that failed to `error`, which names only the value. Casts
-    /// each column alone to find that column; if none fails alone, adds only the name of the file.
+    /// Adds the name of the file and the name of the column to `error`, which names only the value.
+    /// Casts each column alone to find the column that fails. If none fails alone, adds only the
+    /// name of the file.
     fn name_column(&self, batch: &RecordBatch, error: &DataFusionError) -> DataFusionError {
         for field in self.wanted.fields() {
             let one = Arc::new(Schema::new(vec![Arc::clone(field)]));

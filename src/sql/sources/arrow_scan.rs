@@ -27,9 +27,10 @@ use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use crate::sql::sources::adapt::{FileAdapter, repeated_column};
 use crate::sql::sources::urls::shown_location;
 
-/// A scan of Arrow files and streams that finds columns by name. DataFusion's source reads all files of a
-/// table as files or all as streams, and reads columns at their positions in the table, whatever the columns
-/// of the file (`stock_arrow_files_are_still_read_by_position`).
+/// A scan of Arrow files and streams that finds columns by name. DataFusion's source reads the
+/// files of a table either all in the file format or all in the stream format. It reads columns at
+/// their positions in the table, whatever the columns of the file
+/// (`stock_arrow_files_are_still_read_by_position`).
 #[derive(Clone)]
 pub(in crate::sql) struct ArrowScan {
     /// DataFusion's source, which divides files and holds the metrics.

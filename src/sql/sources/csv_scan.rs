@@ -48,16 +48,18 @@ pub(in crate::sql) fn resolve_options(csv: &CsvFormat, state: &dyn Session) -> C
     options
 }
 
-/// Whether headers name all columns. With truncated rows, a header may lack the names of further columns.
+/// Whether headers name all columns. If the option `truncated_rows` is set, a header may have fewer
+/// names than the rows have columns.
 fn has_names(options: &CsvOptions) -> bool {
     options.has_header == Some(true)
         && options.truncated_rows != Some(true)
         && options.terminator.is_none()
 }
 
-/// Infers the schema of CSV files: all columns of their headers, with text for a column without a value.
-/// DataFusion reads no header after the first thousand records, and gives an empty column the type Null, in
-/// which the reader ignores all later values (`stock_columns_that_begin_empty_still_stay_empty`).
+/// Infers the schema of CSV files: all columns of their headers, with text for a column without a
+/// value. DataFusion stops after the first thousand records, so it does not read the headers of
+/// later files. It also gives an empty column the type Null, for which the reader ignores all later
+/// values (`stock_columns_that_begin_empty_still_stay_empty`).
 pub(in crate::sql) async fn infer_csv_schema(
     csv: &CsvFormat,
     state: &dyn Session,
@@ -113,8 +115,8 @@ pub(in crate::sql) async fn infer_csv_schema(
     Ok(Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone())))
 }
 
-/// Infers the schema of each file, and unites their columns. A column of integers and of floats has floats, as within
-/// one file.
+/// Infers the schema of each file, and merges the schemas. A column of integers in one file and
+/// floats in another becomes a column of floats, as it would within one file.
 async fn unite_types(
     csv: &CsvFormat,
     state: &dyn Session,
@@ -165,7 +167,7 @@ async fn read_header(
     }
     let (schema, _) = format.infer_schema(start.as_slice(), Some(0)).map_err(|e| {
         exec_datafusion_err!(
-            "{}: the header of the CSV file cannot be read; correct the first line or the options of the table: {e}",
+            "{}: the header of the CSV file cannot be read ({e}); correct the first line or the options of the table",
             shown_location(&meta.location)
         )
     })?;

@@ -16,7 +16,7 @@ use serrate_core::internal::{lists_as, own_extent, own_nulls, own_offsets};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sql) struct BatchSize {
     pub(in crate::sql) rows: usize,
-    /// Elements of the deepest axis.
+    /// Maximum number of elements of the deepest axis in a batch of more than one row.
     pub(in crate::sql) leaves: usize,
 }
 
@@ -38,7 +38,8 @@ pub(in crate::sql) fn elements_before(
     Ok(position)
 }
 
-/// Returns how many rows from `rows.start` on have at most `limit` elements of `axis` together, at least 1.
+/// Returns the number of rows from `rows.start` on that together have at most `limit` elements of
+/// `axis`, but at least 1.
 pub(in crate::sql) fn rows_within(
     table: &RaggedTable,
     rows: Range<usize>,
@@ -209,7 +210,7 @@ impl WithArrays {
     }
 }
 
-/// Maximum number of bytes of cached offsets.
+/// Maximum number of bytes of all offsets in a cache ([`Cuts`]).
 const KEPT_BYTES: usize = 64 << 20;
 
 /// How to divide a table: the rows, the axis whose elements count as leaves, and the size of a batch.

@@ -116,7 +116,7 @@ impl Folders {
     fn to_names(&self, name: &str, column: &ArrayRef) -> Result<ArrayRef> {
         if self.kept && column.logical_null_count() > 0 {
             return exec_err!(
-                "the column '{name}' of PARTITIONED BY is NULL in some rows, which have no folder with the option execution.keep_partition_by_columns; remove the option or these rows"
+                "the column '{name}' of PARTITIONED BY is NULL in some rows, but rows with NULL cannot be written with the option execution.keep_partition_by_columns; remove the option or these rows"
             );
         }
         let strict = CastOptions { safe: false, ..Default::default() };

@@ -1,4 +1,4 @@
-//! [`JsonScan`]: scans of JSON files that lose no fraction of a number.
+//! [`JsonScan`]: scans JSON files without dropping fractions of numbers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,11 +27,12 @@ use object_store::ObjectStore;
 
 use crate::sql::sources::urls::shown_location;
 
-/// Digits after the point of the decimals in which integers are read.
+/// Integer columns are read as decimals with this number of digits after the point.
 const SCALE: i8 = 18;
 
-/// A scan of JSON files with declared integers. DataFusion's reader cuts the fraction of a number in a column of
-/// integers (`stock_late_fields_of_json_are_still_lost`).
+/// A scan of JSON files for a table with integer columns. It reads them as decimals and returns an
+/// error for a fraction. DataFusion's reader drops the fraction of a number in an integer column
+/// (`stock_late_fields_of_json_are_still_lost`).
 #[derive(Clone)]
 pub(in crate::sql) struct JsonScan {
     /// DataFusion's source, which divides files and holds the metrics.
@@ -151,7 +152,8 @@ impl FileOpener for ExactOpener {
             let batches = opened.await?.map(move |batch| {
                 let batch = batch?;
                 let exact = to_integers(&batch, &wanted).map_err(|found| {
-                    // In a range of bytes, the rows before it are not counted.
+                    // If only a byte range of the file is read, the number of rows before the range
+                    // is unknown, so the error names no row.
                     let row = match (is_start, found.row) {
                         (true, Some(row)) => format!(" (row {})", before.saturating_add(row)),
                         _ => String::new(),
@@ -181,7 +183,7 @@ struct Misfit {
     row: Option<usize>,
 }
 
-/// Returns the type in which a column is read: decimals for integers.
+/// Returns the type in which a column is read: its own type, with decimals in place of integers.
 fn type_read(data_type: &DataType) -> DataType {
     match data_type {
         t if t.is_integer() => DataType::Decimal128(38, SCALE),

@@ -28,7 +28,8 @@ pub(in crate::sql) struct OutputOptions {
 }
 
 impl OutputOptions {
-    /// Parses `overwrite` and the boolean options in `known`, to which COPY adds the prefix `format.`.
+    /// Parses `overwrite` and the boolean options in `known`. COPY adds the prefix `format.` to
+    /// their names.
     pub(in crate::sql) fn parse(
         format: &str,
         options: &HashMap<String, String>,
@@ -134,7 +135,9 @@ pub(in crate::sql) fn local_target(conf: &FileSinkConfig, format: &str) -> Resul
     };
     // Only an INSERT has a list of the files of its table, so this is not a COPY.
     if !conf.file_group.is_empty() {
-        return plan_err!("an {format} file cannot be appended to; write a new file with COPY");
+        return plan_err!(
+            "INSERT cannot append to a file of the format {format}; write a new file with COPY"
+        );
     }
     if url.is_collection() || path.is_dir() {
         return plan_err!(
@@ -255,7 +258,8 @@ pub(in crate::sql) async fn write_blocking<T: Send + 'static>(
     write_unless_cancelled(data, |batches, _| write(batches)).await
 }
 
-/// Like [`write_blocking`], for a `write` that also checks, while it works, whether the query was dropped.
+/// Does the same as [`write_blocking`], but `write` can also check, while it works, whether the
+/// query was dropped.
 pub(in crate::sql) async fn write_unless_cancelled<T: Send + 'static>(
     mut data: SendableRecordBatchStream,
     write: impl FnOnce(&mut dyn Iterator<Item = Result<RecordBatch>>, &dyn Fn() -> bool) -> Result<T>

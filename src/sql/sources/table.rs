@@ -27,9 +27,10 @@ use crate::table::RaggedTable;
 
 /// A [`RaggedTable`] as a SQL table.
 ///
-/// Columns are sibling lists. Partitions are ranges of rows with about equal numbers of leaves.
-/// Batches hold about `serrate.leaf_batch_size` leaves, copy no values, and count only their own part of the
-/// shared buffers as memory. The number of rows in the statistics is exact.
+/// Columns of inner axes are lists; all columns of an axis have the same list lengths. Partitions
+/// are ranges of rows with about equal numbers of leaves. Batches hold about
+/// `serrate.leaf_batch_size` leaves, copy no values, and count only their own part of the shared
+/// buffers as memory. The number of rows in the statistics is exact.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -166,10 +167,11 @@ fn statistics(table: &RaggedTable, columns: &[usize], rows: usize) -> Statistics
     }
 }
 
-/// Maximum number of lists whose lengths one thread scans, in a fraction of a millisecond.
+/// Maximum number of lists whose lengths are scanned by one thread. This takes a fraction of a
+/// millisecond.
 const FEW_LISTS: usize = 1 << 19;
 
-/// A source of ranges of rows of a table.
+/// A scan of a table in memory. Each partition is a range of rows.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct TableSource {
     table: Arc<RaggedTable>,

@@ -100,7 +100,9 @@ impl Texts<'_> {
 
     fn size(&self, name: &str) -> Result<Option<usize>> {
         match self.parse_number(name)?.map(usize::try_from) {
-            Some(Err(_)) => plan_err!("option '{name}' is too large; give a smaller number"),
+            Some(Err(_)) => {
+                plan_err!("option '{name}' is too large: {}; give a smaller number", self.0[name])
+            }
             number => Ok(number.and_then(std::result::Result::ok)),
         }
     }

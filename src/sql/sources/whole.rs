@@ -295,7 +295,7 @@ impl WholeFileFormat {
             Some(quotes) => quotes.quote_schema(&schema),
             None => self.written(&schema),
         };
-        // A file of no JSON records would have no columns.
+        // A JSON file without records has no columns.
         let has_columns = !self.inner.is::<JsonFormat>();
         let even_empty = has_columns && target.is_none() && is_copy_to_folder(&conf);
         conf.output_schema = Arc::clone(&written);
@@ -347,12 +347,13 @@ impl WholeFileFormat {
         }
     }
 
-    /// Returns how to quote fields before the CSV writer receives them. Returns `None` if the writer quotes
-    /// them itself, because no column has text, or because an option of the writer does not allow quoted
-    /// values.
+    /// Returns how to quote fields before the CSV writer receives them. Returns `None` if the
+    /// writer quotes them itself: if no column has text, or if an option of the writer does not
+    /// allow values that are already quoted.
     fn csv_quotes(&self, schema: &SchemaRef) -> Option<CsvQuotes> {
         let options = self.inner.downcast_ref::<CsvFormat>()?.options();
-        // A number or a time may contain such a delimiter, and only the writer would quote it.
+        // A number or a time may contain one of these delimiters, and only the writer would then
+        // quote the field.
         let unusual = options.delimiter.is_ascii_alphanumeric()
             || !options.delimiter.is_ascii()
             || b"+-.: ".contains(&options.delimiter);
@@ -452,7 +453,8 @@ struct FormatSink {
 #[derive(Clone, Debug)]
 struct WholeFile {
     target: PathBuf,
-    /// Name, without extension, of the temporary folder and of its lock file, locked during the writing.
+    /// Name of the temporary folder and of its lock file, without extension. The lock is held while
+    /// the file is written.
     stem: String,
     overwrite: bool,
 }

@@ -34,12 +34,13 @@ use crate::sql::mends::shared_rows::with_own_rows;
 use crate::sql::rules::with_coerced_types;
 use crate::sql::statement::depth::run_deep;
 
-/// The syntax of a session's views and prepared statements, an extension of its configuration.
+/// The syntax trees of the views and prepared statements of a session. They are stored as an
+/// extension of the session's configuration.
 #[derive(Default)]
 pub(in crate::sql) struct KeptStatements {
-    /// CREATE VIEW statements by the full name of the view.
+    /// The CREATE VIEW statements by the full name of the view.
     views: Mutex<HashMap<String, CreatedView>>,
-    /// Statements of PREPARE by session and name.
+    /// The statements of PREPARE by session and name.
     prepared: Mutex<HashMap<(String, String), Prepared>>,
 }
 
@@ -150,7 +151,8 @@ pub(super) fn prepares_without_types(statement: &Statement) -> bool {
     matches!(inner.as_ref(), SqlStatement::Prepare { data_types, .. } if data_types.is_empty())
 }
 
-/// Returns the number of a parameter such as `$2`, a break for a named parameter, `None` for others.
+/// Returns the number of a parameter such as `$2`, a break for a named parameter, and `None` for
+/// any other expression.
 fn parameter_of(expr: &SqlExpr) -> ControlFlow<(), Option<usize>> {
     match expr {
         SqlExpr::Value(value) => match &value.value {

@@ -184,8 +184,8 @@ pub(crate) fn similar_names<'a>(name: &str, known: impl Iterator<Item = &'a str>
         .collect()
 }
 
-/// Returns descriptions, for error messages, of calls with the name of a shorthand but other arguments, by
-/// that name.
+/// Finds the calls that have the name of a shorthand but other arguments than it takes. Returns a
+/// description of each for error messages, by name.
 pub(in crate::sql) fn unexpanded_calls(statement: &Statement) -> BTreeMap<String, String> {
     let mut found = Calls::default();
     let mut statement = statement;

@@ -376,8 +376,9 @@ fn check_nested_joins(table: &TableFactor) -> Result<()> {
     }
 }
 
-/// Returns an error for a join without ON, USING or NATURAL, which the planner makes a cross join. The parser
-/// takes an unknown kind of join for an alias of the table before it, as in `a POSITIONAL JOIN b`.
+/// Returns an error for a join without ON, USING or NATURAL, because the planner would plan a cross
+/// join. The parser takes an unknown kind of join for an alias of the table before it, as in `a
+/// POSITIONAL JOIN b`.
 fn check_join_condition(join: &JoinOperator, left: &TableFactor) -> Result<()> {
     let (JoinOperator::Join(condition)
     | JoinOperator::Inner(condition)
@@ -551,7 +552,7 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     };
     if !matches!(call.parameters, FunctionArguments::None) {
         return Err(refuse(format!(
-            "a second list of arguments, {name}(..)(..) is not supported: pass all arguments in one list"
+            "a second list of arguments, as in {name}(..)(..), is not supported: pass all arguments in one list"
         )));
     }
     if matches!(call.args, FunctionArguments::Subquery(_)) {

@@ -13,8 +13,9 @@ use crate::sql::sources::from::parse_query;
 /// Rewrites a constant HAVING without GROUP BY, and removes constants from PARTITION BY.
 ///
 /// * `HAVING true` becomes `HAVING true AND count(*) >= 0`, because only an aggregate makes the rows one group.
-/// * The planner ignores constants in PARTITION BY, so that `sum(x) OVER (PARTITION BY 1)` and `sum(x) OVER
-///   (PARTITION BY NULL)` are one column. Without the constants, the second gets a name of its own.
+/// * The planner ignores constants in PARTITION BY, so it plans `sum(x) OVER (PARTITION BY 1)` and
+///   `sum(x) OVER (PARTITION BY NULL)` as one column. Without the constants, the two expressions
+///   are equal, and `name_repeated` gives the second one a name of its own.
 pub(in crate::sql) fn rewrite_constants(select: &mut Select) -> Result<()> {
     for item in &mut select.projection {
         let _ = visit_expressions_mut(item, |e| {
@@ -45,8 +46,9 @@ pub(in crate::sql) fn rewrite_constants(select: &mut Select) -> Result<()> {
     Ok(())
 }
 
-/// Doubles the casts to decimals in VALUES, which tells them from the casts of the planner to the common type of a
-/// column; see `sql::mends::decimal_values`.
+/// Doubles the casts to decimals in VALUES. The planner adds a cast of each value to the common
+/// type of its column, and `sql::mends::decimal_values` removes one cast again. Of a doubled cast,
+/// one remains.
 pub(in crate::sql) fn double_casts(query: &mut Query) {
     let SetExpr::Values(values) = query.body.as_mut() else { return };
     if values.rows.len() < 2 {

@@ -48,7 +48,8 @@ pub(in crate::sql) fn check_depth(
     dialect: &dyn Dialect,
     most_nested: usize,
 ) -> Result<()> {
-    // Every level of nesting takes at least two characters, so shorter texts are not too deep.
+    // Every level of nesting takes at least two characters, so a text of less than `DEEP` bytes is
+    // not too deep.
     if text.len() < DEEP {
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! [`SqlDialect`]: the DuckDB dialect of the parser, with DuckDB's precedence of `||` and syntax that the parser
-//! knows of other dialects only.
+//! [`SqlDialect`]: the DuckDB dialect of the parser, with DuckDB's precedence of `||`, and with
+//! syntax that the parser otherwise accepts only in other dialects.
 
 use std::any::TypeId;
 

@@ -36,8 +36,8 @@ pub(crate) fn of_statement(e: DataFusionError) -> DataFusionError {
     }
 }
 
-/// Returns a clearer message for DataFusion's error that it cannot plan EXISTS or IN with a subquery as a
-/// value, or `None` if `message` is another error.
+/// If `message` says that DataFusion cannot plan EXISTS or IN with a subquery as a value, returns a
+/// clearer message. Returns `None` for any other message.
 fn as_value(message: &str) -> Option<&'static str> {
     let of = message.strip_prefix("Physical plan does not support logical expression ")?;
     if of.starts_with("Exists(") {

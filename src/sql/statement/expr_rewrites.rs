@@ -27,7 +27,7 @@ pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
             Ok(())
         }
         Expr::Cast { expr: value, data_type, .. } => {
-            // DuckDB reads escapes in other strings.
+            // Other strings stay unchanged, because DuckDB reads escapes in them.
             if matches!(data_type, DataType::Blob(None)) && is_plain_text(value) {
                 *data_type = DataType::Bytea;
             }

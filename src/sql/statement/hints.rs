@@ -1,4 +1,5 @@
-//! Errors with a suggestion, for operators on lists that DataFusion's planner offers no hook for.
+//! Adds suggestions to errors about operators on lists. DataFusion's planner has no hook for these
+//! operators.
 
 use std::ops::ControlFlow;
 

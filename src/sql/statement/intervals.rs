@@ -37,7 +37,7 @@ pub(in crate::sql) fn write_interval(expr: &mut Expr) {
         {
             let number = std::mem::replace(value.as_mut(), Expr::value(Value::Null));
             let unit = unit.to_string();
-            // The number is an integer, as in DuckDB.
+            // The number becomes an integer, as in DuckDB: `number | 0` casts it.
             let number = Expr::BinaryOp {
                 left: Box::new(number),
                 op: BinaryOperator::BitwiseOr,

@@ -1,11 +1,13 @@
-//! Gives the columns that USING and NATURAL merge their SQL value.
+//! Replaces each column that USING or NATURAL merges with an expression that has the value that SQL
+//! requires.
 //!
-//! The merged column is the left column in an inner or left join, the right column in a right join, and the
-//! first that is not NULL in a full join. Whatever the join, DataFusion uses the column with the smaller
-//! qualified name for `*`, and the first column by position for an unqualified name. So the merged column
-//! may be NULL in rows without a match, also in groups and later joins. Therefore a SELECT over such joins is
-//! expanded before it is planned: `*` table by table, with the merged column in place of the left one, and
-//! unqualified names to expressions of both columns.
+//! The merged column is the left column in an inner or left join, the right column in a right join,
+//! and the first that is not NULL in a full join. Whatever the join, DataFusion uses the column
+//! with the smaller qualified name for `*`, and the first column by position for an unqualified
+//! name. So the merged column may be NULL in rows without a match, also in groups and later joins.
+//! Therefore a SELECT over such joins is rewritten before it is planned: `*` is expanded table by
+//! table, with the merged column in place of the left one, and unqualified names become expressions
+//! of both columns.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -386,7 +388,7 @@ fn excluded_names(options: &WildcardAdditionalOptions) -> Vec<Ident> {
     }
 }
 
-/// Whether a star has only EXCLUDE, and of merged columns only.
+/// Whether a star has no option besides EXCLUDE, and EXCLUDE names only merged columns.
 fn excludes_merged(
     options: &WildcardAdditionalOptions,
     excluded: &[Ident],

@@ -303,8 +303,8 @@ macro_rules! with_sql {
     }};
 }
 
-/// Plans a statement. First plans its views anew, so that they read the current tables, except the views in
-/// `refreshed`, for which this was done already.
+/// Plans a statement. First, it plans the views in the statement again, so that they read the
+/// current tables. It skips the views in `refreshed`, which are planned again already.
 async fn plan_here(
     ctx: &SessionContext,
     statement: Statement,
@@ -388,7 +388,8 @@ fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<
         }
         Statement::CreateExternalTable(table) => check_format(state, &table.file_type)?,
         Statement::Explain(explain) => {
-            // Planning such a statement already changes tables in memory, so EXPLAIN would change them.
+            // Planning one of these statements already changes tables in memory, so EXPLAIN would
+            // change them, too.
             if let Statement::Statement(inner) = explain.statement.as_ref()
                 && matches!(
                     inner.as_ref(),
@@ -608,7 +609,7 @@ fn rewrite_statement<S: VisitMut + ?Sized>(statement: &mut S) -> Result<()> {
     }
 }
 
-/// Rewrites the syntax that the planner does not support in a query that a relation planner receives.
+/// Rewrites syntax that the planner does not support, in a query that a relation planner receives.
 pub(in crate::sql) fn rewrite_query(query: &mut Query) -> Result<()> {
     rewrite_statement(query)
 }

@@ -1,4 +1,4 @@
-//! Refuses an UPDATE that sets a column twice, of which DataFusion takes the last value.
+//! Rejects an UPDATE that sets a column twice. DataFusion would use the last value.
 
 use std::collections::HashSet;
 

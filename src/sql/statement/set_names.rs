@@ -148,9 +148,10 @@ fn column_of(body: &SetExpr) -> Option<String> {
     }
 }
 
-/// Makes expressions equal that differ only in parts that DataFusion omits from column names: removes casts
-/// and the types of literals such as `DATE '2020-01-01'`, writes the omitted bounds of slices (`x[:2]` becomes
-/// `x[1:2]`), and replaces aliases of functions with their first names.
+/// Makes two expressions equal if they differ only in parts that DataFusion omits from column
+/// names: removes casts and the types of literals such as `DATE '2020-01-01'`, writes the omitted
+/// bounds of slices (`x[:2]` becomes `x[1:2]`), and replaces aliases of functions with their first
+/// names.
 pub(in crate::sql) fn without_casts(expr: &Expr) -> Expr {
     let mut bare = expr.clone();
     let _ = visit_expressions_mut(&mut bare, |e| {

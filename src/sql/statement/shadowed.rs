@@ -1,4 +1,4 @@
-//! WITH queries that have the name of a WITH query around them.
+//! Renames WITH queries that have the name of a WITH query of an enclosing query.
 
 use std::ops::ControlFlow;
 
@@ -9,8 +9,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::statement::merged::fold_name;
 use crate::sql::statement::scopes::Scopes;
 
-/// Renames each WITH query whose name an enclosing query has given already to another WITH query. DataFusion
-/// rejects such a name, although the inner query hides the outer one.
+/// Renames each WITH query that has the name of a WITH query of an enclosing query. DataFusion
+/// rejects the second name, although the inner query hides the outer one.
 pub(in crate::sql) fn rename_inner<S: VisitMut>(statement: &mut S) {
     let _ = statement.visit(&mut Names::default());
 }

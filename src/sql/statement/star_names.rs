@@ -1,4 +1,4 @@
-//! Renames columns of `*` where DataFusion finds columns by name.
+//! Gives unique names to the columns of queries with `*` where DataFusion finds columns by name.
 //!
 //! The inputs of UNION, EXCEPT and INTERSECT correspond by position, but DataFusion gives the columns of all
 //! inputs the names of the first input, and rejects two columns with the same name. `SELECT *, x` repeats a
@@ -20,7 +20,8 @@ use crate::sql::statement::merged::{names, with_queries};
 use crate::sql::statement::scopes::Scopes;
 use crate::sql::statement::set_names::unused_name;
 
-/// Renames columns of `*` with the name of another column, in SELECT and in inputs of set operations.
+/// Gives unique names to the columns of SELECTs with `*`, and to the columns of inputs of set
+/// operations that contain `*`.
 pub(in crate::sql) async fn name_apart<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,

@@ -36,7 +36,8 @@ pub(in crate::sql) fn write_out_windows(query: &mut Query) -> Result<()> {
 
 type Windows = Vec<(String, WindowSpec)>;
 
-/// Returns the definitions of a WINDOW clause, each with the earlier window that it extends filled in.
+/// Returns the definitions of a WINDOW clause. A definition that extends an earlier window is
+/// combined with the definition of that window.
 fn define_windows(clause: &[NamedWindowDefinition]) -> Result<Windows> {
     let mut windows: Windows = Vec::with_capacity(clause.len());
     for NamedWindowDefinition(name, window) in clause {

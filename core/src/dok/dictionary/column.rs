@@ -66,7 +66,8 @@ pub(crate) struct DictionaryColumn {
 pub(crate) struct ColumnParts {
     pub(crate) field: FieldRef,
     pub(crate) values: DenseTensor,
-    /// The distinct strings of a string column, which `values` indexes; `None` for any other column.
+    /// The distinct strings of a string column, to which `values` holds indices; `None` for any
+    /// other column.
     pub(crate) texts: Option<StringArray>,
 }
 
@@ -105,8 +106,8 @@ impl DictionaryColumn {
     pub(crate) fn memory(&self) -> usize {
         match &self.kind {
             ColumnKind::Fixed(_) => 0,
-            // Bytes per string: the text, two reference counts (16), an `Arc<str>` in `texts` (16), and an
-            // `Arc<str>` with a number in `numbers` (28).
+            // Bytes per string: the text, two reference counts (16), an `Arc<str>` in `texts` (16),
+            // and an entry of the hash map `numbers` (about 28).
             ColumnKind::Strings(v) => v.texts.iter().map(|t| t.len() + 16 + 16 + 28).sum(),
         }
     }
@@ -136,9 +137,10 @@ impl DictionaryColumn {
         }
     }
 
-    /// Converts an array like [`encode_values`](Self::encode_values), but adds no strings to the vocabulary.
-    /// The mask is false for values that the dictionary cannot contain: nulls and unknown strings. `None`
-    /// means that the mask is true for all values.
+    /// Converts an array like [`encode_values`](Self::encode_values), but adds no strings to the
+    /// vocabulary. Also returns a mask, which is false for values that the dictionary cannot
+    /// contain: nulls and unknown strings. `None` instead of a mask means that it is true for all
+    /// values.
     pub(super) fn encode_known(
         &self,
         array: &ArrayRef,
@@ -222,18 +224,20 @@ impl DictionaryColumn {
                 }
             }
             _ => {
-                return Err(wrong(
-                    "a string column has no vocabulary, or a column of another type has one; save the dictionary again, with a vocabulary for string columns only"
-                        .into(),
-                ));
+                let has = if parts.texts.is_some() { "a" } else { "no" };
+                return Err(wrong(format!(
+                    "the column has the type {} and {has} vocabulary; save the dictionary again, with a vocabulary for each string column and for no other column",
+                    column.field.data_type()
+                )));
             }
         }
         Ok((column, parts.values))
     }
 }
 
-/// Calls `number` with each string and returns the results. Calls it only once for each value of an Arrow
-/// dictionary array. The result is null for a null string and if `number` returns `None`.
+/// Calls `number` with each string and returns the results. For an Arrow dictionary array, calls it
+/// only once for each value in use. The result is null if the string is null or `number` returns
+/// `None`.
 fn map_strings(
     array: &ArrayRef,
     mut number: impl FnMut(&str) -> Result<Option<u32>>,

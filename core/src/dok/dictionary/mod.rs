@@ -219,7 +219,7 @@ impl Dictionary {
         columns.collect()
     }
 
-    /// Returns the values; numbers are not copied.
+    /// Returns the values, in the order of [`keys`](Self::keys). Numbers are not copied.
     ///
     /// # Errors
     /// If memory cannot be allocated.
@@ -272,8 +272,8 @@ impl Dictionary {
         }
     }
 
-    /// Packs the key columns of each row for a lookup. Also returns a mask that is false for keys that the
-    /// dictionary cannot contain; `None` if it can contain all of them.
+    /// Packs the key columns of each row for a lookup. Also returns a mask, which is false for keys
+    /// that the dictionary cannot contain; `None` if it can contain all of them.
     fn pack_keys(
         &self,
         keys: &[ArrayRef],

@@ -32,9 +32,12 @@ impl PackedRows {
     pub(super) fn push(&mut self, values: &DenseTensor) -> Result<()> {
         let size = values.dtype().size();
         if values.num_elements() != self.rows || self.filled + size > self.width {
-            return Err(Error::invalid(
-                "the key columns differ in their number of rows, or a key column is wider than its declared type; give columns of equal length and of the declared types",
-            ));
+            return Err(Error::invalid(format!(
+                "a key column has {} rows of {size} bytes, but {} rows of at most {} bytes are expected; give key columns of equal length and of the declared types",
+                values.num_elements(),
+                self.rows,
+                self.width - self.filled
+            )));
         }
         let bytes = crate::dok::canonicalize_keys(values)?;
         macro_rules! put {

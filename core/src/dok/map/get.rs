@@ -115,7 +115,8 @@ trait LookupVisitor {
     fn record_hit(&mut self, i: usize, place: Candidate);
 }
 
-/// A searched key, and a row with the same tag (a part of the hash), whose key must still be compared.
+/// A searched key, and a row whose key has the same tag (a part of the hash). The two keys must
+/// still be compared.
 #[derive(Clone, Copy)]
 struct PlacedKey {
     key: usize,
@@ -146,7 +147,7 @@ impl<T: Copy> Queue<T> {
         self.tail - self.head
     }
 
-    /// Appends `item` if `one` is set, without a branch, which the CPU could not predict.
+    /// Appends `item` if `one` is set. Uses no branch, because the CPU could not predict it.
     #[inline(always)]
     fn push_if(&mut self, item: T, one: bool) {
         self.waiting[self.tail % QUEUE] = item;
@@ -224,8 +225,9 @@ impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
         self.open.push_if(OpenKey { key, tag, line }, goes_on);
     }
 
-    /// Prefetches the memory that the next stage reads for the new elements of the queues. The arguments are
-    /// the numbers of the first new element of the queue `placed` and of the queue `open`.
+    /// Prefetches the memory that the next stage reads for the new elements of the queues. Elements
+    /// of a queue are numbered in the order in which they were appended. The new elements start at
+    /// number `placed` in the queue `placed`, and at number `open` in the queue `open`.
     #[inline(always)]
     fn prefetch_rows(&mut self, placed: usize, open: usize) {
         let KeyReader { width, buckets, keys, .. } = self.reader;
@@ -313,8 +315,8 @@ impl<K: Width> KeyReader<'_, K> {
         search.compare_keys(search.placed.len());
     }
 
-    /// Searches one key from its home bucket on, because the row of its first candidate held another key;
-    /// `None` if the map does not have the key.
+    /// Searches for one key from its home bucket on; `None` if the map does not have the key.
+    /// Called only if the row of the first candidate holds another key.
     #[cold]
     fn find_one(&self, key: &[u8]) -> Option<Candidate> {
         let Self { hashing, width, buckets, keys } = *self;
@@ -445,7 +447,8 @@ impl HashMap {
         Ok(Fetched { values, found })
     }
 
-    /// Looks up like [`get`](Self::get), but writes the bytes of the values and the flags to slices.
+    /// Looks up like [`get`](Self::get), but writes the results to slices: the bytes of the values,
+    /// and whether each key was found.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -484,7 +487,8 @@ impl HashMap {
         self.get_rows(&queries, count, &fallback.to_row(of)?, values, found)
     }
 
-    /// Looks up `count` keys in canonical form (one zero, one NaN). The caller has checked all lengths.
+    /// Looks up `count` keys in canonical form (-0.0 is 0.0, and all NaNs have the same bits). The
+    /// caller has checked all lengths.
     pub(crate) fn get_rows(
         &self,
         queries: &[u8],
@@ -547,7 +551,8 @@ impl HashMap {
         Ok(rows.into_iter().map(|r| usize::try_from(r).ok().filter(|_| r != MISSING)).collect())
     }
 
-    /// Returns the rows of `count` keys in canonical form (one zero, one NaN); [`MISSING`] for a missing key.
+    /// Returns the row of each of `count` keys, or [`MISSING`]. The keys are in canonical form
+    /// (-0.0 is 0.0, and all NaNs have the same bits).
     pub(crate) fn find_rows(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
         let mut rows = vec![MISSING; count];
         with_key_width!(self.types()?.key.bytes(), k => {
@@ -559,7 +564,8 @@ impl HashMap {
         Ok(rows)
     }
 
-    /// Returns the buckets of `count` keys in canonical form (one zero, one NaN); [`MISSING`] if missing.
+    /// Returns the bucket of each of `count` keys, or [`MISSING`]. The keys are in canonical form
+    /// (-0.0 is 0.0, and all NaNs have the same bits).
     pub(super) fn find_buckets(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
         let mut buckets = vec![MISSING; count];
         with_key_width!(self.types()?.key.bytes(), k => {

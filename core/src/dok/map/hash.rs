@@ -63,8 +63,8 @@ pub(super) fn prefetch_row<W: Width>(width: W, rows: &[u8], i: usize) {
     }
     let first = i * w;
     prefetch_value(rows, first);
-    // A row of 1, 2, 4, .. 64 bytes lies in one cache line, because buffers are aligned to cache lines. Any
-    // other row may end in the next line.
+    // A row lies in one cache line if its width is a power of two of at most 64 bytes, because
+    // buffers are aligned to cache lines. Any other row may end in the next line.
     if !(w.is_power_of_two() && w <= 64) {
         prefetch_value(rows, first + w - 1);
     }

@@ -7,9 +7,9 @@
 //! rows        new keys --> numbered in the order of the batch --> rows copied in parallel
 //! ```
 //!
-//! The home of a key is the bucket where its search starts. Equal keys have the same home, so one thread
-//! handles all repeats of a key. The number of parts affects neither the set of rows that add a key nor
-//! the set of rows that provide the values.
+//! The home of a key is the bucket where its search starts. Equal keys have the same home, so one
+//! thread handles all repeats of a key. Neither the rows that add a key nor the rows that provide
+//! the values depend on the number of parts.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -75,7 +75,8 @@ fn hash_rows<W: Width>(hashing: Hashing, width: W, keys: &[u8], count: usize) ->
     out
 }
 
-/// Divides the table into one part per thread. Returns the first index and the buckets of each part.
+/// Divides the table into one part per thread. Returns, for each part, the index of its first
+/// bucket in the table, and its buckets.
 fn split_table(buckets: &mut [u64]) -> Vec<(usize, &mut [u64])> {
     // A part consists of whole cache lines, because searches start at the first bucket of a line.
     let size =

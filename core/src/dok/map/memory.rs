@@ -112,7 +112,8 @@ impl RowBuffer {
         self.as_mut_slice()
     }
 
-    /// Ensures an unshared capacity of `bytes`: a [`resize`](Self::resize) to `bytes` does not allocate.
+    /// Ensures that the buffer has a capacity of `bytes` and is not shared, so that a
+    /// [`resize`](Self::resize) to `bytes` does not allocate.
     pub(super) fn reserve_unshared(&mut self, bytes: usize) -> Result<()> {
         if self.capacity() < bytes {
             // At least double the capacity, so that repeated growth moves each row once or twice on average.

@@ -236,7 +236,8 @@ impl HashMap {
         })
     }
 
-    /// Returns the bytes of a batch of keys in canonical form (one zero, one NaN), and the number of keys.
+    /// Returns the bytes of a batch of keys in canonical form (-0.0 becomes 0.0, and all NaNs get
+    /// the same bits), and the number of keys.
     fn canonicalize_batch(&self, keys: &DenseTensor) -> Result<(arrow::buffer::Buffer, usize)> {
         self.types()?.key.check_equal(&RowType::of(keys)?, "keys")?;
         Ok((canonicalize_keys(keys)?, keys.shape()[0]))

@@ -54,8 +54,8 @@ impl Probe for ScalarProbe {
     }
 }
 
-/// Compares all buckets of a cache line at once. For a loop over single buckets, the CPU would
-/// mispredict the end of the loop, and a lookup would take twice as long.
+/// A [`Probe`] that compares all buckets of a cache line at once. With a loop over single buckets,
+/// a lookup takes twice as long, because the CPU mispredicts the end of the loop.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(super) struct Avx2Probe(pub(super) Avx2);
@@ -100,8 +100,8 @@ impl Probe for Avx2Probe {
         // Keep only the matches before the first empty bucket, because a search ends there.
         let same = same & (empty & empty.wrapping_neg()).wrapping_sub(1);
         let lane = same.trailing_zeros() as usize % LINE;
-        // The row of the match plus 1; 0 if no bucket matches. Computed without a branch, which the CPU would
-        // often mispredict if half of the keys are present.
+        // The row of the match plus 1; 0 if no bucket matches. Computed without a branch: if about
+        // half of the keys are present, the CPU would often mispredict it.
         let entry = unpack_row(line[lane]) & usize::from(same != 0).wrapping_neg();
         let place = Candidate { bucket: home + lane, row: entry.wrapping_sub(1) };
         (place, (entry == 0) & (empty == 0))

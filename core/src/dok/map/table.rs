@@ -127,7 +127,7 @@ impl IndexTable {
     }
 
     /// Frees a bucket: marks it as removed, or as empty if the next bucket is empty, because then
-    /// no probe needs to pass it. Removed buckets directly before an empty one become empty, too.
+    /// no search needs to pass it. Removed buckets directly before an empty one become empty, too.
     pub(super) fn remove(&mut self, at: usize) {
         let len = self.len;
         let words = self.words.as_mut_slice();

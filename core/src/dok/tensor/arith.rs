@@ -152,7 +152,8 @@ impl DokTensor {
         self.with_values(Entries::new(a.shape, places, values)?)
     }
 
-    /// Multiplies every element by a number. The type stays, but integers times a float give float64.
+    /// Multiplies every element by a number. The type stays, with two exceptions: integers and
+    /// booleans times a float give float64, and booleans times an integer or a boolean give int64.
     ///
     /// # Errors
     /// If an integer result does not fit its type.

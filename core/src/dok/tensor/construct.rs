@@ -202,8 +202,10 @@ impl DokTensor {
         Self::from_entries(Entries::new(dense.shape().to_vec(), places, values)?)
     }
 
-    /// Creates a matrix from compressed sparse rows: the start of each row and the end of the last,
-    /// `[rows + 1]`, and column and value of each entry, `[nnz]`. If coordinates repeat, the last value wins.
+    /// Creates a matrix from compressed sparse rows. `crow_indices`, of shape `[rows + 1]`, holds
+    /// the start of each row, then the end of the last row. `col_indices` and `values`, both of
+    /// shape `[nnz]`, hold the column and the value of each entry. If coordinates repeat, the last
+    /// value wins.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -267,9 +269,9 @@ impl DokTensor {
             return Err(wrong(
                 0,
                 format!(
-                    "the row starts range from {:?} to {:?}; give starts from 0 to {count}, the number of values",
-                    crow.first(),
-                    crow.last()
+                    "the row starts range from {} to {}; give starts from 0 to {count}, the number of values",
+                    crow[0],
+                    crow[crow.len() - 1]
                 ),
             ));
         }

@@ -129,8 +129,8 @@ impl DokTensor {
             };
             return Entries::new(shape, moved, values);
         }
-        // For each axis of the view that shows only the coordinates `picks` of the storage: sorted pairs of a
-        // storage coordinate and its view coordinate; `None` for any other axis.
+        // For each axis of the view: `None` if it shows all coordinates of its storage axis;
+        // otherwise, sorted pairs of a storage coordinate and the view coordinate that shows it.
         let shown: Vec<Option<Vec<(u64, u64)>>> = self
             .view
             .axes

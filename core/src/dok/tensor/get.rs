@@ -18,7 +18,8 @@ const BLOCK: usize = 1 << 18;
 const PER_ENTRY: u64 = 4;
 
 impl DokTensor {
-    /// Returns the elements that a NumPy index selects, as a dense tensor: zero for those without an entry.
+    /// Returns the elements that a NumPy index selects, as a dense tensor. Elements without an
+    /// entry are zero.
     ///
     /// The index may mix integers, slices with any step, negative indices, arrays of any number of
     /// axes (which broadcast against each other), masks of one or more axes, `...` and new axes;
@@ -182,8 +183,8 @@ impl DokTensor {
         let count = columns.first().map_or(0, |c| c.len());
         if columns.len() != self.ndim() || columns.iter().any(|c| c.len() != count) {
             return Err(Error::invalid(format!(
-                "{} columns of coordinates are given for a tensor of {} axes; give one per axis, all of the same length",
-                columns.len(),
+                "columns of coordinates with the lengths {:?} are given for a tensor of {} axes; give one column per axis, all of the same length",
+                columns.iter().map(|c| c.len()).collect::<Vec<_>>(),
                 self.ndim()
             )));
         }

@@ -13,7 +13,7 @@ pub enum DokUnary {
     Abs,
     /// Negation.
     Neg,
-    /// -1, 0 or 1; NaN stays.
+    /// Sign: -1, 0 or 1. NaN stays NaN.
     Sign,
     /// Square.
     Square,
@@ -68,8 +68,8 @@ impl DokUnary {
         }
     }
 
-    /// Applies the function to a float. `single` means that the value is a float32: [`Self::Round`] then
-    /// computes in float32, as NumPy does.
+    /// Applies the function to a float. `single` means that the value is a float32 or a narrower
+    /// float: [`Self::Round`] then computes in float32, as NumPy does for float32.
     fn apply_float(self, v: f64, single: bool) -> f64 {
         match self {
             Self::Abs => v.abs(),

@@ -8,7 +8,8 @@ use super::storage::{count_elements, to_place};
 use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
 
-/// Returns each matrix row that has entries, with the range of its entries; `places` must be sorted.
+/// Returns each matrix row that has entries, with the range of its entries. `places`, the row-major
+/// indices of the entries, must be sorted.
 fn split_rows(places: &[i64], columns: usize) -> Vec<(usize, std::ops::Range<usize>)> {
     let mut out: Vec<(usize, std::ops::Range<usize>)> = Vec::new();
     for (i, at) in places.iter().enumerate() {
@@ -36,7 +37,8 @@ struct MatmulSizes {
     rows: usize,
     inner: usize,
     columns: usize,
-    /// Shape of the result: no `rows` if the left operand is a vector, no `columns` if the right one is.
+    /// Shape of the result: `[rows, columns]`, but without `rows` if the left operand is a vector,
+    /// and without `columns` if the right operand is a vector.
     shape: Vec<usize>,
 }
 

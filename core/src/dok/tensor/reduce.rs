@@ -9,8 +9,9 @@ use super::storage::{compute_strides, from_place, to_place};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// Entries grouped by their coordinates on the axes that are not reduced, in row-major order.
-/// Entries of a group are in row-major order, so that sums do not depend on the order of insertion.
+/// Entries grouped by their coordinates on the axes that are not reduced. The groups are in
+/// row-major order, and so are the entries of a group; so sums do not depend on the order of
+/// insertion.
 pub(super) struct EntryGroups {
     /// Shape of the result of the reduction: without the reduced axes, or with size 1 for them.
     pub(super) shape: Vec<usize>,

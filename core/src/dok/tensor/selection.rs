@@ -26,7 +26,8 @@ use crate::limit::{check_bytes, check_size};
 struct ResultDim {
     shape: Vec<usize>,
     size: usize,
-    /// Axes of the storage from which the elements of these result axes are selected.
+    /// Axes of the storage that this part of the index selects from: one axis for a slice, all axes
+    /// to which the index arrays apply, or none for a new axis.
     of: Vec<usize>,
     offsets: DimOffsets,
 }
@@ -45,7 +46,7 @@ enum DimOffsets {
 pub(super) struct PlaceSelection {
     shape: Vec<usize>,
     dims: Vec<ResultDim>,
-    /// Axes of the storage on which the index selects a single coordinate, with this coordinate.
+    /// Axes of the storage on which a single coordinate is selected, each with this coordinate.
     fixed: Vec<(usize, u64)>,
     strides: Vec<u64>,
     /// Whether the index may select an element more than once.
@@ -122,7 +123,7 @@ impl SelectionBuilder<'_> {
         let shape = shape.ok_or_else(|| {
             let shapes: Vec<String> = shapes().map(|s| format!("{s:?}")).collect();
             Error::invalid(format!(
-                "the index arrays of shapes {} do not broadcast together; use shapes that are equal or 1 on each axis",
+                "the index arrays of shapes {} do not broadcast together; use shapes whose sizes are equal or 1 on each axis",
                 shapes.join(" and ")
             ))
         })?;

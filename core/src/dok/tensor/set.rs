@@ -164,8 +164,8 @@ impl DokTensor {
             let to_place_in_part = |(_, at): &(u64, i64)| selection.element_place(*at);
             let mut places: Vec<i64> = written.iter().map(to_place_in_part).collect();
             if selection.has_repeats() {
-                // An element that is selected more than once takes the last of its values, even if `sparse`
-                // has no entry there.
+                // An element that is selected more than once takes the last of its values, which is
+                // zero if `sparse` has no entry at that position.
                 let mut last = vec![0u64; places.len()];
                 selection
                     .for_each_stored(&places, self.limit, |at, i| last[i] = last[i].max(at))?;

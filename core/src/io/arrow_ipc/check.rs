@@ -17,10 +17,10 @@ pub(super) const TAIL: usize = 10;
 /// Continuation marker before the length of a message, absent in old files.
 const MARKER: [u8; 4] = [0xff; 4];
 
-/// Result of a check; the error describes the damage.
+/// Result of a check. The error is a message that describes the damage.
 type Checked<T = ()> = std::result::Result<T, String>;
 
-/// Checker of an Arrow file or stream of known length.
+/// Checks an Arrow file or stream of known length.
 pub struct Checker<R> {
     reader: R,
     length: u64,
@@ -70,10 +70,10 @@ impl<R: Read + Seek> Checker<R> {
         let tail = TAIL as u64;
         // The magic bytes at the start of the file are padded to 8 bytes.
         if self.length < 8 + tail {
-            return Err(
-                "the file is too short to be an Arrow file; it may be truncated, so write it again"
-                    .into(),
-            );
+            return Err(format!(
+                "the file has {} bytes, too few for an Arrow file; it may be truncated, so write it again",
+                self.length
+            ));
         }
         let bytes = self.read(self.length - tail, tail)?;
         let bytes: [u8; TAIL] = bytes.try_into().map_err(
@@ -125,7 +125,7 @@ impl<R: Read + Seek> Checker<R> {
         self.check_batch(&batch, start + head, body)
     }
 
-    /// Checks messages up to the end marker of the stream or the end of the bytes.
+    /// Checks the messages of a stream up to its end marker, or to the end of the bytes.
     pub fn check_stream(&mut self) -> Checked {
         let mut at = 0u64;
         while at + 4 <= self.length {
@@ -199,13 +199,14 @@ impl<R: Read + Seek> Checker<R> {
     }
 }
 
-/// A stream of unknown length. Each message is read as a whole and checked before the reader receives any of
-/// it, so that memory grows with the received bytes instead of the declared lengths.
+/// A stream of unknown length, from which Arrow's stream reader reads. Each message is read as a
+/// whole and checked before Arrow's reader receives any of its bytes. Memory therefore grows with
+/// the bytes of the stream, not with the lengths that it declares.
 pub(super) struct CheckedStream<R> {
     reader: R,
     /// Bytes of the current message, including its length fields.
     message: Vec<u8>,
-    /// Number of bytes of `message` that the reader has received.
+    /// Number of bytes of `message` that Arrow's reader has received.
     at: usize,
 }
 
@@ -275,14 +276,15 @@ fn find_batch<'a>(message: &Message<'a>) -> Option<RecordBatch<'a>> {
     }
 }
 
-/// Maximum size in bytes of the header with which compressed data begins: the header of a Zstandard frame
-/// (RFC 8878, 3.1.1.1).
+/// Number of bytes read from the start of compressed data: the maximum size of the header of a
+/// Zstandard frame (RFC 8878, 3.1.1.1).
 const FRAME: u64 = 18;
 
 /// Returns whether `length` compressed bytes, which begin with `frame`, can expand to `claimed` bytes.
 fn is_possible_size(codec: CompressionType, length: u64, frame: &[u8], claimed: u64) -> bool {
-    // `of` compressed bytes expand to at most `most` bytes: one byte of an LZ4 match to 255 bytes, and the 4
-    // bytes of a Zstandard block that repeats a byte to 128 KiB.
+    // `of` compressed bytes expand to at most `most` bytes. In LZ4, one byte of the length of a
+    // match stands for at most 255 bytes. In Zstandard, the 4 bytes of an RLE block stand for at
+    // most 128 KiB. `whole` is a margin.
     let (most, of, whole) = match codec {
         CompressionType::ZSTD => (128 << 10, 4, 128 << 10),
         _ => (255, 1, 64 << 10),

@@ -42,7 +42,7 @@ impl MappedFile {
         let arrow = |e: ArrowError| Error::file(path, e.to_string());
 
         let tail = bytes.last_chunk::<{ TAIL }>().filter(|_| bytes.len() >= 8 + TAIL).ok_or_else(
-            || fail("the file is too short to be an Arrow file; it may be truncated"),
+            || fail("the file is too short to be an Arrow file; it may be truncated, so write it again"),
         )?;
         let length = read_footer_length(*tail).map_err(arrow)?;
         let end = bytes.len() - TAIL;

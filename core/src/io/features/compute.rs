@@ -36,7 +36,8 @@ pub struct FeatureShard {
     events: Layout,
     times: ScalarBuffer<i64>,
     measurements: Measurements,
-    /// The range of static facts of each row, and the facts; `None` if no window is [`WindowSpan::Static`].
+    /// For each row, the range of its static facts, and the facts of all rows; `None` if no window
+    /// is [`WindowSpan::Static`].
     statics: Option<(Layout, Measurements)>,
 }
 
@@ -44,8 +45,8 @@ pub struct FeatureShard {
 struct Measurements {
     codes: DictionaryArray<UInt32Type>,
     values: Option<Float32Array>,
-    /// For each distinct code: end of the range of its feature keys in `keys`. The range starts at the end of
-    /// the range of the code before.
+    /// For each distinct code: end of the range in `keys` of the feature keys that match the code.
+    /// The range starts where the range of the previous code ends.
     ends: Vec<usize>,
     keys: Vec<u32>,
 }
@@ -223,7 +224,7 @@ impl FeatureShard {
                 lists.range(row).for_each(|i| scratch.add(w, facts.keys(i), facts.value_at(i), 0));
             }
         }
-        // Number of events of the subject already added to the windows of `WindowSpan::All`.
+        // Number of events of the subject that have been added to the windows of `WindowSpan::All`.
         let mut held = 0;
         for label in labels {
             let end = times.partition_point(|t| match self.spec.window_closure() {
@@ -262,7 +263,8 @@ impl FeatureShard {
     }
 }
 
-/// Aggregation states of the current subject: one per window and feature key that occurs in its history.
+/// Aggregation states of the current subject: one for each window and each feature key that occurs
+/// in the history of the subject.
 struct Scratch<'a> {
     spec: &'a FeatureSpec,
     /// For each feature key of `spec`: its position in `keys`, or [`NONE`] if the current subject lacks it.
@@ -271,7 +273,7 @@ struct Scratch<'a> {
     keys: Vec<u32>,
     /// For each element of `keys`: its states, one per window.
     states: Vec<State>,
-    /// Positions in `keys`, ordered by feature key. Out of date while shorter than `keys`.
+    /// Positions in `keys`, ordered by feature key. Outdated if it has fewer elements than `keys`.
     sorted: Vec<u32>,
     slope: bool,
 }
@@ -301,7 +303,8 @@ impl<'a> Scratch<'a> {
         for key in keys {
             let slot = &mut self.slots[*key as usize];
             if *slot == NONE {
-                // `self.keys` has each feature key at most once, and the number of feature keys fits 32 bits.
+                // There are fewer than 2^32 feature keys, and `self.keys` has each at most once, so
+                // its length fits.
                 *slot = u32::try_from(self.keys.len()).unwrap_or(NONE);
                 self.keys.push(*key);
                 self.states.resize(self.keys.len() * windows, State::default());

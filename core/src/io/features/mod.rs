@@ -65,7 +65,8 @@ pub struct Features {
     seen: Mutex<Seen>,
 }
 
-/// For each shard, whether it was read; for each subject with labels, the shard that has the subject.
+/// For each shard, whether it has been read. For each subject with labels, the index of the shard
+/// in which it was found.
 #[derive(Debug, Default)]
 struct Seen {
     shards: Vec<bool>,

@@ -47,7 +47,8 @@ impl FeatureRows {
         self.labels.is_empty()
     }
 
-    /// Iterates over the labels; each has its index, feature indices and feature values.
+    /// Iterates over the labels: returns the index of each label, the indices of its features, and
+    /// the values of these features.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &[u32], &[f64])> {
         let mut start = 0;
         self.labels.iter().zip(&self.counts).map(move |(label, count)| {
@@ -74,7 +75,8 @@ impl FeatureRows {
             .iter()
             .enumerate()
             .map(|(i, feature)| {
-                // If a feature is requested twice, only its last column was filled: use that column for both.
+                // If a feature is requested twice, `scatter_columns` has filled only the last of
+                // its columns: use this column for both.
                 let at = place[*feature].unwrap_or(i);
                 let aggregate = spec.parts(*feature).2;
                 let values = &values[at * rows..(at + 1) * rows];

@@ -65,7 +65,7 @@ impl FromStr for FeatureWindow {
     fn from_str(text: &str) -> Result<Self> {
         let wrong = || {
             Error::invalid(format!(
-                "{text:?} is not a window; write '30d' (or s, m for minutes, h, w), 'all' or 'static'"
+                "{text:?} is not a window; write a length of time such as '30d' (units s, m for minutes, h, d, w), 'all' or 'static'"
             ))
         };
         let span = match text {
@@ -278,14 +278,16 @@ impl FeatureSpec {
         self.closure
     }
 
-    /// Returns the key, window and aggregate of the feature with an index. Panics if it is out of range.
+    /// Returns the key, window and aggregate of the feature with the index `feature`. Panics if the
+    /// index is out of range.
     pub fn parts(&self, feature: usize) -> (&FeatureKey, &FeatureWindow, FeatureAggregate) {
         let (aggregates, windows) = (self.aggregates.len(), self.windows.len());
         let (rest, aggregate) = (feature / aggregates, feature % aggregates);
         (&self.keys[rest / windows], &self.windows[rest % windows], self.aggregates[aggregate])
     }
 
-    /// Returns the name of a feature, which must exist: code, window and aggregate, separated by `/`.
+    /// Returns the name of the feature with the index `feature`: its code or prefix, window and
+    /// aggregate, separated by `/`. Panics if the index is out of range.
     pub fn name(&self, feature: usize) -> String {
         let (key, window, aggregate) = self.parts(feature);
         format!("{key}/{window}/{}", aggregate.name())

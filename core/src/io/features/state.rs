@@ -67,7 +67,7 @@ pub(super) struct State {
     first: f64,
     last: f64,
     line: Line,
-    /// Time of the first value. `spread` is true if a later value has another time.
+    /// Time of the first value. The field `spread` is true if a later value has another time.
     origin: i64,
     spread: bool,
 }

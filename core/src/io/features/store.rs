@@ -19,7 +19,8 @@ const VALUES_AT_ONCE: usize = 1 << 20;
 /// Size in bytes of a stored feature: its index (u32) and its value (f64).
 const BYTES: usize = 12;
 
-/// Features on disk, pushed in the order of the data and read in label order. Memory: 16 bytes per label.
+/// Features on disk. They are pushed in the order of the data and read in the order of the labels.
+/// Memory holds 16 bytes per label.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -61,7 +62,7 @@ impl FeatureStore {
     /// Appends the features of some labels.
     ///
     /// # Errors
-    /// If the disk is full, a label does not exist, or was pushed before.
+    /// If the disk is full, a label does not exist, or a label was pushed before.
     pub fn push(&mut self, rows: &FeatureRows) -> Result<()> {
         let mut bytes = Vec::with_capacity(rows.values.len().saturating_mul(BYTES));
         for (label, features, values) in rows.iter() {
@@ -238,7 +239,7 @@ impl FeatureStore {
     }
 }
 
-/// Returns the index of the label of each value.
+/// Returns, for each value, the row that contains it: the index of its label.
 fn row_numbers(rows: &FeatureRows) -> Vec<i64> {
     let each = rows.iter().flat_map(|(label, features, _)| {
         std::iter::repeat_n(i64::try_from(label).unwrap_or(i64::MAX), features.len())

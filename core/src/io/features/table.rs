@@ -55,7 +55,7 @@ impl Features {
             FeatureForm::Columns => {
                 if spec.num_features() > MOST_COLUMNS {
                     return Err(Error::invalid(format!(
-                        "{} features are too many for one column each, the maximum is {MOST_COLUMNS}; choose fewer codes, windows or aggregates, or the form 'sparse' or 'list'",
+                        "{} features exceed {MOST_COLUMNS}, the maximum number of columns; choose fewer codes, windows or aggregates, or the form 'sparse' or 'list'",
                         spec.num_features()
                     )));
                 }

@@ -20,11 +20,11 @@
 //! NumPy), and times and dates are read from ISO 8601 strings or from integers in their unit.
 //!
 //! **Missing values** are null, both lists and values; a null list differs from an empty list. A
-//! key that a record lacks is null. JSON has no NaN: floats are written as the strings `"NaN"`,
-//! `"Infinity"` and `"-Infinity"`, and these are read as floats in columns of numbers (or of only
-//! such strings; declare `utf8` to keep them strings). Floats are written as the shortest number
-//! that parses to the same value, times as ISO 8601 strings (in UTC if they have a time zone),
-//! durations as integers, decimals and other types as strings.
+//! key that a record lacks is null. JSON has no NaN and no infinity: these floats are written as
+//! the strings `"NaN"`, `"Infinity"` and `"-Infinity"`. A column of these strings, with or without
+//! numbers, is read as floats; declare `utf8` to keep the strings. Floats are written as the
+//! shortest number that parses to the same value, times as ISO 8601 strings (in UTC if they have a
+//! time zone), durations as integers, decimals and other types as strings.
 //!
 //! In the columns form, the names `bounds` and `mask` are reserved, as in `.nrt` files.
 
@@ -60,7 +60,7 @@ pub struct JsonOptions {
     pub schema: Vec<(String, DataType)>,
     /// Names of the axes, rows first.
     pub axes: Vec<String>,
-    /// Number of rows per table of an [`NdjsonReader`].
+    /// Maximum number of rows in each table that an [`NdjsonReader`] returns.
     pub batch_rows: usize,
 }
 

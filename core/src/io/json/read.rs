@@ -15,7 +15,7 @@ use crate::table::{Incoming, RaggedTable, assemble_table};
 pub(super) struct ColumnSinks {
     columns: Vec<ColumnSink>,
     positions: HashMap<String, usize>,
-    /// Number of records whose end was read.
+    /// Number of records that have been read completely.
     rows: usize,
     first_row: usize,
     /// For each column: whether its name has occurred in the current record.
@@ -108,8 +108,8 @@ fn refuse_reserved(name: &str) -> Result<()> {
 }
 
 impl RaggedTable {
-    /// Reads JSON values: an object of columns, each a list (rows) of lists nested down to its
-    /// axis, or a list of records, each an object with one element per column.
+    /// Reads a table from a JSON value: an object with a list of rows for each column, or a list of
+    /// records, each an object with one member per column.
     ///
     /// See [`crate::io::json`] for depth, types and nulls.
     ///

@@ -210,7 +210,7 @@ impl ColumnSink {
 
     /// Builds the column. `known` is its type (including its lists) in earlier parts of the input, if any.
     pub(super) fn finish(mut self, known: Option<&DataType>) -> Result<Incoming> {
-        // A column without any value has the type that it had in earlier parts.
+        // A column without any value has the type that it had in earlier parts of the input.
         if let Some(known) = known.filter(|_| self.is_undecided()) {
             while self.levels.len() < list_depth(known)
                 && let Some(ElementKind::Unknown(nulls)) = self.kinds.last().copied()
@@ -296,9 +296,10 @@ struct Floats {
     values: Vec<f64>,
     /// Whether all values were read from the strings `NaN`, `Infinity` and `-Infinity`.
     only_texts: bool,
-    /// The last value that may be an integer of more than 64 bits.
+    /// The last value that `serde_json` may have converted from an integer of more than 64 bits.
     huge: Option<f64>,
-    /// Whether every float so far may be an integer of more than 64 bits.
+    /// Whether `serde_json` may have converted every float so far from an integer of more than 64
+    /// bits.
     only_huge: bool,
 }
 
@@ -718,8 +719,8 @@ fn wide_array(
     };
     let valid = |i: &usize| nulls.as_ref().is_none_or(|n| n.is_valid(*i));
     if let Some(i) = (0..values.len()).filter(valid).find(|i| !fits(values[*i])) {
-        // A negative number does not fit UInt64, which was chosen because another number exceeds i64. Report
-        // that other number if it comes later.
+        // UInt64 was chosen because some number exceeds i64. If number `i` is merely negative,
+        // report a later number that exceeds i64 instead, if there is one.
         let huge = (i..values.len()).filter(valid).find(|i| i64::try_from(values[*i]).is_err());
         let at = huge.unwrap_or(i);
         return Err(CastFailure::Leaf(at, format!("the number {}", values[at])));
@@ -733,7 +734,8 @@ fn wide_array(
 
 /// Casts values; fails if a value that is not null becomes null.
 fn cast_all(from: &ArrayRef, t: &DataType) -> Result<ArrayRef, CastFailure> {
-    // Cast to UTC, then set the time zone, which does not change instants. Strings state their own offset.
+    // Cast to UTC, then replace the time zone, which keeps the instants. A string without an offset
+    // is therefore a time in UTC.
     if let DataType::Timestamp(unit, Some(_)) = t {
         let utc = DataType::Timestamp(*unit, Some("+00:00".into()));
         if *t != utc {

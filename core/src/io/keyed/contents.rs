@@ -236,8 +236,9 @@ impl Contents {
         }
     }
 
-    /// Creates contents of the same kind from `columns`, whose first `before` rows are existing entries. A
-    /// repeated key is an error if `duplicates` is `None`. Messages count rows from 0 at the first new row.
+    /// Creates contents of the same kind from `columns`, whose first `before` rows are the entries
+    /// of `self`. A repeated key is an error if `duplicates` is `None`. Row numbers in messages
+    /// count from 0 at row `before`, the first new row.
     pub fn rebuilt(
         &self,
         columns: &[ArrayRef],
@@ -255,8 +256,9 @@ impl Contents {
         }
     }
 
-    /// Creates a dictionary from `columns`: the key columns, followed by the value column. A repeated key is
-    /// an error if `duplicates` is `None`. Row numbers in messages count from 0 at row `before`.
+    /// Creates a dictionary from `columns`: the key columns, followed by the value column. A
+    /// repeated key is an error if `duplicates` is `None`. Row numbers in messages count from 0 at
+    /// row `before`, the first new row.
     pub fn keys(
         names: &[String],
         columns: &[ArrayRef],
@@ -277,7 +279,7 @@ impl Contents {
         let mut made = empty_dictionary(&fields)?;
         let Some((value, keys)) = stored.split_last() else {
             return Err(Error::invalid(
-                "the dictionary has too few columns; give at least one key column and a value column",
+                "the dictionary has no columns; give at least one key column and a value column",
             ));
         };
         made.reserve(value.len())?;
@@ -297,10 +299,10 @@ impl Contents {
         Ok(Self::Keys(KeysContents::try_from_dictionary(made)?))
     }
 
-    /// Creates a tensor from `columns`: one column of coordinates per axis, followed by the value column.
-    /// Without a shape, the tensor is as large as its coordinates require. Zeros are dropped. Repeated
-    /// coordinates are an error if `duplicates` is `None`. Row numbers in messages count from 0 at row
-    /// `before`.
+    /// Creates a tensor from `columns`: one column of coordinates per axis, followed by the value
+    /// column. Without a shape, the tensor is as large as its coordinates require. Zeros are
+    /// dropped. Repeated coordinates are an error if `duplicates` is `None`. Row numbers in
+    /// messages count from 0 at row `before`, the first new row.
     pub fn tensor(
         names: &[String],
         columns: &[ArrayRef],
@@ -352,9 +354,10 @@ fn empty_dictionary(fields: &[FieldRef]) -> Result<Dictionary> {
         Some((value, keys)) if !keys.is_empty() => {
             Dictionary::new(keys.to_vec(), Arc::clone(value), MapOptions::default())
         }
-        _ => Err(Error::invalid(
-            "the dictionary has too few columns; give at least one key column and a value column",
-        )),
+        _ => Err(Error::invalid(format!(
+            "the dictionary has {} column(s); give at least one key column and a value column",
+            fields.len()
+        ))),
     }
 }
 

@@ -57,7 +57,8 @@ impl Slot {
 #[derive(Debug, Default)]
 struct Slots {
     slots: HashMap<PathBuf, Arc<Slot>>,
-    /// Slots of unused files are removed when `slots` has this length, or [`FULL`](Self::FULL) if larger.
+    /// Slots of unused files are removed when `slots` has this length, or the length
+    /// [`FULL`](Self::FULL) if that is larger.
     full: usize,
 }
 
@@ -79,7 +80,8 @@ static SLOTS: LazyLock<Mutex<Slots>> = LazyLock::new(Mutex::default);
 static RECENT: Mutex<Vec<Arc<Version>>> = Mutex::new(Vec::new());
 
 fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // The data under these mutexes is consistent at all times, so poisoning does not matter.
+    // The data in every mutex of this module is consistent at all times, so poisoning does not
+    // matter.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -178,9 +180,9 @@ fn open_version(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
     Ok(version)
 }
 
-/// Changes a file: `change` receives the current entries and returns the new ones, or `None` to leave the
-/// file unchanged. Statements on the same file wait for each other, across tables and processes. Returns the
-/// resulting version, and the second value that `change` returned.
+/// Changes a file: the closure `change` receives the current entries and returns the new ones, or
+/// `None` to leave the file unchanged. Statements on the same file wait for each other, across
+/// tables and processes. Returns the resulting version, and the `T` that the closure returned.
 ///
 /// # Errors
 /// If `is_given_up` returns true before the file is replaced, or a writer that ignores the lock changed the
@@ -272,7 +274,8 @@ mod tests {
         assert_eq!(trimmed(&[KEPT_BYTES, 1]), [1]);
         assert_eq!(trimmed(&[1, KEPT_BYTES]), [KEPT_BYTES]);
         assert_eq!(trimmed(&[1, KEPT_BYTES - 1]), [1, KEPT_BYTES - 1]);
-        // A version above `KEPT_BYTES` stays in memory only as long as a table or query uses it.
+        // A version larger than `KEPT_BYTES` stays in memory only as long as a table or query uses
+        // it.
         assert!(trimmed(&[1, KEPT_BYTES + 1]).is_empty());
         assert_eq!(trimmed(&[usize::MAX, usize::MAX, 7]), [7]);
     }

@@ -50,7 +50,8 @@ fn drop_gaps(
 /// The MEDS columns of some rows of a file, validated: no subject or code is NULL.
 pub(crate) struct MedsChunk {
     pub(crate) first_row: usize,
-    /// Offset of each row from `first_row`; `None` if no row of the chunk was dropped.
+    /// For each row of the chunk: its row number in the file, minus `first_row`. `None` if no row
+    /// was dropped.
     kept: Option<Vec<usize>>,
     pub(crate) subjects: ScalarBuffer<i64>,
     /// Times of the rows: NULL for static facts, and for all rows if times were not requested.
@@ -98,7 +99,8 @@ impl MedsChunk {
         self.times.is_valid(row).then(|| self.times.value(row))
     }
 
-    /// Returns the end of the consecutive rows from `row` on, up to `limit`, with the same subject and time.
+    /// Returns the end of the longest range of rows that starts at `row`, ends at `limit` at the
+    /// latest, and has only one subject and time.
     #[inline]
     pub(crate) fn run(&self, row: usize, limit: usize) -> usize {
         let (subjects, times) = (&self.subjects[row..limit], &self.times.values()[row..limit]);
@@ -117,8 +119,8 @@ impl MedsChunk {
         row + same
     }
 
-    /// Returns whether `codes` shares its buffers with `before`; if so, the caller reuses what it computed
-    /// for each code of `before`.
+    /// Returns whether `codes` shares its buffers with `before`. If so, the caller need not compute
+    /// again what it has computed for each code of `before`.
     pub(crate) fn same_codes(&self, before: &StringArray) -> bool {
         let (a, b) = (&self.codes, before);
         a.len() == b.len()

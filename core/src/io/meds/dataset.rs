@@ -61,8 +61,8 @@ pub(super) struct Dataset {
     root: PathBuf,
     /// Names and files of the shards, sorted by path.
     pub(super) shards: Vec<(String, MedsFile)>,
-    /// Columns of the shards other than `subject_id`, `time`, `code` and `numeric_value`. If shards have a
-    /// column with different types, it has their common type.
+    /// Columns of the shards other than `subject_id`, `time`, `code` and `numeric_value`. If a
+    /// column has different types in several shards, its field has their common type.
     further: Vec<Field>,
     vocabulary: OnceLock<Vocabulary>,
     /// For each subject read so far: the index of its shard.
@@ -160,7 +160,8 @@ impl MedsDataset {
         &self.inner.root
     }
 
-    /// Returns an error that names both files if a subject of a shard is also in another shard read before.
+    /// Returns an error that names both files if a subject of shard `shard` is also in another
+    /// shard that was read before.
     pub(crate) fn check_subjects(&self, shard: usize, ids: &[i64]) -> Result<()> {
         self.inner.check_subjects(shard, ids)
     }
@@ -314,7 +315,7 @@ impl Dataset {
             Some(f) => Err(Error::file(
                 &self.root,
                 format!(
-                    "column {:?} has the name of a derived column; rename it in the files, or list the columns to read without it",
+                    "column {:?} has the name of a derived column; rename it in the files, or omit it from the list of columns to read",
                     f.name()
                 ),
             )),

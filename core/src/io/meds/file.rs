@@ -1,4 +1,5 @@
-//! A Parquet file of a data set, read as a whole, with errors that name file, column and row.
+//! A Parquet file of a data set. It is read as a whole or in batches, with errors that name file,
+//! column and row.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -226,7 +227,7 @@ pub(crate) fn list_files_with_ending(folder: &Path, ending: &str) -> Result<Vec<
     Ok(names)
 }
 
-/// Returns the Arrow type to which the column `code` is read.
+/// Returns the Arrow type that the column `code` has after it is read.
 pub(crate) fn dictionary_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8))
 }

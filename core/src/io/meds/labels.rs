@@ -80,8 +80,9 @@ impl LabelKind {
     }
 }
 
-/// Labels in the MEDS format. Each label has a subject, the last time (inclusive) whose data may be used, and
-/// a value of each [kind](LabelKind) that the labels have (possibly none).
+/// Labels in the MEDS format. Each label has a subject, a prediction time (data up to and including
+/// this time may be used), and a value of each [kind](LabelKind) that the labels have (possibly
+/// none).
 ///
 /// A subject may have any number of labels. Labels are ordered by file (natural order of names), then by row.
 ///
@@ -320,7 +321,8 @@ impl Labels {
         &self.subject_ids
     }
 
-    /// Returns, for each label, the last time (inclusive) whose data may be used. No time is NULL.
+    /// Returns the prediction time of each label: data up to and including this time may be used.
+    /// No time is NULL.
     pub fn prediction_times(&self) -> &TimestampMicrosecondArray {
         &self.prediction_times
     }

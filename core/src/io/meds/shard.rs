@@ -293,14 +293,14 @@ impl<'a> MeasurementColumns<'a> {
             RaggedTable::try_new(rows, None, vec![], columns)?.nest_rows(keys, &options).map_err(
                 |e| match e {
                     Error::Invalid(message) => Error::Invalid(format!(
-                        "{message} (the row number counts only the rows of the file with {which})"
+                        "{message} (in this row number, only rows {which} a time are counted)"
                     )),
                     other => other,
                 },
             )
         };
-        let events = insert_deltas(nest(events, &["subject_id", "time"], "a time")?)?;
-        let statics = nest(statics, &["subject_id"], "no time")?;
+        let events = insert_deltas(nest(events, &["subject_id", "time"], "with")?)?;
+        let statics = nest(statics, &["subject_id"], "without")?;
 
         let ids = |t: &RaggedTable| -> Result<ScalarBuffer<i64>> {
             Ok(t.column("subject_id")?.values().as_primitive::<Int64Type>().values().clone())

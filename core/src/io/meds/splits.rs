@@ -16,7 +16,7 @@ pub(crate) struct Splits {
     of_subject: Option<HashMap<i64, usize>>,
 }
 
-/// Tells where to find the splits of the subjects of a shard.
+/// Source of the splits of the subjects of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place<'a> {
     /// All subjects are in this split, which is the name of a folder on the shard's path.
@@ -78,7 +78,8 @@ impl Splits {
     }
 }
 
-/// Moves or adds a split to the front of a name: `a/train/3` becomes `train/a/3`, and `3` becomes `train/3`.
+/// Returns the name of a shard with the split in front. The split is moved if a folder has its name
+/// (`a/train/3` becomes `train/a/3`), otherwise added (`3` becomes `train/3`).
 pub(crate) fn below_split(split: &str, shard: &str) -> String {
     let mut parts: Vec<&str> = shard.split('/').collect();
     if parts.len() > 1

@@ -9,7 +9,7 @@ use super::MedsShard;
 use crate::error::Result;
 use crate::io::parquet::{self, ParquetReadOptions};
 
-/// Counts of the contents of shards, accumulated shard by shard.
+/// Counts the subjects, events, measurements and codes of shards, shard by shard.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -1,4 +1,4 @@
-//! [`View`]: a lazy view of a list column of [`AsOf`], whose values only [`Ranges::gather`] copies.
+//! [`View`]: a lazy view of a list column of [`AsOf`]. Only [`Ranges::gather`] copies values.
 
 #![cfg_attr(
     not(feature = "sql"),
@@ -27,7 +27,8 @@ pub struct View {
     pub steps: Vec<Step>,
 }
 
-/// An operation of a [`View`] on the list of each label, which changes only the range of the list.
+/// An operation of a [`View`] on the list of each label. It copies no values: it changes only which
+/// range of the column is the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// `start:stop` on axis 1, like a Python slice.
@@ -44,7 +45,7 @@ impl View {
         view
     }
 
-    /// Finds the column in all shards of `rows`. Copies no values; [`Ranges::gather`] does.
+    /// Finds the column in all shards of `rows`. Copies no values; [`Ranges::gather`] copies them.
     pub fn of<'a>(&'a self, rows: &'a AsOf) -> Result<Ranges<'a>> {
         let shards = rows
             .shards()

@@ -66,7 +66,8 @@ pub struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// Creates a vocabulary of distinct codes with the tokens 1, 2, 3, .. in byte order.
+    /// Creates a vocabulary of distinct codes, with consecutive tokens from 1 on in byte order of
+    /// the codes.
     ///
     /// # Errors
     /// If there are 2^32 - 1 codes or more.
@@ -125,8 +126,9 @@ impl Vocabulary {
         Ok(Self { entries: entries.into(), by_code: Arc::new(by_code), id })
     }
 
-    /// Reads a MEDS `codes.parquet`: its column `code`, and `code/vocab_index` for the tokens if it exists
-    /// (codes without an index are omitted); otherwise tokens follow the byte order of the codes.
+    /// Reads the codes of a MEDS `codes.parquet` from the column `code`. Tokens come from the
+    /// column `code/vocab_index` if it exists (codes without an index are omitted); otherwise they
+    /// follow the byte order of the codes.
     ///
     /// # Errors
     /// If the file cannot be read, has no column `code`, or gives a code two tokens, a negative
@@ -253,10 +255,11 @@ impl Vocabulary {
         self.entries.get(first).filter(|(t, _)| *t == token).map(|(_, code)| code.as_ref())
     }
 
-    /// Returns the size of a look-up table indexed by token, including the padding token 0; `None` if it is
-    /// too large for the number of codes (even a small file may contain the largest token).
+    /// Returns the size of a look-up table indexed by token, including the padding token 0; `None`
+    /// if the table would be too large for the number of codes (even a small file may contain the
+    /// largest token).
     pub(crate) fn dense_size(&self) -> Option<usize> {
-        /// Maximum number of rows of the look-up table for unused tokens, in addition to 15 such rows per
+        /// The look-up table may have this many rows for unused tokens, and 15 more such rows per
         /// code.
         const GAPS: usize = 1 << 20;
         let most = self.len().saturating_mul(16).saturating_add(GAPS);

@@ -35,7 +35,7 @@ const COUNTED: [&str; 5] = [
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CodeEntry {
     pub(super) token: u32,
-    /// Mean of the values of the code, which are normalized as `(value - mean) / std`.
+    /// Mean of the values of the code. A value is normalized as `(value - mean) / std`.
     pub(super) mean: f64,
     pub(super) std: f64,
     /// Whether `mean` and `std` are known. If not, normalized values are NULL in tables and NaN in tensors.
@@ -217,8 +217,8 @@ struct Scales {
 }
 
 impl Scales {
-    /// Reads means and standard deviations from `metadata/codes.parquet`, or computes them from the counts
-    /// and sums in this file.
+    /// Reads means and standard deviations from `metadata/codes.parquet`, or computes them from the
+    /// counts and sums in the same file.
     fn by_file(old: &OldCodes) -> Result<Self> {
         let arithmetic = Arithmetic::Double;
         if let (Some((mean, _)), Some((std, _))) =

@@ -54,7 +54,8 @@ impl Compensated {
     }
 }
 
-/// Statistics of one code while a shard is read, in one cache line, because rows access codes at random.
+/// Statistics of one code while a shard is read. They share one cache line, because the codes of
+/// successive rows are random.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct RunningCounts {
@@ -193,8 +194,9 @@ impl Keys {
 }
 
 impl ShardFit {
-    /// Counts the codes of a shard. `scattered` allows subjects whose rows are not contiguous, and counts
-    /// each of them once. Without `scattered`, returns `None` for a shard with such a subject.
+    /// Counts the codes of a shard. If `scattered` is true, the rows of a subject need not be
+    /// contiguous, and the subject is still counted once. If it is false, returns `None` for a
+    /// shard with a subject whose rows are not contiguous.
     fn read(source: &MedsFile, splits: Option<&Splits>, scattered: bool) -> Result<Option<Self>> {
         let train = splits.and_then(|s| s.names().iter().position(|n| n == TRAIN));
         let mut fit = Self { slots: HashMap::new(), running: Vec::new(), double: false };
@@ -260,9 +262,9 @@ impl ShardFit {
         }
     }
 
-    /// Counts the codes of `rows`, all of one subject. `run` is the number of the run of these rows (see
-    /// [`RunningCounts::last_run`]), in which the subject is counted once per code. If `run` is `None`, the
-    /// caller counts the subjects.
+    /// Counts the codes of `rows`, which are all of one subject. If `run` is the number of the run
+    /// of these rows (see [`RunningCounts::last_run`]), also counts the subject, once per code and
+    /// run. If `run` is `None`, the caller counts the subjects.
     #[inline]
     fn count<N: SummedNumber>(
         &mut self,

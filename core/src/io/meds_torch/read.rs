@@ -181,7 +181,7 @@ pub struct CohortShard {
     schema: PathBuf,
 }
 
-/// Tensors and schema file of one shard, with the same subject per row.
+/// The tensors and the schema file of one shard, as two tables with one row per subject.
 ///
 /// Columns of `events` (axes subject, event, measurement), as in the files:
 ///
@@ -332,7 +332,12 @@ impl CohortShard {
                 *mismatch = Some(Mismatch::Measurements);
                 return Err(Error::file(
                     &self.schema,
-                    "the lists of measurements_per_event differ in length from the lists of time, or contain NULL; write the cohort again",
+                    format!(
+                        "the shard has {} events, but measurements_per_event has {} values, {} of them NULL; write the cohort again with one number per event",
+                        inner.lists(),
+                        counts.len(),
+                        counts.null_count()
+                    ),
                 ));
             }
             if let Some(event) = (0..inner.lists()).find(differs) {
@@ -605,7 +610,7 @@ fn require_values(column: &Column) -> Column {
 fn cast_tokens(values: &ArrayRef) -> Result<UInt32Array> {
     let wide = cast_integers(values).map_err(|e| match e {
         Inexact::Cast(e) => Error::invalid(format!(
-            "the codes are no tokens from 0 to 4294967295; write the cohort again: {e}"
+            "a code is not a token from 0 to 4294967295; write the cohort again: {e}"
         )),
         _ => Error::type_of(
             "the column of codes",

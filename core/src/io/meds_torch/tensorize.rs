@@ -225,7 +225,8 @@ fn write_shard(
     })
 }
 
-/// Names of the entries in the folder of a cohort; a folder with other entries is not replaced.
+/// Names that files and folders in the folder of a cohort may have. A folder with other entries is
+/// not replaced.
 const COHORT: [&str; 4] = ["data", "metadata", "tokenization", ".logs"];
 
 fn check_output(root: &Path, out: &Path, overwrite: bool) -> Result<()> {

@@ -137,7 +137,8 @@ impl FileAxis {
     ) -> Result<Range<usize>> {
         let elements = self.start_of(file, lists.start)?..self.start_of(file, lists.end)?;
         if elements.start > elements.end {
-            // A bound decreases; `offsets` returns an error that names it.
+            // A bound is smaller than the bound before it; `offsets` returns an error that names
+            // the bound.
             return self.offsets(file, lists, true).map(|(_, elements)| elements);
         }
         Ok(elements)
@@ -184,8 +185,8 @@ impl FileAxis {
     }
 }
 
-/// The bounds of the requested lists as they are stored in the file. The first may be the bound before these
-/// lists, which is the start of the first list.
+/// The bounds of the requested lists as they are stored in the file. The first of these bounds may
+/// be the bound before the lists, which is the start of the first list.
 struct BoundsRange<'a> {
     file: &'a SafetensorsFile,
     axis: &'a FileAxis,

@@ -283,7 +283,7 @@ impl NrtFile {
     pub fn validate(&self) -> Result<()> {
         let mut window = 0..self.inner.layout.rows;
         for axis in &self.inner.layout.axes {
-            // More values than 32-bit offsets allow are valid, so use 64-bit offsets.
+            // A valid file may have more values than 32-bit offsets allow, so use 64-bit offsets.
             window = axis.offsets(&self.inner.file, window, true)?.1;
         }
         for column in self.columns().iter().filter(|c| c.dtype() == Dtype::BOOL) {

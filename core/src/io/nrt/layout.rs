@@ -165,7 +165,8 @@ impl FileLayout {
         })
     }
 
-    /// Selects columns by name (`None` selects all); also returns the deepest axis to read.
+    /// Selects columns by name (`None` selects all). Also returns the number of the deepest axis to
+    /// read.
     pub(super) fn select_columns(
         &self,
         columns: Option<&[&str]>,
@@ -238,9 +239,10 @@ fn axis_len(
     }
 }
 
-/// Drops integer tensors `dim{d}/lengths`: the list lengths that the Python library before 0.0.7 stored
-/// beside the bounds. If axis `d` has as many elements as lists, the tensor may be a column instead: it is
-/// kept, unless all axes (at least two) have a tensor with this name and length.
+/// Drops each integer tensor `dim{d}/lengths` that has one element per list of axis `d`: the Python
+/// library before 0.0.7 stored the list lengths there, beside the bounds. If axis `d` has as many
+/// elements as lists, the tensor may be a column instead. It is then kept, unless the file has at
+/// least two axes and each of them has such a tensor.
 fn drop_legacy_lengths(
     file: &SafetensorsFile,
     chain: &[&TensorEntry],

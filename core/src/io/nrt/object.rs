@@ -17,10 +17,11 @@ use crate::table::RaggedTable;
 
 /// An `.nrt` file in an object store (cloud, HTTP or memory).
 ///
-/// Opening reads the header, usually with one request. [`read`](Self::read) requests the bounds of the rows,
-/// axis by axis, then the values of all requested columns at once. If the deepest column is on axis `d`,
-/// these are at most `d` + 1 rounds of requests. A read fetches only these bytes and the gaps between close
-/// ranges ([`ObjectOptions::gap`]). It makes the same checks as [`NrtFile`].
+/// Opening reads the header, usually with one request. [`read`](Self::read) requests the bounds of
+/// the rows, axis by axis, then the values of all requested columns at once. If the deepest column
+/// is on axis `d`, a read makes at most `d` + 1 rounds of requests. It fetches only the bytes of
+/// these bounds and values, and short gaps between them ([`ObjectOptions::gap`]). It makes the same
+/// checks as [`NrtFile`].
 ///
 /// All requests read the same version of the object, by the ETag of the first response (if the store has
 /// ETags); an object that is replaced in the meantime is an error. Clones share the header.
@@ -110,7 +111,8 @@ impl NrtObject {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Returns whether the file is in this store and has this ETag. A missing or weak ETag matches any ETag.
+    /// Returns whether the file is in `store` and has the ETag `e_tag`. A missing or weak ETag
+    /// matches any ETag.
     #[cfg(feature = "sql")]
     #[doc(hidden)]
     pub fn is_of(&self, store: &Arc<dyn ObjectStore>, e_tag: Option<&str>) -> bool {

@@ -56,7 +56,7 @@ pub struct NrtWriter {
     bounds: Vec<(TensorId, i64)>,
     rows: u64,
     plain: bool,
-    /// Whether an error left a table written only in part, so that the file cannot be finished.
+    /// Whether an error occurred while a table was written, so that the file cannot be finished.
     failed: bool,
     scratch: Vec<u8>,
 }

@@ -58,7 +58,7 @@ impl ChunkReader for LocalFile {
     }
 }
 
-/// A reader of a local file that starts at an offset.
+/// Reads a local file from an offset on.
 #[derive(Debug)]
 pub(crate) struct FromPlace {
     file: LocalFile,

@@ -24,7 +24,7 @@ pub struct ParquetReadOptions {
     pub columns: Option<Vec<String>>,
     /// Rows to read, counted over the whole file; `None` for all. Row groups without them are not read.
     pub rows: Option<Range<usize>>,
-    /// Target for the average number of leaves per chunk, in the column with the most leaves.
+    /// Number of leaves that a chunk should have on average, in the column with the most leaves.
     pub chunk_leaves: usize,
 }
 

@@ -14,8 +14,9 @@ use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 use crate::table::RaggedTable;
 
-/// Maximum size in bytes of the dictionary of a column in a row group; later values of the column are written
-/// plainly. It holds half a million 32-bit numbers. If all values differ, this dictionary only takes space.
+/// Maximum size in bytes of the dictionary of a column in a row group; later values of the column
+/// are written plainly. A dictionary of this size holds half a million 32-bit numbers. If all
+/// values differ, the dictionary only takes space.
 const DICTIONARY_BYTES: usize = 2 << 20;
 
 /// Options of [`ParquetTableWriter`].
@@ -149,7 +150,7 @@ impl ParquetTableWriter {
                 self.flush()?;
                 continue;
             }
-            // If even one row exceeds the limit of a row group, it gets a row group of its own.
+            // A row that alone exceeds the limit gets its own row group.
             let next = row + fits.max(1);
             self.writer.write(&batch.slice(row, next - row))?;
             self.leaves += ends[next - 1] - before;
@@ -163,8 +164,8 @@ impl ParquetTableWriter {
         Ok(())
     }
 
-    /// Gives `arrow.fixed_shape_tensor` columns the types of the file, whose elements are declared nullable,
-    /// without copying values.
+    /// Gives each `arrow.fixed_shape_tensor` column its type in the file, in which the elements are
+    /// declared nullable. Copies no values.
     fn declare_tensors(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         if batch.num_columns() != self.schema.fields().len() {
             // The Parquet writer returns an error for the wrong number of columns.

@@ -119,8 +119,9 @@ impl SafetensorsFile {
         }
     }
 
-    /// Reads the bytes of a range of elements (in flattened order), aligned to the element size: a
-    /// view of the map if the data is aligned there, otherwise a copy.
+    /// Reads the bytes of a range of elements (in flattened order), aligned for the element type.
+    /// The result is a view if the file is mapped or in memory and these bytes are already aligned,
+    /// otherwise a copy.
     ///
     /// BOOL bytes are not checked.
     ///

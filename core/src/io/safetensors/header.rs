@@ -86,8 +86,8 @@ impl TensorEntry {
             Error::file(
                 path,
                 format!(
-                    "tensor {:?} has {} elements; elements {}..{} are out of range, or smaller than a byte; request elements within this number, of a type of whole bytes",
-                    self.name, self.elements, range.start, range.end
+                    "elements {}..{} of tensor {:?} were requested, but it has {} elements of type {}; request existing elements of a type of at least 8 bits",
+                    range.start, range.end, self.name, self.elements, self.dtype
                 ),
             )
         };
@@ -272,7 +272,8 @@ impl Header {
 
 /// Returns the numbers of elements and bytes of a tensor; `None` on overflow or for a fraction of a byte.
 pub(super) fn tensor_size(dtype: Dtype, shape: &[usize]) -> Option<(usize, u64)> {
-    // The product overflows if the sizes before a size of 0 do, although the tensor is empty.
+    // The result is `None` even for an empty tensor, if the product of the sizes before the first 0
+    // overflows.
     let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d))?;
     let bits = u64::try_from(elements).ok()?.checked_mul(u64::try_from(dtype.bitsize()).ok()?)?;
     bits.is_multiple_of(8).then(|| (elements, bits.div_euclid(8)))

@@ -50,7 +50,8 @@ pub(crate) struct Object {
     location: Location,
     name: PathBuf,
     len: u64,
-    /// ETag that all requests after the first must match, if the store has one.
+    /// ETag that all requests after the first one must match; `None` if there is none or it is
+    /// weak.
     e_tag: Option<String>,
     options: ObjectOptions,
     requests: AtomicU64,
@@ -166,7 +167,8 @@ impl Object {
         Ok((header, parts))
     }
 
-    /// Fetches all ranges with concurrent requests; ranges [`ObjectOptions::gap`] or less apart share one.
+    /// Fetches all ranges with concurrent requests. Ranges at most [`ObjectOptions::gap`] bytes
+    /// apart share a request.
     pub(crate) async fn fetch_ranges(
         &self,
         ranges: impl IntoIterator<Item = Range<u64>>,
@@ -222,7 +224,8 @@ impl Object {
         Ok((range.start, self.checked_bytes(range, answer).await?))
     }
 
-    /// Returns the bytes of a response; an error if they are not those of `range` or the object changed size.
+    /// Returns the bytes of a response. Returns an error if they are not the bytes of `range`, or
+    /// if the size of the object has changed.
     async fn checked_bytes(&self, range: Range<u64>, answer: GetResult) -> Result<Bytes> {
         if answer.meta.size != self.len {
             return Err(Error::file(

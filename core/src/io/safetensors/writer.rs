@@ -35,8 +35,8 @@ pub struct TensorId(usize);
 ///
 /// The header, which comes first in a file, contains the length of every tensor. Each tensor is
 /// therefore collected in an unnamed temporary file on the target's disk, and
-/// [`finish`](Self::finish) concatenates these after the header. Memory is at most 1 MiB per tensor
-/// regardless of size. The file appears only when it is complete and synced to disk.
+/// [`finish`](Self::finish) concatenates these files after the header. Memory is at most 1 MiB per
+/// tensor regardless of size. The file appears only when it is complete and synced to disk.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -290,8 +290,9 @@ pub fn write_tensors<'a>(
     out.commit()
 }
 
-/// Writes tensors of known shapes whose data is produced while it is written: `write` is called once
-/// per tensor, in the order of the file, and writes its little-endian bytes.
+/// Writes tensors whose shapes are known, and whose data is produced while the file is written:
+/// `write` is called once per tensor, in the order of the file, and writes the little-endian bytes
+/// of the tensor.
 ///
 /// # Errors
 /// If `write` fails or writes another number of bytes than the tensor has, or the file cannot be

@@ -225,7 +225,7 @@ fn collect_word<T: Comparable + ArrowNativeType, const LESS: bool>(
     pack: impl PackFlags,
 ) -> u64 {
     let mut flags = [0u8; WORD];
-    // An index loop, because the compiler might not inline the closures of a zip.
+    // Loop over indices, because the compiler might not inline the closures of a zip.
     for i in 0..WORD {
         let (a, b) = (a[i].key(), b[i].key());
         flags[i] = u8::from(if LESS { a < b } else { a == b });

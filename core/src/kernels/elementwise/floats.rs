@@ -20,8 +20,8 @@ trait ArithmeticFloat:
 impl ArithmeticFloat for f32 {}
 impl ArithmeticFloat for f64 {}
 
-/// Calls the function `$call` with a closure that computes the operation `$op`, if it is `+`, `-`, `*` or
-/// `/`; evaluates to `None` for other operations.
+/// If the operation `$op` is `+`, `-`, `*` or `/`, calls the function `$call` with a closure that
+/// computes the operation. Evaluates to `None` for other operations.
 macro_rules! with_function {
     ($op:expr, $call:ident($($argument:expr),*)) => {
         match $op {

@@ -116,8 +116,9 @@ impl Op {
 /// One operand of a [`binary`] operation.
 #[derive(Clone, Copy, Debug)]
 pub enum Operand<'a> {
-    /// An array with the lists of the other operand, or only its outer levels (no levels: one value per row);
-    /// each value then applies to all leaves below. A list of one element applies to a list of any length.
+    /// An array with the lists of the other operand, or with only its outer levels of lists. In the
+    /// second case, each value applies to all leaves below it (an array without lists has one value
+    /// per row). A list of one element applies to a list of any length.
     Array(&'a RaggedArray),
     /// A scalar that applies to all leaves, such as a literal in a query: an array of length 1. A
     /// number takes the type of the leaves if it fits.
@@ -146,8 +147,9 @@ impl<'a> Operand<'a> {
 
 /// Computes `left op right` for every leaf.
 ///
-/// The result has the lists of the operands and shares them if they are the same. A list that is null in
-/// either operand is null. A null leaf gives null (except where `AND` and `OR` have a result regardless).
+/// The result has the lists of the operands and shares them if they are the same. A list that is
+/// null in either operand is null. A null leaf gives null, except that `NULL AND false` is false
+/// and `NULL OR true` is true.
 ///
 /// If two lists differ in length and one has a single element, this element, with everything below it, is
 /// repeated along the other list: `[[10], [20, 30]]` and `[[1, 2, 3], [4, 5]]` add up to

@@ -26,10 +26,10 @@ pub(crate) struct Pair {
     pub(crate) right: ArrayRef,
 }
 
-/// Broadcasts two arrays to common lists. Returns, for every leaf of these lists, the leaf of each array. An
-/// array with fewer levels is broadcast over the deeper one. If two lists differ in length and one has a
-/// single element, this element is repeated. Each pair of lists is treated separately, so the result for a
-/// row does not depend on the other rows.
+/// Broadcasts two arrays to common lists. Returns, for every leaf of the common lists, the
+/// corresponding leaf of each array. An array with fewer levels is broadcast over the deeper one.
+/// If two lists differ in length and one has a single element, this element is repeated. Each pair
+/// of lists is treated separately, so the result for a row does not depend on the other rows.
 ///
 /// If both arrays have equal lists, the result shares these lists and the leaves of both arrays. Returns an
 /// error if the numbers of rows differ, or if two valid lists differ in length and neither has one element.
@@ -37,9 +37,10 @@ pub(crate) fn pair_arrays(left: &RaggedArray, right: &RaggedArray) -> Result<Pai
     broadcast_pair(left, right, Repeat::Lists)
 }
 
-/// Broadcasts like [`pair_arrays`], but repeats an element only if all lists of its axis have one element,
-/// because arrays with named dims have a size per dim instead of per list. Returns the errors of
-/// [`pair_arrays`], and also an error if another list on the axis of a repeated element has more elements.
+/// Broadcasts like [`pair_arrays`], but repeats an element only if all lists of its axis have one
+/// element, because an array with named dimensions has one size per dimension. Returns the errors
+/// of [`pair_arrays`]; also returns an error if an element would have to be repeated, but another
+/// list of its axis does not have exactly one element.
 pub(crate) fn pair_dims(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
     broadcast_pair(left, right, Repeat::Axes)
 }
@@ -107,7 +108,7 @@ impl SideElements<'_> {
     }
 }
 
-/// Whether all valid lists of an axis have one element.
+/// Returns whether all valid lists of an axis have one element.
 fn has_size_one(axis: &ListAxis) -> bool {
     let layout = axis.layout();
     match layout {
@@ -178,13 +179,13 @@ fn combine_level(
             (n, 1) if one_y => n,
             (n, m) => {
                 return Err(Error::invalid(format!(
-                    "list {i} of axis {axis} (row {}) has {n} element(s) on the left and {m} on the right; both sides must have lists of the same lengths, or one of them a list of one element",
+                    "list {i} of axis {axis} (row {}) has {n} element(s) on the left and {m} on the right; both sides must have lists of the same lengths, or one of the two lists must have one element",
                     row_of_list(a.array, axis, i),
                 )));
             }
         };
-        // Check the size, because the result may be large: if one operand repeats lists on one axis and the
-        // other on another axis, the result has all pairs.
+        // Check the size, because the result may be much larger than the operands: if each operand
+        // is repeated along another axis, the result has an element for every pair of elements.
         check_size("repeated lists of one element", next_a.len().saturating_add(n), 64)?;
         lengths.push(n);
         for (next, range) in [(&mut next_a, p), (&mut next_b, q)] {

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::kernels::times::{EXACT_SECONDS, INTERVAL_NANOSECONDS, in_unit};
 use crate::table::promote_types;
 
-/// An operand as known at planning time.
+/// An operand at planning time: the type of an array, or the value of a literal.
 #[derive(Clone, Copy, Debug)]
 pub enum OperandType<'a> {
     /// The type of the leaves of an array; the values of the leaves do not affect the types.
@@ -54,7 +54,7 @@ pub struct Types {
 }
 
 impl Types {
-    /// Determines the types.
+    /// Determines the types of an operation on two operands.
     ///
     /// # Errors
     /// When the operation does not exist for these types, or a literal string cannot be parsed.
@@ -254,7 +254,8 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
     if op.is_comparison()
         && matches!((a, b), (DataType::UInt64, b) | (b, DataType::UInt64) if b.is_signed_integer())
     {
-        // No integer type holds both types, and as floats distinct integers beyond 2^53 would be equal.
+        // No integer type holds the values of both types. As floats, distinct integers beyond 2^53
+        // would be equal.
         return both(EXACT_INTEGERS);
     }
     let common = promote_types(a, b)?;
@@ -263,7 +264,8 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
     both(common)
 }
 
-/// Whether times in two time zones compare without conversion; a time without a zone counts as UTC.
+/// Returns whether timestamps in two time zones compare without conversion: if both have a zone, if
+/// neither has a zone, or if one has none and the zone of the other is UTC.
 fn share_clock(a: Option<&str>, b: Option<&str>) -> bool {
     let utc = |zone: Option<&str>| zone.is_none_or(|z| matches!(z, "UTC" | "+00:00" | "Z"));
     a.is_some() == b.is_some() || (utc(a) && utc(b))
@@ -383,7 +385,8 @@ impl LiteralNumber {
         }))
     }
 
-    /// Whether the value is still finite after conversion to the float type `t`, or was not finite before.
+    /// Returns whether the value is still finite after conversion to the float type `t`, or was not
+    /// finite before.
     fn is_finite_in(self, t: &DataType) -> bool {
         #[expect(clippy::cast_precision_loss, reason = "only the magnitude matters")]
         let x = match self {

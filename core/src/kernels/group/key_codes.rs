@@ -10,8 +10,9 @@ use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::kernels::sort::{Order, argsort_leaves, make_equality};
 
-/// Returns values that compare like the keys: integers for structs and small dictionaries, which compare
-/// faster; the decoded values for larger dictionaries; otherwise the keys. Null stays null.
+/// Returns values that compare like the keys. Structs and small dictionaries become integers,
+/// because integers compare faster. Larger dictionaries are decoded. Other keys are returned
+/// unchanged. Null stays null.
 pub(super) fn comparable_keys(keys: &ArrayRef) -> Result<ArrayRef> {
     match keys.data_type() {
         DataType::Struct(_) => Ok(Arc::new(number_structs(keys.as_struct())?)),

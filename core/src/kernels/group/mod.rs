@@ -1,10 +1,10 @@
-//! Groups the elements of each list by the keys in a sibling list.
+//! Groups the elements of each list by keys, which are in a parallel list: one key per element.
 //!
 //! A group is a list of its own, so that reductions along the innermost axis aggregate groups. Keys are in
 //! ascending order. Null is a key of its own, the last one, as in SQL's GROUP BY; all NaN are one key, and so
 //! are both zeros. Elements of a group keep their order. Arrays grouped by the same keys get the same lists.
 //!
-//! Keys may be structs of several sibling lists; they order field by field.
+//! Keys may be structs, to group by several parallel lists. Structs are ordered field by field.
 
 mod fixed;
 pub(super) mod key_codes;
@@ -42,9 +42,10 @@ pub fn group_keys(keys: &RaggedArray) -> Result<RaggedArray> {
     SortedKeys::from_keys(keys)?.keys()
 }
 
-/// Returns the elements of every list in groups of equal keys: one list per key of [`group_keys`], in that
-/// order. `keys` has the lists of the array, or only its outer levels; whole elements of an outer axis are
-/// then grouped (visits by their month). A list that is null in either array is null.
+/// Returns the elements of every list in groups of equal keys: one list per key of [`group_keys`],
+/// in that order. `keys` has the lists of the array, or only its outer levels. In the second case,
+/// whole elements of an outer axis are grouped, for example visits by their month. A list that is
+/// null in either array is null.
 ///
 /// ```
 /// # use serrate_core as serrate;

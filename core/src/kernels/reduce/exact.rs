@@ -1,10 +1,12 @@
 //! Sums that are exact until they are read: the result does not depend on the order and grouping of
 //! additions, and only the final sum must fit its type.
 //!
-//! [`ExactSums`] holds the sums of groups. An intermediate sum is serialized as a list of 64-bit words: an
-//! empty list for 0, one word for a number (the bits of a float, or an integer), and otherwise the index of
-//! the lowest limb, followed by the limbs from the lowest to the highest, which has the sign. The unit of
-//! floats is the smallest subnormal, 2^-1074. Most sums take 3 to 4 words; all limbs would take 34.
+//! [`ExactSums`] holds the sums of groups, as integers of many 64-bit limbs. The unit of floats is
+//! the smallest subnormal, 2^-1074. An intermediate sum is serialized as a list of 64-bit words.
+//! The sum 0 is an empty list. A sum that equals a float or a 64-bit integer is one word: the bits
+//! of the float, or the integer. Any other sum is the index of its lowest nonzero limb, followed by
+//! the limbs from the lowest to the highest, which has the sign. Most sums take 3 to 4 words; all
+//! limbs would take 34.
 
 mod real;
 mod sums;
@@ -89,7 +91,7 @@ impl Exact {
     pub fn lay_over(self, sums: &RaggedArray) -> Result<RaggedArray> {
         let Some((words, outer)) = sums.axes().split_last() else {
             return Err(Error::invalid(
-                "the values of exact sums have no lists; give one list of 64-bit words (Int64) per sum",
+                "the serialized sums have no lists; give each sum as a list of 64-bit words (Int64)",
             ));
         };
         let layout = words.layout();
@@ -153,7 +155,7 @@ impl Exact {
     ) -> Result<RaggedArray> {
         let Some((words, outer)) = sums.axes().split_last() else {
             return Err(Error::invalid(
-                "the values of exact sums have no lists; give one list of 64-bit words (Int64) per sum",
+                "the serialized sums have no lists; give each sum as a list of 64-bit words (Int64)",
             ));
         };
         let flat = sums.leaves().as_primitive::<Int64Type>().values();

@@ -6,7 +6,7 @@
 //!
 //! lists of leaves    a b c      start 0
 //!                    d e        start 0     the k-th leaf of a list
-//!                    (empty)    start 0     falls on slot start + k
+//!                    (empty)    start 0     belongs to slot start + k
 //!                    f          start 0
 //! slots              0 1 2
 //! ```
@@ -248,8 +248,8 @@ impl StackedLists {
             }
             return counts;
         }
-        // Count each list only at the slot of its last leaf. The running sum from the end, below, then also
-        // counts it at the slots of its other leaves.
+        // Count each list only at the slot of its last leaf. The running sum below, which starts at
+        // the last slot, then also counts the list at the slots of its other leaves.
         fn count_ends<O: OffsetSizeTrait>(offsets: &[O], starts: &[usize], counts: &mut [usize]) {
             for (pair, start) in offsets.windows(2).zip(starts) {
                 let n = (pair[1] - pair[0]).as_usize();
@@ -336,7 +336,7 @@ impl StackedLists {
 pub(super) struct Gathered {
     /// For each leaf in the new order, its index in the original order.
     pub(super) order: UInt64Array,
-    /// Position of each leaf along the reduced axis.
+    /// For each leaf in the new order, its index along the reduced axis.
     pub(super) along: Vec<usize>,
     pub(super) lists: ListAxis,
 }

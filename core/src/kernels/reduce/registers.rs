@@ -159,8 +159,9 @@ macro_rules! sums {
 sums!(f32, load_8_singles, load_masked_8_singles);
 sums!(f64, load_8_doubles, _mm512_maskz_loadu_pd);
 
-/// Converts eight `f32` to `f64`; lanes whose bit in `mask` is not set become 0. Masks the conversion, which
-/// reads memory itself, because a masked load would be a separate instruction.
+/// Converts eight `f32` to `f64`; lanes whose bit in `mask` is not set become 0. The conversion
+/// instruction reads memory itself and applies the mask; a masked load would be a separate
+/// instruction.
 #[inline(always)]
 unsafe fn load_8_singles(mask: u8, values: *const f32) -> __m512d {
     // SAFETY: the caller passes 8 readable values on a CPU with AVX-512.

@@ -1,4 +1,4 @@
-//! Folds of contiguous leaves: one accumulator per list.
+//! Folds of contiguous leaves: one result per list.
 //!
 //! A list is folded in chunks of at most [`STRIDE`] leaves. Lanes past the end of the list are masked to the
 //! neutral value, so that each chunk takes the same time and the loop has no branch on lengths:
@@ -39,7 +39,7 @@ impl<R: Copy + Default> Folded<R> {
     }
 }
 
-/// Number of accumulators per list.
+/// Number of accumulators per list (lanes). They are combined after the last leaf of the list.
 pub(super) const LANES: usize = 8;
 
 const LINE: usize = 64;
@@ -70,7 +70,7 @@ fn dispatch_fold<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: 
             offsets: &[O],
             finish: impl Fn(F::Acc, usize) -> R,
         ) -> Folded<R> = match valid {
-            // Each arm of this and the next `match` is a loop; the loop without nulls reads no validity bits.
+            // Each arm compiles to its own loop, so the loop without nulls reads no validity bits.
             None => {
                 let leaves = Blocks::<F, _>::new(token, flat, AllValid);
                 fold_lists::<_, O, R, COUNTED>(&leaves, offsets, finish)
@@ -400,7 +400,8 @@ fn push_half<F: Fold>(values: &[F::In; HALF], bits: u64) -> [[F::Acc; LANES]; HA
     ]
 }
 
-/// Folds the accumulators of a chunk, or of its first half, to eight, in the order of an AVX-512 block.
+/// Combines the accumulators of a chunk (or only of its first half) into eight accumulators, in the
+/// same order as the AVX-512 code combines a block.
 #[inline(always)]
 fn combine_chunk<F: Fold>(
     low: [[F::Acc; LANES]; 4],
@@ -513,7 +514,8 @@ mod tests {
     use super::*;
     use crate::array::Offsets;
 
-    /// Draws the offsets of lists, with lengths close to multiples of register widths, in up to five runs.
+    /// Draws the offsets of lists, with lengths close to multiples of register widths. Divides the
+    /// lists into up to five runs of lists that are reduced together.
     fn shapes(rng: &mut ChaCha8Rng) -> (Vec<i32>, Vec<ListRun>) {
         let (mut offsets, mut runs) = (vec![rng.random_range(0..5)], Vec::new());
         let (mut lists, mut slots) = (0, 0);

@@ -126,7 +126,8 @@ trait StackFold<const COUNTED: bool> {
     const WIDTH: usize;
 
     fn empty(&self) -> Self::Slots;
-    /// Folds leaf `at + k` into the accumulator of slot `k`, for leaves before `end`, at most `WIDTH`.
+    /// Folds leaf `at + k` into the accumulator of slot `k`, for at most `WIDTH` leaves before
+    /// `end`.
     fn fold_slots(&self, slots: Self::Slots, at: usize, end: usize) -> Self::Slots;
     fn states(slots: Self::Slots) -> Self::States;
     /// Returns the number of valid leaves of each slot, and resets it; unspecified without `COUNTED`.

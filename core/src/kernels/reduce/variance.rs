@@ -87,7 +87,8 @@ fn compute_scaled_mean<T: FoldNumber<Wide = f64>>(
     list: Range<usize>,
     count: usize,
 ) -> Option<f64> {
-    // Factor 2^-64 for values that are added up. No list has 2^64 values, so the sum cannot overflow.
+    // Values are multiplied by 2^-64 before they are added. No list has 2^64 values, so the sum
+    // cannot overflow.
     const DOWN: f64 = 1.0 / 18_446_744_073_709_551_616.0;
     let (mut sum, mut finite) = (0.0, true);
     let mut add = |i: usize| {

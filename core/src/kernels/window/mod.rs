@@ -333,7 +333,7 @@ impl WindowInput {
         }
     }
 
-    /// Whether the times of every list are in ascending order and none is null.
+    /// Returns whether the times of every list are in ascending order and no time is null.
     fn are_times_sorted(&self) -> Result<bool> {
         let leaves: &ArrayRef = self.times.leaves();
         if leaves.logical_null_count() > 0 {

@@ -93,8 +93,8 @@ impl LabelCuts {
     }
 }
 
-/// Returns an error if labels have values, but none that meds-torch-data reads. Accepts labels without
-/// values.
+/// Returns an error if the labels have values of any kind. The caller has found that they lack
+/// `boolean_value`, the only column of values that meds-torch-data reads.
 fn refuse_other_kinds(labels: &RecordBatch, known: &BooleanArray) -> Result<()> {
     for name in TARGETS.into_iter().filter(|name| *name != "prediction_time") {
         let Some(values) = labels.column_by_name(name) else { continue };

@@ -37,7 +37,8 @@
 //! # Guarantees
 //!
 //! * An item of a label contains no event after the prediction time of the label.
-//! * Every item occurs once in every epoch. A subject or label without (earlier) events is a row of padding.
+//! * Every item occurs once in every epoch. A subject without events, and a label without
+//!   earlier events, is a row of padding.
 //! * The batches depend on the seed, but not on threads, memory or earlier batches.
 //! * Sequences of measurements are windows of flat columns; only values in the batch are read.
 //!

@@ -51,7 +51,8 @@ pub enum Window {
     ToEnd,
     /// The window at the start of the sequence.
     FromStart,
-    /// Consecutive windows, a stride apart. Each window is an item; the last may be shorter.
+    /// Consecutive windows that start every `stride` elements. Each window is an item; the last may
+    /// be shorter.
     Step {
         /// Number of measurements or events between the starts of consecutive windows; at least 1.
         stride: usize,
@@ -245,7 +246,7 @@ impl MedsOptions {
     /// * masks of numeric values are true on padding;
     /// * the last of stepped windows ends with the sequence and has full length;
     /// * all static facts are prepended to a sequence, even if they exceed its maximum length;
-    /// * `static_mask` marks the first slots of a row, even with padding on the left;
+    /// * `static_mask` marks the first positions of a row, even with padding on the left;
     /// * shards, and so items, are ordered by name as strings (`train/10` before `train/2`);
     /// * a null `boolean_value` is an error, and so are labels that have values only in other columns;
     /// * without [numeric values](Self::numeric_value), static facts in separate tensors keep their numbers;
@@ -281,7 +282,8 @@ impl MedsOptions {
         self
     }
 
-    /// Sets whether batches have numeric values and their mask (the default), also of static facts.
+    /// Sets whether batches have the numeric values of measurements and static facts, with their
+    /// masks; true by default.
     pub fn numeric_value(mut self, numeric_value: bool) -> Self {
         self.numeric_value = numeric_value;
         self

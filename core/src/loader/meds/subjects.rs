@@ -150,7 +150,7 @@ impl SubjectTimes {
         let history = History::try_new(events.layout(1)?.clone(), times.values().clone());
         let history = history.map_err(|row| {
             Error::invalid(format!(
-                "the times of subject {} do not ascend, so the events before a prediction time are unknown; sort the events first",
+                "the times of subject {} do not ascend, so the events before a prediction time cannot be determined; sort the events first",
                 subjects.value(row)
             ))
         })?;
@@ -163,7 +163,7 @@ fn column_at<'a>(table: &'a RaggedTable, name: &str, axis: usize) -> Result<&'a 
     match column.axis() == axis {
         true => Ok(column),
         false => Err(Error::invalid(format!(
-            "column {name:?} is on axis {}, but must be on axis {axis}; write the shard again",
+            "column {name:?} is on axis {}, but must be on axis {axis}; write the shard again with the column on this axis",
             column.axis()
         ))),
     }
@@ -199,7 +199,7 @@ fn read_floats(table: &RaggedTable, name: &str, axis: usize) -> Result<ArrayRef>
     if !found.is_numeric() && *found != DataType::Null {
         return Err(Error::type_of(
             format!("column {name:?}"),
-            "numbers (write the shard again)",
+            "numbers (write the shard again with numbers in this column)",
             found,
         ));
     }

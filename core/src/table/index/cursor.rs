@@ -8,7 +8,8 @@ use crate::table::RaggedTable;
 use crate::table::gather::{Parents, Picks};
 use crate::table::index::CommonNulls;
 
-/// Rows of the original table from which rows of the partially indexed table come, for error messages.
+/// The rows of the original table that became the rows of the partially indexed table. Error
+/// messages name them.
 #[derive(Debug)]
 enum Origin {
     Same,
@@ -229,7 +230,7 @@ impl IndexCursor {
                     _ => format!(" in row {}", self.original_row(row())),
                 };
                 Err(Error::invalid(format!(
-                    "a mask of {length} values cannot select from axis {axis}, which has the size {size}{place}; give a mask of this length"
+                    "a mask of {length} values cannot select from axis {axis}, which has the size {size}{place}; give a mask of {size} values"
                 )))
             }
             _ => Ok(()),

@@ -57,7 +57,8 @@ pub(super) enum AxisItem {
 #[derive(Clone, Debug)]
 pub(super) struct Pick {
     pub(super) positions: Vec<i64>,
-    /// If the indices come from a mask, its length, which every list must have; otherwise `None`.
+    /// Length of the mask that the indices come from, which must be the length of every list;
+    /// `None` if they do not come from a mask.
     pub(super) length: Option<usize>,
 }
 
@@ -106,7 +107,7 @@ pub(super) fn prepare_items(index: &[Index]) -> Result<Vec<AxisItem>> {
     if let Some(common) = common {
         if counts.iter().any(|n| *n != 1 && *n != common) {
             return Err(Error::invalid(format!(
-                "index arrays of lengths {counts:?} cannot be broadcast together; use arrays of equal length"
+                "index arrays of lengths {counts:?} cannot be broadcast together; use arrays of equal length or of length 1"
             )));
         }
         for item in &mut items {

@@ -5,7 +5,7 @@ use crate::cli::report::html::Html;
 /// A table that is being written, cell by cell. The first cell of a row names the row.
 pub(super) struct TableWriter<'a> {
     header: &'a [&'a str],
-    /// Index of the first of the columns of numbers, which are aligned to the right.
+    /// All columns from this index on contain numbers, which are aligned to the right.
     numbers_from: usize,
     /// Index of the column of the next cell.
     column: usize,

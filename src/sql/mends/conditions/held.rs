@@ -121,8 +121,8 @@ pub(super) struct Conditions {
 impl Conditions {
     pub(super) fn add(&mut self, predicate: Expr, schema: &DFSchema) {
         for condition in split_conjunction_owned(predicate) {
-            // A condition on columns of an outer query counts as one that may be evaluated anywhere, because
-            // it moves into the join that replaces its subquery.
+            // A condition on columns of an outer query counts as free, because it moves into the
+            // join that replaces its subquery.
             if condition.contains_outer() {
                 self.free.push(condition);
             } else if is_held(&condition) {

@@ -94,8 +94,9 @@ impl Bound<'_> {
         })
     }
 
-    /// Returns the rows of a filter or projection whose expressions contain subqueries, in which the columns
-    /// `keys` replace the columns of the outer query. Returns `None` if a node of `plan` is not supported.
+    /// Returns the rows of a filter or projection whose expressions contain subqueries, for each
+    /// distinct outer row. In the expressions, the columns `keys` replace the columns of the outer
+    /// query. Returns `None` if a node of `plan` is not supported.
     fn with_inner_queries(&mut self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         match plan {
             LogicalPlan::Filter(node) => {
@@ -149,7 +150,7 @@ impl Bound<'_> {
         self.rewrite_inner(expr.data)
     }
 
-    /// Replaces the outer columns of a query with `keys`, which are outer columns, too.
+    /// Replaces the references of a query to outer columns with outer references to `keys`.
     fn rename_outer(&self, query: &LogicalPlan) -> Result<LogicalPlan> {
         let plan = query.clone().transform_up_with_subqueries(|node| {
             let names = NamePreserver::new(&node);
@@ -228,13 +229,14 @@ impl Bound<'_> {
         let found = Aggregate::try_new(Arc::new(input), groups, aggregates)?;
         let found = LogicalPlan::Aggregate(found);
         match node.group_expr.is_empty() {
-            // Without GROUP BY, an outer row for which the query reads no rows has a result, too.
+            // Without GROUP BY, an outer row has a result even if the query reads no rows for it.
             true => self.with_empty(node, found).map(Some),
             false => Ok(Some(found)),
         }
     }
 
-    /// Adds to an aggregate without GROUP BY its result for each outer row for which the query reads no rows.
+    /// Adds rows to the result of an aggregate without GROUP BY: one for each outer row for which
+    /// the query reads no rows.
     fn with_empty(&mut self, node: &Aggregate, found: LogicalPlan) -> Result<LogicalPlan> {
         let (results, empty) = (self.names.next("results"), self.names.next("empty"));
         let columns = node.schema.columns();
@@ -335,7 +337,7 @@ impl Bound<'_> {
 
     /// Returns the rows of a LATERAL join whose query uses columns of both the join's left side and `outer`.
     fn expand_lateral(&mut self, node: &Join, query: &LogicalPlan) -> Result<Option<LogicalPlan>> {
-        // The name of an outer column must not mean a column of the left side.
+        // The left side must not have a column with the name of an outer column.
         if self.outer.iter().any(|column| node.left.schema().has_column(column)) {
             return Ok(None);
         }

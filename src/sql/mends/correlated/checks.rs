@@ -174,7 +174,8 @@ fn are_equations(filter: &Filter) -> Result<bool> {
     Ok(true)
 }
 
-/// Whether an expression is a column, or a cast of a column that maps different values to different values.
+/// Whether an expression is a column, or a cast of a column to a type in which different values
+/// stay different.
 fn is_column(e: &Expr, schema: &DFSchema) -> Result<bool> {
     let Expr::Cast(cast) = e else { return Ok(matches!(e, Expr::Column(_))) };
     let (from, to) = (cast.expr.get_type(schema)?, cast.field.data_type());

@@ -29,8 +29,8 @@ pub(in crate::sql) fn join_lateral(join: &Join, names: &mut Names) -> Result<Opt
     join_lateral_rows(join, query, names)
 }
 
-/// Joins the left side of a LATERAL join with the rows that a query has for each distinct row of it. The
-/// columns of the query correspond by position to those of the right side.
+/// Joins the left side of a LATERAL join with the rows that `query` returns for each distinct left
+/// row. The columns of `query` correspond by position to the columns of the right side.
 pub(super) fn join_lateral_rows(
     join: &Join,
     query: &LogicalPlan,

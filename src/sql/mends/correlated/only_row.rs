@@ -26,7 +26,8 @@ pub(super) fn only_rows(
         .build()?;
     let column = |name| Expr::Column(Column::new_unqualified(name));
     let only = ScalarUDF::new_from_impl(OnlyRow {
-        // The function is volatile, so that no rule moves it below a condition to rows that the query skips.
+        // The function is volatile, so that no rule moves it below a condition, where it would be
+        // evaluated for rows that the query skips.
         signature: Signature::any(2, Volatility::Volatile),
     });
     Ok((found, only.call(vec![column(first), column(number)])))

@@ -44,8 +44,8 @@ pub(super) fn unify_compared(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Expr>>
     changed.then_some(unified)
 }
 
-/// Casts times of day to their finest unit if an expression such as CASE returns one of them. Returns `None`
-/// if nothing has to change, or if a value is no time of day.
+/// If an expression such as CASE returns one of several times of day, casts them to their finest
+/// unit. Returns `None` if nothing has to change, or if a value is no time of day.
 pub(super) fn choose_from(values: &[Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
     let with_schema: Vec<_> = values.iter().map(|e| (e, schema)).collect();
     let types = types_of(&with_schema)?;

@@ -94,7 +94,11 @@ const DAYS_PER_MONTH: i128 = 30;
 fn equal_intervals(values: &ArrayRef) -> Result<ArrayRef> {
     let lengths = interval_nanoseconds(values)?;
     let lengths = lengths.as_primitive::<Decimal128Type>();
-    let out_of_range = || exec_datafusion_err!("an interval has over 2^31 months; shorten it");
+    let out_of_range = || {
+        exec_datafusion_err!(
+            "an interval is longer than 2147483647 months of 30 days; use a shorter one"
+        )
+    };
     let equal = lengths.try_unary::<_, IntervalMonthDayNanoType, _>(|length| {
         let (days, rest) = (length / NANOSECONDS_PER_DAY, length % NANOSECONDS_PER_DAY);
         let months = i32::try_from(days / DAYS_PER_MONTH).map_err(|_| out_of_range())?;

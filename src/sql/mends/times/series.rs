@@ -70,8 +70,9 @@ impl ScalarUDFImpl for SeriesList {
         let rows = if one { 1 } else { args.number_rows };
         let [start, stop, step] = args.args.as_slice() else {
             return exec_err!(
-                "{} of timestamps takes exactly 3 arguments: a start, a stop and a step such as INTERVAL '1 day'",
-                self.name()
+                "{} of timestamps takes 3 arguments, but {} are given; write a start, a stop and a step such as INTERVAL '1 day'",
+                self.name(),
+                args.args.len()
             );
         };
         let lists = self.build_lists(
@@ -234,7 +235,7 @@ impl Series {
         };
         if least <= 0 && most >= 0 {
             return exec_err!(
-                "{name}: a step of {} months, {} days and {} ns is zero or changes its direction; use fields of the same sign, at least one of them not 0",
+                "{name}: a step of {} months, {} days and {} ns has no fixed direction; use fields of the same sign, at least one of them not 0",
                 step.months,
                 step.days,
                 step.nanoseconds
@@ -302,7 +303,7 @@ impl Iterator for Series {
                     true => None,
                     false => {
                         return Some(Err(exec_datafusion_err!(
-                            "{}: {time} or {stop} microseconds since 1970 is outside the range of the calendar; use times closer to 1970",
+                            "{}: the series from {time} to {stop} microseconds since 1970 leaves the range of the calendar; use times closer to 1970",
                             self.name
                         )));
                     }

@@ -69,8 +69,8 @@ pub(super) fn compared_over(values: &[(&Expr, &DFSchema)]) -> Result<Option<Vec<
     Ok(Some(apply_form(&alike, Form::ExactSeconds)))
 }
 
-/// Casts values to a common time type if an expression such as CASE returns one of them. Returns `None` if no
-/// value has to change, or if a value has a type other than a time.
+/// If an expression such as CASE returns one of several values, casts them to a common time type.
+/// Returns `None` if no value has to change, or if a value has a type other than a time.
 pub(super) fn chosen_from(values: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     if let Some(clock) = clock::choose_from(values, schema) {
         return Ok(Some(clock));

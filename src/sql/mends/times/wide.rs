@@ -347,8 +347,9 @@ fn call_shifted(
     given_as(cast(&back, &to)?, one)
 }
 
-/// Computes `date_bin`: bins of a fixed length by arithmetic, and bins of months by DataFusion for times that
-/// are shifted by multiples of 400 years, after which the calendar repeats, into the range that it supports.
+/// Computes `date_bin`. Bins of a fixed length are computed by arithmetic. For bins of months, the
+/// times are shifted by multiples of 400 years, after which the calendar repeats, into the range
+/// that DataFusion supports.
 fn bin_dates(
     function: &ScalarUDF,
     args: ScalarFunctionArgs,
@@ -390,7 +391,8 @@ fn bin_dates(
                 ScalarValue::TimestampNanosecond(origin, _) => *origin,
                 _ => {
                     return exec_err!(
-                        "date_bin: the origin must be a timestamp literal, such as TIMESTAMP '2020-01-01'"
+                        "date_bin: the origin has the type {}; write a timestamp literal such as TIMESTAMP '2020-01-01'",
+                        origin.data_type()
                     );
                 }
             };
@@ -401,7 +403,7 @@ fn bin_dates(
         }
         Some(_) => {
             return exec_err!(
-                "date_bin: the origin must be a timestamp literal, such as TIMESTAMP '2020-01-01'"
+                "date_bin: the origin is a column or a computed value; write a timestamp literal such as TIMESTAMP '2020-01-01'"
             );
         }
     };

@@ -1,4 +1,5 @@
-//! [`Inputs`]: columns that expressions over `meds_asof` need. List lengths and slices come from offsets.
+//! [`Inputs`]: the columns that expressions over `meds_asof` need. The lengths of lists and the
+//! bounds of slices are computed from offsets.
 
 use std::sync::Arc;
 
@@ -19,11 +20,11 @@ use serrate_core::internal::meds::{Ranges, Step, View};
 #[derive(Clone, Debug, PartialEq)]
 enum Input {
     Label(usize),
-    /// Lists after slicing, and their type.
+    /// A list column after slicing, with its type.
     Lists(View, DataType),
     /// Lengths of the lists on axis 1.
     Lengths(View),
-    /// Number of leaves per row that are not NULL.
+    /// For each row, the number of leaves that are not NULL.
     Counts(View),
 }
 

@@ -115,7 +115,8 @@ impl TableProvider for MedsAsOfTable {
         TableType::Base
     }
 
-    /// Accepts all conditions that depend only on the row, which the scan evaluates before it copies values.
+    /// Accepts all conditions that depend only on the row. The scan evaluates them before it copies
+    /// values.
     fn supports_filters_pushdown(
         &self,
         filters: &[&Expr],

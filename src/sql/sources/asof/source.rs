@@ -31,7 +31,7 @@ use crate::sql::sources::features::FeaturesSource;
 use crate::sql::sources::meds::further_columns;
 use serrate_core::internal::meds::{Needed, stretches};
 
-/// Metric for the number of labels whose subject is not in the data.
+/// Name of the metric that counts the labels whose subject is not in the data.
 const UNKNOWN: &str = "labels_of_unknown_subjects";
 
 /// A source with one row per label, in one partition to keep their order. Computes batches concurrently.

@@ -47,7 +47,8 @@ impl TableProviderFactory for DokTableFactory {
         }
         let [location] = command.locations.as_slice() else {
             return plan_err!(
-                "a table STORED AS DOK has no LOCATION or several; give exactly one, a file"
+                "a table STORED AS DOK needs exactly one LOCATION, the path of a file, but {} are given; give one",
+                command.locations.len()
             );
         };
         let path = local_file(location)?;

@@ -1,4 +1,4 @@
-//! Derives from the conditions of a query the keys of a DOK file for which they can be true.
+//! Derives the keys of a DOK file for which the conditions of a query can be true.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, SchemaRef};
@@ -10,8 +10,9 @@ use std::collections::HashSet;
 
 use crate::kernels::text::is_text;
 
-/// Minimum of the limit on the number of keys to look up. The limit is the number of entries of the file, but
-/// at most [`MOST`]. If a condition allows more keys, the scan checks all entries.
+/// Minimum of the limit on the number of keys to look up. The limit is the number of entries of the
+/// file, but at least `FEW` and at most [`MOST`]. If a condition allows more keys, the scan checks
+/// all entries.
 const FEW: usize = 1 << 12;
 /// Maximum number of keys to look up. Each key takes some hundred bytes during planning.
 const MOST: usize = 1 << 17;
@@ -108,7 +109,8 @@ fn intersect_alternatives(left: Vec<Values>, right: Vec<Values>) -> Vec<Values> 
     out
 }
 
-/// Returns the alternatives of a condition, which is false for all keys outside the alternatives.
+/// Returns the alternatives of a condition. The condition is false for all keys outside the
+/// alternatives.
 fn alternatives_of(filter: &Expr, schema: &SchemaRef) -> Vec<Values> {
     let columns = schema.fields().len().saturating_sub(1);
     let any = || vec![vec![None; columns]];
@@ -170,8 +172,8 @@ fn alternatives_of(filter: &Expr, schema: &SchemaRef) -> Vec<Values> {
     }
 }
 
-/// Returns the index of the only key column whose values one alternative of a condition limits, and these
-/// values. Returns `None` if the alternative limits no key column or several.
+/// Returns the index of the only key column whose values one alternative of a condition limits, and
+/// these values. Returns `None` if the alternative limits no key column, or more than one.
 fn single_column(values: &Values) -> Option<(usize, &HashSet<ScalarValue>)> {
     let mut named = values.iter().enumerate().filter_map(|(at, v)| Some((at, v.as_ref()?)));
     named.next().filter(|_| named.next().is_none())

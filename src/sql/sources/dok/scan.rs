@@ -22,7 +22,7 @@ use futures::stream;
 use serrate_core::internal::keyed::Version;
 use serrate_core::internal::own_extent;
 
-/// A source of the entries of one version of a file for which all filters are true.
+/// A scan of one version of a DOK file. It returns the entries that pass all filters.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct DokSource {
     version: Arc<Version>,

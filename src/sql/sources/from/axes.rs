@@ -1,5 +1,5 @@
-//! `ragged_axes('query')`: describes the axes of a query by aggregates of list lengths, for which scans of
-//! `.nrt` read no values.
+//! `ragged_axes('query')`: describes the axes of a query by aggregates of list lengths. Scans of
+//! `.nrt` read no values to compute these aggregates.
 
 use std::collections::BTreeMap;
 

@@ -182,7 +182,7 @@ impl TableProvider for DerivedTable {
     }
 }
 
-/// Adds conditions to a query. If the query ends with a sort, the conditions are below the sort.
+/// Adds conditions to a query. If the query ends with a sort, they are added below the sort.
 fn add_conditions(
     query: LogicalPlan,
     inside: impl Fn(&Expr) -> Result<Expr>,

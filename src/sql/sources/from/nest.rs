@@ -28,8 +28,9 @@ use crate::sql::exec::one_input;
 use crate::sql::sources::cuts::{BatchSize, cut_batches, deepest_axis};
 use crate::table::{NestOptions, RaggedTable, Unsorted};
 
-/// Groups the rows of a long table into ragged rows. If the input is sorted by the keys, it returns each row
-/// once complete, and holds at most a row and a batch in memory. Otherwise it stably sorts all rows.
+/// Groups the rows of a long table into ragged rows. If the input is sorted by the keys, it returns
+/// each row as soon as the row is complete, and holds at most a row and a batch in memory.
+/// Otherwise, it first sorts all rows with a stable sort.
 #[derive(Debug)]
 pub(crate) struct NestExec {
     input: Arc<dyn ExecutionPlan>,

@@ -38,7 +38,7 @@ pub(super) fn format_of(function: &str) -> Option<&'static str> {
 pub(super) struct Call {
     function: String,
     paths: Vec<String>,
-    /// Options under DataFusion's names, such as `format.has_header`.
+    /// The options of the call by the names that DataFusion uses, such as `format.has_header`.
     options: Vec<(String, String)>,
 }
 

@@ -68,8 +68,9 @@ pub(crate) fn summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str
             }
         }
     }
-    // The remaining edits are insertions at the end of the text. Each goes on a new line, because the text
-    // may end with a `--` comment, of which the inserted text would otherwise become a part.
+    // The remaining edits are insertions at the end of the text. Each goes on a new line.
+    // Otherwise, if the text ends with a `--` comment, the inserted text would be a part of the
+    // comment.
     for (_, _, put) in edits {
         out.push('\n');
         out.push_str(put);

@@ -61,7 +61,7 @@ fn find_value(file: &ListedFile, name: &str, data_type: &DataType) -> Result<Sca
     let mut pairs = file.folders.iter().filter_map(|folder| folder.split_once('='));
     let Some((_, value)) = pairs.find(|(key, _)| *key == name) else {
         return plan_err!(
-            "{} is not in a folder '{name}=..', but '{name}' is a column of folders of this table; move the file into such a folder",
+            "{} is not in a folder '{name}=..', but the table takes the column '{name}' from folder names; move the file into such a folder",
             shown_location(&file.meta.location)
         );
     };

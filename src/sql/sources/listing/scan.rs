@@ -46,7 +46,8 @@ fn split_schema(table: &ListingTable) -> (SchemaRef, Vec<FieldRef>) {
     (Arc::new(file), folders.collect())
 }
 
-/// Returns the scan of a table's files as DataFusion's table plans it, except for the list of files.
+/// Plans the scan of a table in the same way as DataFusion's table, except that `files` lists the
+/// files.
 pub(super) async fn plan_scan(
     table: &ListingTable,
     files: &FileSet,
@@ -132,7 +133,8 @@ fn to_partitioned(
     with_bytes.map(file).collect()
 }
 
-/// Drops the files for which filters on `columns`, whose values are in the names of folders, are not true.
+/// Drops the files whose folder names do not pass the filters on `columns`. The values of these
+/// columns are in folder names.
 fn prune_files(
     files: Vec<PartitionedFile>,
     columns: &[(String, DataType)],

@@ -25,7 +25,7 @@ pub(in crate::sql) async fn infer_schema(
     format: &Arc<dyn FileFormat>,
     files: &[ListedFile],
 ) -> Result<SchemaRef> {
-    // Files without a byte have no rows, and no schema.
+    // Files of 0 bytes have neither rows nor a schema.
     let objects: Vec<ObjectMeta> =
         files.iter().filter(|file| file.meta.size > 0).map(|file| file.meta.clone()).collect();
     // The types of CSV and JSON columns follow from the values of all files, so the format infers them from
@@ -52,7 +52,8 @@ struct Merged {
     file: usize,
 }
 
-/// Merges the schemas of files, and columns of one name by `merge`, which returns `None` if no type fits both.
+/// Merges the schemas of files. `merge` merges two columns of the same name, or returns `None` if
+/// no type fits both.
 ///
 /// # Errors
 /// If no type fits a column of two files.

@@ -21,15 +21,16 @@ use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::io::nrt::NrtFile;
 use crate::table::{Column, RaggedTable};
 
-/// Maximum size in bytes of a gap between needed rows that is read and discarded instead of a new request.
+/// Two ranges of needed rows are read together if the gap between them has at most this many bytes.
+/// The rows in the gap are discarded.
 const GAP_BYTES: usize = 4096;
 
 #[derive(Debug)]
 enum Origin {
     /// The column is a tensor of the same name in the file.
     Tensor,
-    /// Only the lengths of the column's lists are needed. The column is a tensor on this axis, but gets zeros
-    /// as values.
+    /// Only the lengths of the column's lists are needed. The column is a tensor on the axis with
+    /// this number. Its values are not read but set to zero.
     Lengths(usize),
     /// The column has the index of the row in the file.
     Row,
@@ -46,7 +47,8 @@ pub(super) struct Columns {
     tensors: Vec<String>,
     /// Number of the deepest axis of the tensors to read; axis 0 has the rows.
     depth: usize,
-    /// Maximum number of rows in a gap between needed rows that is read and discarded.
+    /// Two ranges of needed rows are read together if the gap between them has at most this many
+    /// rows.
     gap: usize,
     nan_is_null: bool,
 }

@@ -70,9 +70,9 @@ impl RowFilter {
         datafusion::physical_plan::apply_expression_roots(self.conditions.iter(), f)
     }
 
-    /// Returns the conditions grouped by the data that they read, with dynamic filters in their current
-    /// state. `constant` returns whether a column has one value in the whole file. `row` is whether `_row` is
-    /// the row position, because the file has no column of this name.
+    /// Returns the conditions grouped by the data that they read, with dynamic filters in their
+    /// current state. `constant` returns whether a column has one value in the whole file. `row` is
+    /// true if `_row` means the row position, that is, if the file has no column of this name.
     pub(super) fn group_conditions(
         &self,
         constant: impl Fn(&str) -> bool,

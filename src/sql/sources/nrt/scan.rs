@@ -26,7 +26,8 @@ use crate::io::nrt::NrtFile;
 const FIRST_CHOICE: usize = 1 << 13;
 const LARGEST_CHOICE: usize = 1 << 17;
 
-/// Maximum number of rows in a gap between needed rows that is read and discarded to evaluate conditions.
+/// When rows are read to evaluate conditions, a gap of at most this many rows between two ranges is
+/// read as well; its rows are discarded.
 const CHOICE_GAP: usize = 1 << 10;
 
 /// Maximum number of rows of one fetch. It is also the number of rows if only flat columns are requested.
@@ -119,8 +120,8 @@ impl Scan {
             .boxed()
     }
 
-    /// Divides rows into ranges for which conditions are evaluated in turn. Without conditions, there is one
-    /// range.
+    /// Divides rows into ranges. The scan evaluates its conditions for one range after the other.
+    /// Without conditions, there is one range.
     fn choice_steps(
         &self,
         rows: Range<usize>,

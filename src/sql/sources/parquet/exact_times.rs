@@ -1,4 +1,4 @@
-//! Conditions on timestamps of Parquet files whose unit is coarser than that of the table.
+//! Conditions on timestamps that have a coarser unit in a Parquet file than in the table.
 
 use std::sync::Arc;
 
@@ -15,23 +15,25 @@ use datafusion::physical_expr_adapter::{
 
 use crate::sql::mends::dependencies::COMPUTED_COLUMN;
 
-/// Adapts expressions to each file as DataFusion does, but so that conditions compare times of a coarser unit in
-/// the unit of the table.
+/// Adapts expressions to each file as DataFusion does, with one difference: conditions compare
+/// timestamps in the unit of the table, even if the file stores them in a coarser unit.
 ///
-/// DataFusion compares them in the unit of the file and truncates the literal, so that `t = '00:00:00.0005'` is true
-/// for milliseconds of 00:00:00. Obsolete once the test `stock_conditions_on_coarser_files_still_round` fails.
+/// DataFusion compares them in the unit of the file and truncates the literal. In a file with
+/// milliseconds, `t = '00:00:00.0005'` is then true for 00:00:00. Obsolete once the test
+/// `stock_conditions_on_coarser_files_still_round` fails.
 #[derive(Debug)]
 pub(in crate::sql) struct ExactTimesFactory;
 
 impl ExactTimesFactory {
-    /// Returns the adapter for a table with timestamps, and DataFusion's (`None`) for any other table.
+    /// Returns this factory for a table with timestamps. Returns `None`, which means DataFusion's
+    /// factory, for any other table.
     pub(in crate::sql) fn of_table(schema: &Schema) -> Option<Arc<dyn PhysicalExprAdapterFactory>> {
         let is_time = |t: &DataType| matches!(t, DataType::Timestamp(..));
         let has_times = schema.fields().iter().any(|field| is_time(field.data_type()));
         has_times.then(|| Arc::new(Self) as Arc<dyn PhysicalExprAdapterFactory>)
     }
 
-    /// Whether a scan adapts expressions as DataFusion does, or by this factory.
+    /// Whether a scan adapts expressions by DataFusion's factory or by this one.
     pub(in crate::sql) fn is_known(files: &FileScanConfig) -> bool {
         // A factory can be identified only by its debug text.
         let is_ours =

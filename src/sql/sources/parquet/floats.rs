@@ -56,7 +56,7 @@ pub(super) fn without_bounds(mut statistics: Statistics, schema: &Schema) -> Sta
     statistics
 }
 
-/// Footers without statistics of floats, by file path, each with its original footer.
+/// For each file path, the original footer and the footer without statistics of floats.
 type Known = Arc<Mutex<HashMap<String, (Weak<ParquetMetaData>, Arc<ParquetMetaData>)>>>;
 
 struct Factory {

@@ -14,7 +14,7 @@ use super::shape::ColumnShape;
 use super::{ListsFile, Parts};
 use crate::error::Result;
 
-/// Reader of the same rows of several columns of a file. The columns are decoded in parallel.
+/// Reads the same rows of several columns of a file. Decodes the columns in parallel.
 pub(in crate::io::parquet) struct Columns<R: ChunkReader> {
     reader: Arc<R>,
     metadata: Arc<ParquetMetaData>,

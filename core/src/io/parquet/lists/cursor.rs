@@ -18,10 +18,11 @@ use super::{ListsFile, Parts};
 use crate::error::Result;
 use crate::kernels::bits::for_avx2;
 
-/// Maximum number of entries (pairs of levels) per byte of a compressed chunk for which memory is reserved.
+/// Memory is reserved for at most this many entries (pairs of levels) per byte of a compressed
+/// column chunk.
 const ENTRIES_PER_BYTE: u64 = 16;
 
-/// Maximum number of values for which memory is reserved before they are decoded.
+/// Memory is reserved for at most this many values before any of them is decoded.
 const MOST_EXPECTED: usize = 1 << 28;
 
 #[derive(Debug)]
@@ -115,7 +116,8 @@ impl<R: ChunkReader> RowReader<R> {
     pub(super) fn reserve(&mut self, values: usize) {
         if self.parts == Parts::Values {
             let values = values.min(MOST_EXPECTED);
-            // Ignore a failure: the values may need less memory than estimated. If not, decoding fails.
+            // Ignore a failure: the values may need less memory than estimated. If they do not,
+            // decoding returns an error.
             let _ = self.sink.grow(values);
         }
     }
@@ -235,8 +237,8 @@ impl<R: ChunkReader> PageCursor<R> {
 }
 
 impl OpenPage {
-    /// Skips the page and returns true if all rows that begin in it are to be skipped, otherwise returns
-    /// false. Reads only repetition levels.
+    /// If all rows that begin in the page are to be skipped, skips the page and returns true;
+    /// otherwise returns false. Reads only repetition levels.
     fn skip_page(&self, rows: &mut usize, begun: &mut usize) -> Result<bool, Fault> {
         let zeros = |entries| self.page.rep.clone().count_zeros(entries);
         let starts = zeros(self.page.entries)?;

@@ -6,7 +6,8 @@ use super::hybrid::Fault;
 /// Maximum number of integers per block that a page may declare; a larger number is an error.
 const LARGEST_BLOCK: u64 = 1 << 24;
 
-/// Decoder of the DELTA_BINARY_PACKED integers of a page, modulo 2^64. Narrower types take the lowest bits.
+/// Decoder of the DELTA_BINARY_PACKED integers of a page, modulo 2^64. A narrower type takes the
+/// lowest bits of each integer.
 #[derive(Debug)]
 pub(super) struct Delta {
     data: Bytes,
@@ -23,7 +24,8 @@ pub(super) struct Delta {
     least: u64,
     /// Byte offsets of the bit widths of the remaining miniblocks.
     widths: std::ops::Range<usize>,
-    /// Bit offset of the next difference; `width` is its width, `here` the number left in the miniblock.
+    /// Bit offset of the next difference. `width` is its number of bits, and `here` is the number
+    /// of differences left in the miniblock.
     bit: usize,
     width: usize,
     here: usize,
@@ -54,7 +56,7 @@ impl Delta {
         let part = block.checked_div(parts).unwrap_or(0);
         if block > LARGEST_BLOCK || part == 0 || !part.is_multiple_of(8) || part * parts != block {
             return Err(Fault::new(format!(
-                "blocks of {block} integers in {parts} miniblocks are invalid, because a miniblock must have a multiple of 8 integers; write the file again"
+                "the page declares blocks of {block} integers in {parts} miniblocks, but a block must have at most {LARGEST_BLOCK} integers, and a miniblock a multiple of 8; write the file again"
             )));
         }
         let small = |n: u64| usize::try_from(n).map_err(Fault::new);

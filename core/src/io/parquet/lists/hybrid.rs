@@ -24,7 +24,8 @@ enum EncodedRun {
     Packed(usize),
 }
 
-/// Decoder of Parquet's RLE/bit-packed hybrid encoding (levels, dictionary indices, booleans; 0 to 32 bits).
+/// Decoder of Parquet's RLE/bit-packed hybrid encoding of levels, dictionary indices and booleans,
+/// which have 0 to 32 bits.
 #[derive(Clone, Debug)]
 pub(super) struct Hybrid {
     data: Bytes,
@@ -121,7 +122,8 @@ impl Hybrid {
         Fault::new(format!("{} byte(s) of runs end before the last number", self.data.len()))
     }
 
-    /// Decodes the next `n` levels, of up to four bits, into zeroed bit planes: bit `b` goes to plane `b`.
+    /// Decodes the next `n` levels, of up to four bits, into zeroed bit planes: bit `b` of each
+    /// level goes to plane `b`.
     #[inline(always)]
     pub(super) fn levels<P: GatherBits>(
         &mut self,
@@ -280,7 +282,7 @@ fn set_bits(plane: &mut Plane, at: usize, bits: u64) {
     }
 }
 
-/// Masks in which every bit, every second, every third and every fourth bit is set.
+/// In `EVERY[W - 1]`, every `W`-th bit is set, from bit 0 on.
 const EVERY: [u64; 4] =
     [u64::MAX, 0x5555_5555_5555_5555, 0x9249_2492_4924_9249, 0x1111_1111_1111_1111];
 
@@ -341,7 +343,8 @@ fn gather_every<const W: usize>(x: u64) -> u64 {
 
 /// Unpacks bit-packed numbers that start at bit `bit`; `data` must contain all of them.
 fn unpack_numbers(data: &[u8], mut bit: usize, width: usize, out: &mut [u32]) {
-    // Number of values before the first one that starts at a byte boundary; unpack these one by one.
+    // Number of values before the first value that starts at a byte boundary. Unpack the values
+    // before it one by one.
     let ragged = out.iter().enumerate().position(|(i, _)| (bit + i * width).is_multiple_of(8));
     let (head, body) = out.split_at_mut(ragged.unwrap_or(out.len()));
     bit = unpack_one_by_one(data, bit, width, head);

@@ -182,9 +182,9 @@ impl LevelWindow {
         any != 0
     }
 
-    /// Consumes the entries of the next word that belong to the next `rows` rows, and subtracts from `rows`
-    /// the number of these rows that begin in the word. Returns the index of the word, the mask of these
-    /// entries, and whether the rows end in the word.
+    /// Consumes, from the next word, the entries of the next `rows` rows, and subtracts from `rows`
+    /// the number of these rows that begin in the word. Returns the index of the word, the mask of
+    /// the consumed entries, and whether the rows end in the word.
     #[inline(always)]
     pub(super) fn next_segment(&mut self, rows: &mut usize) -> (usize, u64, bool) {
         let (word, used) = (self.at / 64, self.at % 64);

@@ -20,8 +20,9 @@ struct LevelBuilder {
     present: BitmapBuilder,
 }
 
-/// For each list of a level, the index of its first element: a list of the next inner level, or a value.
-/// Stored as Arrow offsets of 32 or 64 bits.
+/// For each list of a level, the index of its first element among the elements of all lists of the
+/// level. The elements are lists of the next inner level, or values. Stored as Arrow offsets of 32
+/// or 64 bits.
 #[derive(Debug)]
 enum ListStarts {
     Narrow(Vec<i32>),
@@ -98,8 +99,8 @@ impl ListsBuilder {
         let slots = window.slots[word] & now;
         if !self.levels.is_empty() {
             let mut begun = window.begun[word] & now;
-            // An entry that continues a list must follow an element of this list. The element is the entry
-            // before; for the first entry, `filled` tells whether the previous call ended with an element.
+            // An entry that continues a list must directly follow an element of this list. For the
+            // first entry, `filled` tells whether the previous call ended with such an element.
             let goes_on = now & !begun;
             let without = begun & !slots;
             let cut = self.filled < self.levels.len() && goes_on & now.wrapping_neg() != 0;

@@ -132,7 +132,7 @@ fn unsupported_column<R>(source: &ListsFile<'_, R>, field: &Field) -> Error {
     Error::file(
         source.name,
         format!(
-            "column {:?} of type {} is not supported, because it does not consist of lists around values of fixed width; check `supported` first",
+            "column {:?} of type {} cannot be read by the list decoder, which reads only columns that `supported` accepts; read it with the `parquet` crate",
             field.name(),
             field.data_type()
         ),

@@ -118,7 +118,7 @@ impl<'a> ColumnChunk<'a> {
                 (Some(next), Some(first)) => (end, row) = (next, first),
                 _ => {
                     return Err(self.place.error(format!(
-                        "the offset index places {size} byte(s) of data page {i} at {offset}, starting with row {row}, but the chunk has bytes {chunk:?} and {rows} row(s), and pages must follow each other; write the file again",
+                        "by the offset index, data page {i} has {size} byte(s) at byte {offset} and begins with row {row}; pages must be in order, within the bytes {chunk:?} and the {rows} row(s) of the chunk, so write the file again",
                         size = page.compressed_page_size,
                         offset = page.offset,
                         row = page.first_row_index,
@@ -141,8 +141,8 @@ impl<'a> ColumnChunk<'a> {
         Ok(())
     }
 
-    /// Returns the range of the data pages that have these rows, and the range of all rows in these pages.
-    /// Returns `None` if all pages of the chunk are to be read.
+    /// Returns the range of the data pages that contain `rows`, and the range of all rows in these
+    /// pages. Returns `None` if all pages of the chunk are to be read.
     pub(super) fn pages_of(&self, rows: &Range<usize>) -> Option<(Range<usize>, Range<usize>)> {
         if self.pages.is_empty() || rows.is_empty() {
             return None;
@@ -198,8 +198,8 @@ pub(super) struct Pages<R: ChunkReader> {
 }
 
 impl<R: ChunkReader> Pages<R> {
-    /// Opens the data pages of a chunk whose indices in the offset index are in `window`; all pages if
-    /// `window` is `None`.
+    /// Opens data pages of a chunk: the pages that have the indices `window` in the offset index,
+    /// or all pages if `window` is `None`.
     pub(super) fn new(
         source: &ListsFile<'_, R>,
         chunk: &ColumnChunk<'_>,

@@ -8,7 +8,8 @@ use parquet::schema::types::Type;
 
 use crate::array::{ListKind, list_kind};
 
-/// Maximum supported nesting; definition levels of deeper columns exceed four bits.
+/// Maximum number of nested lists that the decoder supports. Definition levels of deeper columns
+/// need more than four bits.
 const DEEPEST: usize = 7;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

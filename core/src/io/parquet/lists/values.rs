@@ -17,10 +17,10 @@ use super::shape::LeafKind;
 use crate::array::memory::huge_pages;
 use crate::error::Result as Outcome;
 
-/// Minimum size in bytes of an array of zeros that is memory-mapped instead of allocated.
+/// Arrays of zeros of at least this size in bytes are memory-mapped instead of allocated.
 const MAPPED: usize = 1 << 16;
 
-/// Minimum size in bytes of values that use huge pages: two huge pages.
+/// Buffers of values of at least this size in bytes (two huge pages) use huge pages.
 const LARGE: usize = 4 << 20;
 
 /// Number of values decoded at a time.
@@ -271,7 +271,7 @@ impl<T: DecodedValue> ValueSink for SlotValues<T> {
     }
 }
 
-/// Returns an array of zeros, whose memory is never written.
+/// Returns an array of zeros. Its memory is never written to.
 fn zero_array<T: DecodedValue>(
     slots: usize,
     data_type: &DataType,

@@ -45,7 +45,8 @@ impl Real {
     }
 
     pub fn root(self) -> Self {
-        // Shift `whole` such that the exponent becomes even: the exponent of the root is half of it.
+        // Shift `whole` so that the exponent becomes even, because the exponent of the root is half
+        // of it.
         let shift = 64 - self.exponent.rem_euclid(2);
         let whole = u128::from(self.whole) << shift;
         let root = whole.isqrt();
@@ -69,8 +70,9 @@ impl Real {
             bits = kept + u64::from(up);
             exact = rest == 0;
         }
-        // A float does not store the highest bit of its significand, but `bits` has it, at the lowest bit of
-        // the exponent field. This bit adds 1 to the field, so `doubled` is the exponent field minus 1.
+        // `bits` includes the highest bit of the significand, which a normal float does not store.
+        // This bit lies at the lowest bit of the exponent field and adds 1 to the field. `doubled`
+        // is therefore the exponent field minus 1.
         let doubled = u64::try_from(lowest - LOWEST).unwrap_or(0);
         let infinite = f64::INFINITY.to_bits();
         if doubled > 2046 {
@@ -164,7 +166,8 @@ impl Whole {
         Self::from_signed(limbs, lowest)
     }
 
-    /// Returns the number divided by an integer, rounded to odd; 0 if the divisor is 0.
+    /// Returns the number divided by an integer, rounded to odd (see [`Real`]); 0 if the divisor is
+    /// 0.
     pub fn divide_by(&self, by: u128) -> Real {
         let at = |back: usize| self.limbs.len().checked_sub(back).map_or(0, |i| self.limbs[i]);
         // `top` has the two highest limbs of the number, `next` the limb below them.

@@ -1,4 +1,5 @@
-//! [`ExactSums`]: sums of many groups that are exact until they are read.
+//! [`ExactSums`]: the sums of many groups of numbers. A sum is exact; only reading it as a float
+//! rounds it.
 //!
 //! A sum is an integer in two's complement with 64-bit limbs. Its unit is the smallest subnormal, 2^-1074,
 //! for floats and 2^-2148 for products of floats. All groups store the same range of limbs: the limbs of all
@@ -32,7 +33,7 @@ impl Terms {
         }
     }
 
-    /// Maximum number of significant bits of a term.
+    /// Returns the maximum number of significant bits of a term.
     fn bits(self) -> usize {
         match self {
             Self::Floats => 53,
@@ -55,7 +56,8 @@ pub struct ExactSums {
     /// outside this range, the limbs must be extended.
     low: u32,
     span: u32,
-    /// For each group that has such values: the count of NaN, of positive and of negative infinities.
+    /// For each group with NaN or infinities: the counts of NaN, positive infinities and negative
+    /// infinities.
     special: HashMap<usize, [i64; 3]>,
     /// Scratch memory of [`add_run`](Self::add_run): the sum of the significands of each exponent.
     by_exponent: Vec<i64>,
@@ -63,7 +65,8 @@ pub struct ExactSums {
 
 /// Maximum number of values that [`ExactSums::add_run`] adds at once: a sum of 2^10 53-bit integers fits i64.
 const RUN: usize = 1 << 10;
-/// Minimum number of values for which [`ExactSums::add_run`] first adds the significands of equal exponents.
+/// From this number of values on, [`ExactSums::add_run`] first adds up the significands of all
+/// values with the same exponent, and then adds one number per exponent to the sum.
 const LONG_RUN: usize = 256;
 /// Index that [`split_float`] returns for infinities and NaN.
 const SPECIAL: u32 = 0x7fe;
@@ -393,7 +396,8 @@ fn exact_float(number: &Real) -> Option<i64> {
     exact.then(|| value.to_bits().cast_signed())
 }
 
-/// Returns the value of all limbs above the stored ones: all bits are set for a negative sum, otherwise 0.
+/// Returns the value of each limb above the stored limbs: all bits are set if the sum is negative,
+/// otherwise 0.
 fn sign_extension(sum: &[u64]) -> u64 {
     sum.last().map_or(0, |top| (top.cast_signed() >> 63).cast_unsigned())
 }

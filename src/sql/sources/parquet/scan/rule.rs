@@ -14,9 +14,10 @@ use super::source::ListsSource;
 use crate::config::SerrateOptions;
 use crate::sql::sources::parquet::ExactTimesFactory;
 
-/// Physical optimizer rule, after all others: makes scans of Parquet files decode lists with Serrate's
-/// decoder. Scans with virtual columns, with other schema adapters than DataFusion's, or with an ORDER BY and
-/// limit that reorder row groups stay unchanged, and all scans if `serrate.parquet_lists` is false.
+/// Physical optimizer rule, after all others: makes scans of Parquet files decode lists with
+/// Serrate's decoder. A scan stays unchanged if it has virtual columns or a schema adapter other
+/// than DataFusion's and [`ExactTimesFactory`], or if ORDER BY with a limit reorders its row
+/// groups. All scans stay unchanged if `serrate.parquet_lists` is false.
 #[derive(Debug, Default)]
 pub(crate) struct ParquetLists;
 
@@ -58,8 +59,9 @@ impl PhysicalOptimizerRule for ParquetLists {
     }
 }
 
-/// Whether the list decoder can read a scan. It identifies rows by their number in file order, so
-/// the scan must neither reorder row groups nor adapt expressions nor have virtual columns.
+/// Whether the list decoder can read a scan. The decoder identifies rows by their number in file
+/// order, so the scan must not reorder row groups. It must also not have virtual columns, or adapt
+/// expressions in another way than DataFusion or [`ExactTimesFactory`].
 fn is_supported(files: &FileScanConfig, stock: &ParquetSource) -> bool {
     let shown = Shown(stock).to_string();
     let reordered = ["sort_order_for_reorder=", "reverse_row_groups=true"];

@@ -25,7 +25,8 @@ use super::opener::ListsOpener;
 use super::parts::lengths_only;
 use crate::array::list_depth;
 
-/// A scan of Parquet files that decodes list columns with Serrate's decoder where it supports a file.
+/// A scan of Parquet files. Serrate's decoder reads the list columns of the files that it supports;
+/// DataFusion reads all other files.
 #[derive(Clone)]
 pub(in crate::sql) struct ListsSource {
     /// DataFusion's scan with columns and conditions. It reads files that the decoder does not support.
@@ -79,7 +80,7 @@ impl ListsSource {
         self.batch_size
     }
 
-    /// Returns the same source over a changed DataFusion scan.
+    /// Returns the same source with `stock` in place of its DataFusion scan.
     fn with_stock(&self, stock: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
         let ours = stock.downcast_ref::<ParquetSource>();
         let ours =
