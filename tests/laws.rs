@@ -89,8 +89,9 @@ use explained::refusal;
 use expressions::Calls;
 use laws::{Asked, Law, shrunk, together, written_in_order};
 use queries::Queries;
+use queries::changes::COPY;
 use report::Difference;
-use sources::{Sessions, Stored, run};
+use sources::{Rows, Sessions, Stored, run};
 use statements::{Statement, Statements, Steps};
 use tables::World;
 
@@ -422,6 +423,65 @@ fn functions_have_one_answer() {
         }
     });
     findings.finish();
+}
+
+/// DELETE and UPDATE leave the rows that a query with their condition returns, and nothing changes if they
+/// fail.
+#[test]
+fn changes_are_queries() {
+    let seed = setting("SEED", 1);
+    let wanted = setting("STATEMENTS", 160) / 4;
+    let each = (PER_WORLD as u64).min(wanted.div_ceil(4));
+    block_on(async {
+        let switches = Switches::listed().await;
+        let sessions = Sessions::new();
+        let (mut changed, mut failed) = (0, 0);
+        for i in 0..wanted.div_ceil(each) {
+            let world = World::wide(seed * 1_000_000 + i, ROWS);
+            let mut queries = Queries::new(&world, world.seed ^ 0xc4a6);
+            sessions.enter(&world);
+            let mut tables = Stored::new(&world);
+            let mut cuts = Cuts::new(world.plain, &switches);
+            let mut random = ChaCha8Rng::seed_from_u64(world.seed);
+            for _ in 0..each {
+                let change = queries.change(&world);
+                let setup = cuts.deal(&mut random);
+                let ctx = sessions.cut(&setup, &mut tables).await;
+                let fresh = format!("CREATE OR REPLACE TABLE {COPY} AS FROM {}", change.table);
+                run(ctx, &fresh).await.unwrap();
+                let all = format!("FROM {COPY}");
+                let before = run(ctx, &all).await.unwrap();
+                let expected = run(ctx, &change.expected).await;
+                let done = run(ctx, &change.sql).await;
+                let after = run(ctx, &all).await.unwrap();
+                let refused = done.is_err();
+                let (expected, done) = match (expected, done) {
+                    (Ok(expected), Ok(_)) => (expected, Ok(())),
+                    (Err(_), Err(_)) => (before, Ok(())),
+                    (Err(e), Ok(_)) => (before, Err(format!("the query fails: {e}"))),
+                    (Ok(expected), Err(e)) => (expected, Err(e)),
+                };
+                let sorted = |rows: &Rows| {
+                    let mut lines: Vec<_> = rows.rows.iter().map(|r| r.join(" | ")).collect();
+                    lines.sort();
+                    lines
+                };
+                assert!(
+                    done.is_ok() && sorted(&after) == sorted(&expected),
+                    "world {}, {setup}\n{fresh};\n{};\n{done:?}\nexpected by {}\n{:#?}\nfound {:#?}",
+                    world.seed,
+                    change.sql,
+                    change.expected,
+                    sorted(&expected),
+                    sorted(&after),
+                );
+                changed += usize::from(!refused);
+                failed += usize::from(refused);
+            }
+        }
+        println!("{changed} changes, {failed} refused");
+        assert!(failed * 4 <= changed, "{failed} of {} changes fail", changed + failed);
+    });
 }
 
 /// Each of our rules either has a setting, and is then tried as a cut, or answers depend on it.

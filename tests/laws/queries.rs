@@ -8,6 +8,7 @@ use crate::forms::{Form, Node, Parts, Role};
 use crate::grammar::{LISTS, SINGLE, TEMPLATES, Template, literals, numbered};
 use crate::tables::World;
 
+pub mod changes;
 mod rarer;
 mod subqueries;
 

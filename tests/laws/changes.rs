@@ -1,0 +1,53 @@
+//! Random DELETE and UPDATE, with a query that returns the rows which they must leave.
+
+use super::*;
+
+/// A statement that changes the table [`COPY`].
+pub struct Change {
+    /// The table whose rows the copy has.
+    pub table: String,
+    pub sql: String,
+    /// A query over the unchanged copy for its rows after the change.
+    pub expected: String,
+}
+
+pub const COPY: &str = "changed";
+
+impl Queries {
+    pub fn change(&mut self, world: &World) -> Change {
+        self.names = 0;
+        let at = self.below(self.tables.len());
+        let (table, columns) = self.tables[at].clone();
+        let schema = world.tables[at].rows.schema();
+        let scope: Vec<Col> =
+            columns.iter().map(|(n, ty)| Col { text: format!("{COPY}.{n}"), ty }).collect();
+        let condition = self.condition(&scope, true).sql(false);
+        if self.chance(40) {
+            return Change {
+                table,
+                sql: format!("DELETE FROM {COPY} WHERE {condition}"),
+                expected: format!("SELECT * FROM {COPY} WHERE ({condition}) IS NOT TRUE"),
+            };
+        }
+        let set: Vec<usize> = (0..2).map(|_| self.below(columns.len())).collect();
+        let (mut assignments, mut items) = (Vec::new(), Vec::new());
+        for (i, (name, ty)) in columns.iter().enumerate() {
+            if !set.contains(&i) {
+                items.push(name.clone());
+                continue;
+            }
+            let value = self.value(ty, &scope, 2).sql(false);
+            let to = schema.field(i).data_type();
+            items.push(format!(
+                "CASE WHEN {condition} THEN arrow_cast({value}, '{to}') ELSE {name} END AS {name}"
+            ));
+            assignments.push(format!("{name} = {value}"));
+        }
+        let set = assignments.join(", ");
+        Change {
+            table,
+            sql: format!("UPDATE {COPY} SET {set} WHERE {condition}"),
+            expected: format!("SELECT {} FROM {COPY}", items.join(", ")),
+        }
+    }
+}
