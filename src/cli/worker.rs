@@ -1,4 +1,4 @@
-//! `serrate worker`, and the arguments of sessions with workers.
+//! `serrate worker`, and the command-line arguments of sessions that use workers.
 
 use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -36,7 +36,7 @@ pub(super) struct WorkerArgs {
     worker_timeout: u64,
 }
 
-/// Arguments of sessions with workers.
+/// Command-line arguments of sessions that use workers.
 #[derive(Args, Debug)]
 pub(super) struct ClusterArgs {
     /// Workers that run parts of queries [default: $SERRATE_WORKERS].

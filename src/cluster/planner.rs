@@ -216,7 +216,9 @@ fn collect_in_order(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     Arc::new(RowsInOrderExec::collect_partitions(each, None))
 }
 
-/// Inserts the nodes that give each connection one partition and collect the tasks' partitions in order.
+/// Inserts nodes at each merge of sorted partitions and at each [`SourceOrderExec`] over a scan.
+/// They combine the partitions of each task into one, because a connection to a worker carries one
+/// partition, and collect these partitions in order.
 fn mark_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_up(|node| {
         if let Some(merge) = node.downcast_ref::<SortPreservingMergeExec>()

@@ -18,7 +18,8 @@ pub(crate) enum CohortColumn {
     Subject,
     /// Time of the prediction.
     IndexTimestamp,
-    /// Count of the predicate that is the label.
+    /// The label: the count of the predicate that a window names with the key `label`, in the range
+    /// of time of this window.
     Label,
     Trigger,
     /// A struct that describes the range of time of the edge with this index: its ends, and the

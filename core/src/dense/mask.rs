@@ -66,7 +66,8 @@ pub fn mask(
     mask_axes(array.len(), layouts, sizes, options)
 }
 
-/// Returns the mask of the innermost of the axes that `layouts` describes, one layout per list level.
+/// Returns the [`mask`] of the axis of the last layout. `layouts` has one layout per list level,
+/// outermost first.
 pub(crate) fn mask_axes(
     rows: usize,
     layouts: Vec<Layout>,

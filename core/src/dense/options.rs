@@ -118,9 +118,9 @@ pub struct DenseOptions {
     pub side: Side,
     /// Fill value for padding and null leaves; `None` for zero (or `false`).
     pub fill: Option<Fill>,
-    /// Element type of the result; `None` for the type of the leaves. Narrower integers are widened to int64
-    /// while the result is written; other conversions need an extra pass. A value that does not fit is an
-    /// error.
+    /// Element type of the result; `None` for the type of the leaves. A conversion takes an extra
+    /// pass over the leaves, except from booleans and narrower integers to int64, which are
+    /// converted while the result is written. A value that does not fit is an error.
     pub dtype: Option<DType>,
     /// Maximum number of bytes of one result, checked before allocation; `None` for no limit.
     pub limit: Option<u64>,

@@ -46,11 +46,13 @@ impl Patients {
     /// and 10 % of the patients, `metadata/codes.parquet`, `subject_splits.parquet` and `dataset.json`.
     /// `progress` is called from any thread with the number of patients written so far.
     ///
-    /// A code with values is named like `LAB//17`, another code like `DIAGNOSIS//18`, `MEDICATION//19` or
-    /// `PROCEDURE//20`; the number is the code's `code/vocab_index`, and its token in the other formats.
+    /// A code with numeric values is named like `LAB//17`, another code like `DIAGNOSIS//18`,
+    /// `MEDICATION//19` or `PROCEDURE//20`; the number is the code's `code/vocab_index`, and the
+    /// token that [`write_nrt`](Self::write_nrt) and [`write_parquet`](Self::write_parquet) write
+    /// for it.
     /// Sex and year of birth are static facts. The files are moved into the folder when all of them
-    /// are complete. Shards are written in parallel; each needs memory for one chunk and one
-    /// encoded row group.
+    /// are complete. Shards are written in parallel; each holds one chunk of patients
+    /// ([`with_chunk_rows`](Self::with_chunk_rows)) and one encoded row group in memory.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -63,7 +65,8 @@ impl Patients {
     /// ```
     ///
     /// # Errors
-    /// When the folder has files and `overwrite` is false, or the folder cannot be written to.
+    /// When `shard_subjects` is 0, some patients were already drawn as chunks, the folder has files
+    /// and `overwrite` is false, or the folder cannot be written to.
     pub fn write_meds(
         self,
         folder: impl AsRef<Path>,

@@ -73,8 +73,8 @@ fn tensor_name(name: &str, i: usize, count: usize) -> String {
 /// ```
 ///
 /// # Errors
-/// If the file exists and `overwrite` is false, it cannot be written, or two columns would have the same
-/// tensor name.
+/// If the file cannot be written, if it exists and `overwrite` is false, if a column has a type
+/// that a dictionary file does not support, or if two columns would have the same tensor name.
 pub fn write(path: impl AsRef<Path>, dictionary: &Dictionary, options: &SaveOptions) -> Result<()> {
     let path = path.as_ref();
     let parts = dictionary.parts()?;

@@ -49,11 +49,12 @@ pub struct BatchFolder {
 }
 
 impl BatchFolder {
-    /// Starts a folder. If `overwrite` is true, it replaces an existing folder of batches.
+    /// Starts a folder. If `overwrite` is true, [`finish`](Self::finish) replaces an existing
+    /// folder of batches.
     ///
     /// # Errors
-    /// If the folder exists, is not empty, and `overwrite` is false or a file in it is not a file
-    /// of batches; or if the folder cannot be created.
+    /// If the existing folder has files and `overwrite` is false, or if one of these files is not a
+    /// file of batches. Also if the folder cannot be created.
     pub fn create(target: impl AsRef<Path>, overwrite: bool) -> Result<Self> {
         let target = target.as_ref();
         check_target(target, overwrite)?;

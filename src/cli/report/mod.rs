@@ -87,7 +87,8 @@ pub(super) struct ReportArgs {
 /// cannot show many more.
 const CODES: usize = 200;
 const SUBJECTS: usize = 100;
-/// Maximum number of files that are read at a time to count trends.
+/// Maximum number of files that are read at a time to count the occurrences of codes in each period
+/// ([`codes::Trend`]).
 const PARTITIONS: usize = 4;
 /// Name under which SQL reads the input of the report.
 const TABLE: &str = "report_source";

@@ -27,7 +27,8 @@ use object_store::ObjectStore;
 
 use crate::sql::sources::urls::shown_location;
 
-/// Integer columns are read as decimals with this number of digits after the point.
+/// Scale of the decimals in which integer columns are read first. DataFusion's reader of integers
+/// would drop a fraction; the decimal keeps it, so that the scan can report it.
 const SCALE: i8 = 18;
 
 /// A scan of JSON files for a table with integer columns. It reads them as decimals and returns an

@@ -434,22 +434,24 @@ fn temporary_target(conf: &FileSinkConfig, target: &Path) -> Result<(String, Lis
     Ok((stem, ListingTableUrl::try_new(url, None)?))
 }
 
-/// Converts rows to the written schema and passes them to the sink of another format.
+/// Converts rows to the schema of the file and passes them to DataFusion's sink of CSV, JSON or
+/// Arrow files.
 #[derive(Debug)]
 struct FormatSink {
-    /// DataFusion's plan with the sink of the other format, and an empty input.
+    /// DataFusion's plan that writes the other format (CSV, JSON or Arrow). Only its sink is used;
+    /// its input is empty.
     plan: Arc<dyn ExecutionPlan>,
     schema: SchemaRef,
     /// The schema of the file: text for nested columns in CSV, plain values for dictionaries in Arrow.
     written: SchemaRef,
-    /// How the strings of a CSV file are quoted before the other sink receives them.
+    /// How the strings of a CSV file are quoted before DataFusion's sink receives them.
     quotes: Option<CsvQuotes>,
     whole: Option<WholeFile>,
     /// Whether a folder gets a file even if there are no rows.
     even_empty: bool,
 }
 
-/// One local file, which the other format's sink writes into a temporary folder.
+/// One local file, which DataFusion's sink first writes in a temporary folder.
 #[derive(Clone, Debug)]
 struct WholeFile {
     target: PathBuf,

@@ -45,9 +45,10 @@ pub struct FeatureShard {
 struct Measurements {
     codes: DictionaryArray<UInt32Type>,
     values: Option<Float32Array>,
-    /// For each distinct code: end of the range in `keys` of the feature keys that match the code.
-    /// The range starts where the range of the previous code ends.
+    /// For each distinct code: the end of its range in `keys`. The range starts where the range of
+    /// the previous code ends.
     ends: Vec<usize>,
+    /// Indices in [`FeatureSpec::keys`] of the keys that match each distinct code, code after code.
     keys: Vec<u32>,
 }
 

@@ -60,7 +60,7 @@ pub struct Features {
     spec: Arc<FeatureSpec>,
     /// Time and index of each label. Labels are ordered by subject, then time, then index.
     order: Vec<(i64, usize)>,
-    /// Range in `order` of the labels of each subject.
+    /// For each subject with labels, the range of its labels in `order`.
     subjects: HashMap<i64, Range<usize>>,
     seen: Mutex<Seen>,
 }

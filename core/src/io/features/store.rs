@@ -196,8 +196,8 @@ impl FeatureStore {
     /// ```
     ///
     /// # Errors
-    /// If the file exists and `overwrite` is false, it cannot be written, or the tensor exceeds 2^63
-    /// elements.
+    /// If the file cannot be written, if it exists and `overwrite` is false, or if the tensor
+    /// exceeds 2^63 elements.
     pub fn write_dok(
         &self,
         path: impl AsRef<Path>,

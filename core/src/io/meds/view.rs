@@ -98,7 +98,8 @@ impl ListSpan<'_> {
     }
 }
 
-/// The result of a [`View`]: for each label, the range of its list in the column of a shard.
+/// The column of a [`View`] in every shard. The list of a label is a range of elements of this
+/// column in one shard.
 pub struct Ranges<'a> {
     view: &'a View,
     rows: &'a AsOf,

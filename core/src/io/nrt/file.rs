@@ -225,7 +225,8 @@ impl NrtFile {
         self.inner.layout.check_rows(&rows)?;
         let start = self.elements_before(rows.start, axis)?;
         let limit = start.saturating_add(elements);
-        // Invariant: `good` rows fit (or are the single row), `bad` rows do not fit or are past the end.
+        // Invariant: `good` rows fit, except that one row is always accepted; `bad` rows do not fit
+        // or are past the end.
         let (mut good, mut bad) = (rows.len().min(1), rows.len().saturating_add(1));
         // Rows have similar sizes, so a galloping search reads fewer bounds than a binary search.
         let mut step = 1usize;

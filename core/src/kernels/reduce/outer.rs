@@ -248,8 +248,9 @@ impl StackedLists {
             }
             return counts;
         }
-        // Count each list only at the slot of its last leaf. The running sum below, which starts at
-        // the last slot, then also counts the list at the slots of its other leaves.
+        // Leaf `k` of a list is in slot `start + k`. Count each list only at the slot of its last
+        // leaf: the sum below runs from the last slot to the first, so it also counts the list at
+        // the slots of its earlier leaves.
         fn count_ends<O: OffsetSizeTrait>(offsets: &[O], starts: &[usize], counts: &mut [usize]) {
             for (pair, start) in offsets.windows(2).zip(starts) {
                 let n = (pair[1] - pair[0]).as_usize();
@@ -334,9 +335,9 @@ impl StackedLists {
 
 /// Leaves in the order of their slots (elements of the result), with one list per slot.
 pub(super) struct Gathered {
-    /// For each leaf in the new order, its index in the original order.
+    /// For each leaf in the order of the slots, its index in the original order.
     pub(super) order: UInt64Array,
-    /// For each leaf in the new order, its index along the reduced axis.
+    /// For each leaf in the order of the slots, its index along the reduced axis.
     pub(super) along: Vec<usize>,
     pub(super) lists: ListAxis,
 }

@@ -1,4 +1,5 @@
-//! Histograms of lengths per axis, and of the spans of time of the rows.
+//! Histograms of the list lengths of each axis, and of the days between the first and the last time
+//! of each row.
 
 use super::table::TableWriter;
 use super::{find_rows, open_details};

@@ -196,7 +196,8 @@ impl Scan {
         let rows = self.input.num_rows().max(1);
         let depth = self.output.depth();
         let leaves = if depth == 0 { 0 } else { self.input.axis_len(depth).unwrap_or(0) };
-        // The size is less than the maximum number of leaves per batch, so that most parts are one batch.
+        // Number of rows of a part, such that a part has on average 3/4 of the leaves that a batch
+        // may have. Few parts then have too many leaves for one batch.
         let size = match (leaves, self.leaves / 4 * 3) {
             (0, _) => FLAT_ROWS,
             (leaves, target) => {
