@@ -107,9 +107,11 @@ fn plan_group(plan: &Plan<'_>) -> Result<FieldRef> {
             )));
         }
         if keys.leaf().is_nested() || groups.leaf().is_nested() {
-            return Err(plan.refuse(
-                "argument 3 (groups) requires keys from one list, but the keys or groups are structs; leave (groups) out"
-            ));
+            return Err(plan.refuse(format!(
+                "argument 3 (groups) cannot be given for structs, but the keys are {} and the groups are {}; leave (groups) out",
+                keys.leaf(),
+                groups.leaf()
+            )));
         }
         let none = |i: usize| RaggedArray::try_from_arrow(&new_empty_array(plan.data_type(i)));
         let (key, wanted) = (keys.leaf(), groups.leaf());

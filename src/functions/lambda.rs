@@ -91,7 +91,14 @@ fn split_arguments<V, L>(args: &[ValueOrLambda<V, L>]) -> Result<(Vec<&V>, &L)> 
         }
     }
     plan_err!(
-        "{NAME} takes one or more lists, followed by a lambda. Write {}",
+        "{NAME} takes one or more lists, followed by a lambda, but was called as {NAME}({}); write {}",
+        args.iter()
+            .map(|arg| match arg {
+                ValueOrLambda::Value(_) => "value",
+                ValueOrLambda::Lambda(_) => "lambda",
+            })
+            .collect::<Vec<_>>()
+            .join(", "),
         DOC.syntax.join(" or ")
     )
 }
@@ -174,7 +181,7 @@ impl HigherOrderUDFImpl for RaggedMap {
             broadcast_together(&arrays).map_err(|e| Error::invalid(format!("{NAME}: {e}")))?;
         let Some((shape, leaves)) = together else {
             return exec_err!(
-                "{NAME} requires at least one list before the lambda; none given. Write it as {NAME}(x, v -> v + 1)"
+                "{NAME} takes at least one list before the lambda, but none is given; write {NAME}(x, v -> v + 1)"
             );
         };
         let params: Vec<_> = leaves.iter().map(|l| || Ok(Arc::clone(l))).collect();

@@ -421,7 +421,7 @@ fn faults_of_a_configuration_are_named_with_their_line() {
         assert!(in_sql.contains(expected), "{new}: {in_sql}");
     }
     for (call, expected) in [
-        ("meds_cohort('x')", "needs the folder"),
+        ("meds_cohort('x')", "takes 2 paths as strings"),
         ("meds_cohort('x', 5)", "must be a string"),
         ("meds_cohort('x', 'y', criteria => 'z')", "no option criteria"),
         ("meds_cohort('x', 'missing.yaml')", "missing.yaml"),

@@ -71,16 +71,18 @@ fn types_without_a_place_are_refused_with_what_to_do() {
     let one = |t: ArrayRef| refusal(&flat("c", t));
     assert_eq!(
         one(Arc::new(StringArray::from(vec!["a"]))),
-        "column \"c\" to write to an .nrt file: expected values that are booleans, integers or floats; encode it to integers with a vocabulary, found Utf8"
+        "column \"c\" cannot be written to an .nrt file: expected booleans, integers or floats (encode the column to integers with a vocabulary), found Utf8"
     );
     let words: arrow::array::DictionaryArray<arrow::datatypes::Int32Type> =
         vec!["a", "b"].into_iter().collect();
     assert!(one(Arc::new(words)).contains("vocabulary"));
     let time = TimestampMicrosecondArray::from(vec![0]);
-    assert!(one(Arc::new(time)).contains("cast it to Int64 (its unit and zone are lost)"));
+    assert!(
+        one(Arc::new(time)).contains("cast the column to Int64, which loses its unit and zone")
+    );
     assert!(one(Arc::new(Date32Array::from(vec![0]))).contains("or to days as Float64"));
-    assert!(one(Arc::new(NullArray::new(1))).contains("cast it to a supported type"));
-    assert!(one(Arc::new(Decimal128Array::from(vec![1]))).contains("cast it to Float64"));
+    assert!(one(Arc::new(NullArray::new(1))).contains("cast the column to a supported type"));
+    assert!(one(Arc::new(Decimal128Array::from(vec![1]))).contains("cast the column to Float64"));
     for name in ["bounds", "mask", ""] {
         let table = flat(name, Arc::new(UInt8Array::from(vec![1])));
         assert_eq!(

@@ -163,12 +163,20 @@ async fn what_makes_no_batches_is_refused() {
     let out = dir.path().join("out");
     for (query, options, part) in [
         ("SELECT [1] AS v", "", "batch 256"),
-        ("SELECT [1] AS v", "(len 3)", "needs the number of items per batch"),
+        ("SELECT [1] AS v", "(len 3)", "needs option 'batch', the number of items per batch"),
         ("SELECT [1] AS v", "(batch 0)", "at least 1"),
         ("SELECT [1] AS v", "(batch x)", "'batch' must be an integer of 0 or more, not 'x'"),
         ("SELECT [1] AS v", "(batch 1, size 3)", "no option 'size'"),
-        ("SELECT [1] AS v", "(batch 1, window 'random')", "needs the length of the windows"),
-        ("SELECT [1] AS v", "(batch 1, fixed true)", "needs the length of the batches"),
+        (
+            "SELECT [1] AS v",
+            "(batch 1, window 'random')",
+            "needs option 'len', the length of the windows",
+        ),
+        (
+            "SELECT [1] AS v",
+            "(batch 1, fixed true)",
+            "needs option 'len', the length of each padded list",
+        ),
         ("SELECT [1] AS v", "(batch 1, len 2, window 'middle')", "'middle'"),
         ("SELECT [1] AS v", "(batch 1, len 2, stride 2)", "window 'step'"),
         ("SELECT [1] AS v", "(batch 1, packed maybe)", "true or false"),

@@ -48,9 +48,10 @@ impl IndexOptions {
 /// Returns the axis to index, by default the non-uniform axis of the indices; a batch axis is an error.
 fn resolve_axis(indices: &RaggedBatch, dim_to_index_in: Option<usize>) -> Result<usize> {
     let dim = dim_to_index_in.unwrap_or(indices.non_uniform_dim());
-    if dim < indices.num_batch_dims() {
+    let batch = indices.num_batch_dims();
+    if dim < batch {
         return Err(Error::invalid(format!(
-            "axis {dim} is a batch axis of the indices and cannot be indexed; choose a data axis"
+            "dim_to_index_in is {dim}, which is a batch axis (the number of batch axes is {batch}); choose an axis of at least {batch}"
         )));
     }
     Ok(dim)

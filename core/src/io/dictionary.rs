@@ -218,9 +218,11 @@ fn build_strings(bytes: &DenseTensor, ends: &DenseTensor) -> Result<StringArray>
     }
     let last = offsets.last().copied().and_then(|l| usize::try_from(l).ok());
     if last != Some(bytes.as_slice::<u8>()?.len()) {
-        return Err(Error::invalid(
-            "the last end offset of the strings differs from the total number of bytes of the strings, so the file is damaged; write it again",
-        ));
+        return Err(Error::invalid(format!(
+            "the last string ends at byte {}, but the strings have {} bytes in total, so the file is damaged; write it again",
+            last.unwrap_or_default(),
+            bytes.as_slice::<u8>()?.len()
+        )));
     }
     let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
     Ok(StringArray::try_new(offsets, bytes.buffer().clone(), None)?)

@@ -85,7 +85,7 @@ impl Count<'_> {
         // of one element was paired with a list of several counts, because pairing repeats the element.
         if ids.values().windows(2).any(|w| w[0] == w[1]) {
             return Err(Error::invalid(format!(
-                "{what}: a list of one element has several counts on axis {axis}; give one count per element"
+                "{what}: on axis {axis}, a list of one element has a list of several counts; give one count per element"
             )));
         }
         let mut out = vec![None; elements];

@@ -80,7 +80,10 @@ impl<'a> Row<'a> {
         let values = column.values().as_primitive_opt::<T>().ok_or_else(|| {
             Error::type_of(
                 format!("column {:?}", column.name()),
-                format!("{} (cast the column, or read it as the type that it has)", T::DATA_TYPE),
+                format!(
+                    "{}, the requested type (cast the column, or request its own type)",
+                    T::DATA_TYPE
+                ),
                 column.data_type(),
             )
         })?;

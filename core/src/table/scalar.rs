@@ -64,7 +64,10 @@ impl Scalar {
         let value = self.value.as_primitive_opt::<T>().ok_or_else(|| {
             Error::type_of(
                 format!("scalar {:?}", self.name()),
-                format!("{} (cast the scalar, or read it as the type that it has)", T::DATA_TYPE),
+                format!(
+                    "{}, the requested type (cast the scalar, or request its own type)",
+                    T::DATA_TYPE
+                ),
                 self.data_type(),
             )
         })?;
@@ -83,7 +86,8 @@ impl PartialEq for Scalar {
 }
 
 impl RaggedTable {
-    /// Returns the scalars of an indexed table, in the order of their columns.
+    /// Returns the scalars of the table, in the order of their columns. An index that takes one row,
+    /// and a squeeze of axis 0, turn columns of axis 0 into scalars.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -128,7 +132,7 @@ impl RaggedTable {
         }
         let names: Vec<String> = self.scalars.iter().map(|s| format!("{:?}", s.name())).collect();
         Err(Error::invalid(format!(
-            "{what} cannot hold the scalar(s) {} of an indexed table; unsqueeze axis 0 to turn the scalars into columns, or select only the columns",
+            "{what} cannot hold scalars, but an index or a squeeze of axis 0 turned columns of the table into the scalar(s) {}; unsqueeze axis 0 to turn them into columns again, or select columns without them",
             names.join(", ")
         )))
     }

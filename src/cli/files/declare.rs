@@ -26,7 +26,9 @@ fn parse_declaration(text: &str) -> Result<(String, DataType), String> {
                 .ok_or_else(|| format!("there is no type {name:?}; use one of {TYPES}"))?;
             Ok((key.to_owned(), data_type))
         }
-        _ => Err(format!("{text:?} is not of the form KEY=TYPE, where TYPE is one of {TYPES}")),
+        _ => Err(format!(
+            "{text:?} does not declare the type of a key; write KEY=TYPE, such as code=uint16, where TYPE is one of {TYPES}"
+        )),
     }
 }
 

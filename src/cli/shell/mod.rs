@@ -155,8 +155,10 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
         ("schema" | "d", table) => runner.run_script("", &format!("DESCRIBE {table}")).await?,
         ("timing", "on") => *runner.timing() = true,
         ("timing", "off") => *runner.timing() = false,
-        ("timing", _) => {
-            return Err(Failure::message(".timing requires on or off, as in .timing on"));
+        ("timing", other) => {
+            return Err(Failure::message(format!(
+                ".timing requires on or off, as in .timing on; found {other:?}"
+            )));
         }
         ("mode" | "format", "") => writeln!(out, "{}", name_format(*runner.format()))?,
         ("mode" | "format", name) => {
@@ -172,9 +174,9 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
                 ("off", _) | ("", Format::Line) => Format::Table,
                 ("", _) => Format::Line,
                 _ => {
-                    return Err(Failure::message(
-                        "\\x accepts on, off or no argument, as in \\x on",
-                    ));
+                    return Err(Failure::message(format!(
+                        "\\x accepts on, off or no argument, as in \\x on; found {on:?}"
+                    )));
                 }
             };
             *runner.format() = format;

@@ -138,7 +138,7 @@ impl Histogram {
 fn parse_top(begin: &AggBegin<'_>) -> Result<Option<usize>> {
     let Some(value) = begin.literal(1) else {
         return Err(begin.types.refuse(
-            "argument 2 (n) must be a literal such as 5: a column or a parameter ($1) is not known when the query is planned"
+            "argument 2 (n) is a column, a parameter ($1) or a computed value, which is not known when the query is planned; give a literal such as 5"
         ));
     };
     if value.is_null() {

@@ -76,7 +76,9 @@ impl ObjectStore for CheckedArrow {
         if ranges.iter().any(|r| r.start > r.end || r.end > size) {
             return Err(damaged_error(
                 location,
-                "a block lies outside the file, which is damaged or truncated; write it again",
+                format!(
+                    "a block lies outside the file of {size} bytes, which is damaged or truncated; write it again"
+                ),
             ));
         }
         let blocks = self.inner.get_ranges(location, ranges).await?;

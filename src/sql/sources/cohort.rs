@@ -68,7 +68,8 @@ pub(in crate::sql) fn cohort_table(args: &[FunctionArg]) -> Result<Arc<dyn Table
     }
     let [data, config] = paths.as_slice() else {
         return plan_err!(
-            "{NAME} needs the folder of a MEDS data set and a configuration as strings, such as {SUCH}"
+            "{NAME} takes 2 paths as strings (the folder of a MEDS data set, and a configuration), not {}; write {SUCH}",
+            paths.len()
         );
     };
     let criteria = Criteria::read(Path::new(config), predicates.as_deref().map(Path::new))?;

@@ -86,7 +86,8 @@ pub(in crate::sql) fn features_table(args: &[FunctionArg]) -> Result<Arc<dyn Tab
     }
     let [data, labels] = paths.as_slice() else {
         return plan_err!(
-            "{NAME} takes two paths as strings, the folder of a MEDS data set and a file or folder of labels, as in {SUCH}"
+            "{NAME} takes 2 paths as strings (the folder of a MEDS data set, and a file or folder of labels), not {}; write {SUCH}",
+            paths.len()
         );
     };
     let folder = MedsFolder::open(data)?;

@@ -47,8 +47,9 @@ impl TableFunctionImpl for MedsFunction {
                     _,
                 ),
             ] => Ok(Arc::new(MedsTable::open(path)?)),
-            _ => plan_err!(
-                "meds needs the folder of a MEDS data set as a string, such as meds('tests/data/synthea-meds')"
+            others => plan_err!(
+                "meds takes one string, the folder of a MEDS data set, such as meds('tests/data/synthea-meds'); found meds({})",
+                others.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
             ),
         }
     }

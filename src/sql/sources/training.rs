@@ -138,7 +138,7 @@ impl Options {
         let texts = Texts(texts);
         let Some(batch) = texts.size("batch")? else {
             return plan_err!(
-                "STORED AS BATCHES needs the number of items per batch, such as STORED AS BATCHES (batch 256, len 512)"
+                "STORED AS BATCHES needs option 'batch', the number of items per batch, which is not given; add it, as in STORED AS BATCHES (batch 256, len 512)"
             );
         };
         let mut loader = LoaderOptions::new(batch);
@@ -178,7 +178,7 @@ impl Options {
             Some(len) => loader = loader.window(len, sampling),
             None if texts.0.contains_key("window") => {
                 return plan_err!(
-                    "option 'window' needs the length of the windows, such as len 512"
+                    "option 'window' needs option 'len', the length of the windows, which is not given; add it, such as len 512, or remove 'window'"
                 );
             }
             None => {}
@@ -204,7 +204,7 @@ impl Options {
         match (fixed, len, inner) {
             (true, None, _) => {
                 return plan_err!(
-                    "option 'fixed' needs the length of the batches, such as len 512"
+                    "option 'fixed' needs option 'len', the length of each padded list, which is not given; add it, such as len 512, or remove 'fixed'"
                 );
             }
             (_, _, Some(_)) => loader = loader.sizes([size(len), size(inner)]),

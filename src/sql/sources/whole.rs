@@ -194,7 +194,8 @@ impl FileFormat for WholeFileFormat {
         if let Some(short) = objects.iter().find(|object| object.size < 8) {
             let shown = shown_location(&short.location);
             return exec_err!(
-                "{shown}: the file is too short for an Arrow file or stream; write it again"
+                "{shown}: the file has {} bytes, too few for an Arrow file or stream; write it again",
+                short.size
             );
         }
         let checked: Arc<dyn ObjectStore> = Arc::new(CheckedArrow::new(Arc::clone(store)));
@@ -438,8 +439,8 @@ fn temporary_target(conf: &FileSinkConfig, target: &Path) -> Result<(String, Lis
 /// Arrow files.
 #[derive(Debug)]
 struct FormatSink {
-    /// DataFusion's plan that writes the other format (CSV, JSON or Arrow). Only its sink is used;
-    /// its input is empty.
+    /// DataFusion's plan that writes CSV, JSON or Arrow files. Only its sink is used; its input is
+    /// empty.
     plan: Arc<dyn ExecutionPlan>,
     schema: SchemaRef,
     /// The schema of the file: text for nested columns in CSV, plain values for dictionaries in Arrow.

@@ -141,7 +141,10 @@ impl Clauses {
         let text = || value.iter().map(|t| plain_text(&t.token)).collect::<Vec<_>>().join("");
         let one = || match value {
             [_] => Ok(text()),
-            _ => plan_err!("the option {written} of COPY takes one value, as in {written} 'x'"),
+            _ => plan_err!(
+                "the option {written} of COPY takes one value, as in {written} 'x'; found '{}'",
+                text()
+            ),
         };
         match written.to_ascii_lowercase().as_str() {
             "format" => self.format = Some(one()?),

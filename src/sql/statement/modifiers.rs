@@ -45,9 +45,11 @@ pub(in crate::sql) fn check_window(call: &WindowFunction) -> Result<()> {
             if params.distinct {
                 check_distinct(name, &params.args)?;
             }
-            if params.null_treatment.is_some() && !aggregate.supports_null_handling_clause() {
+            if let Some(clause) = &params.null_treatment
+                && !aggregate.supports_null_handling_clause()
+            {
                 return plan_err!(
-                    "{name}(..) IGNORE NULLS or RESPECT NULLS is not supported, because {name} has only one treatment of NULL; remove the clause, or use a function that supports it: first_value, last_value, nth_value, lag or lead"
+                    "{name}(..) {clause} is not supported, because {name} has only one treatment of NULL; remove the clause, or use a function that supports it: first_value, last_value, nth_value, lag or lead"
                 );
             }
         }
@@ -59,9 +61,11 @@ pub(in crate::sql) fn check_window(call: &WindowFunction) -> Result<()> {
                 );
             }
             let two_ways = ["first_value", "last_value", "nth_value", "lag", "lead"];
-            if params.null_treatment.is_some() && !two_ways.contains(&name) {
+            if let Some(clause) = &params.null_treatment
+                && !two_ways.contains(&name)
+            {
                 return plan_err!(
-                    "{name}(..) IGNORE NULLS or RESPECT NULLS is not supported, because {name} does not read values; remove the clause, or use one of the functions that support it: {}",
+                    "{name}(..) {clause} is not supported, because {name} does not read values; remove the clause, or use one of the functions that support it: {}",
                     two_ways.join(", ")
                 );
             }

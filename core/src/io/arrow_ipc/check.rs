@@ -102,17 +102,18 @@ impl<R: Read + Seek> Checker<R> {
 
     pub(super) fn check_block(&mut self, block: &Block) -> Checked {
         let number = |n: i64| {
-            u64::try_from(n)
-                .map_err(|_| "a batch has a negative position or size, so the file is damaged; write it again")
+            u64::try_from(n).map_err(|_| {
+                format!("a batch has the position or size {n}, which is negative, so the file is damaged; write it again")
+            })
         };
         let (start, head) = (number(block.offset())?, number(block.metaDataLength().into())?);
         let body = number(block.bodyLength())?;
         let end = start.checked_add(head).and_then(|n| n.checked_add(body));
         if end.is_none_or(|end| end > self.length) {
-            return Err(
-                "a batch lies outside the file, which is damaged or truncated; write it again"
-                    .into(),
-            );
+            return Err(format!(
+                "a batch of {head} + {body} bytes at byte {start} lies outside the file of {} bytes, which is damaged or truncated; write it again",
+                self.length
+            ));
         }
         let metadata = self.read(start, head)?;
         // The message follows its length (four bytes, or eight with the marker of newer files).
@@ -136,9 +137,12 @@ impl<R: Read + Seek> Checker<R> {
                 length = four(self.read(at, 4)?);
                 at += 4;
             }
-            let length = u64::try_from(i32::from_le_bytes(length)).map_err(
-                |_| "a message has a negative length, so the file is damaged; write it again",
-            )?;
+            let length = u64::try_from(i32::from_le_bytes(length)).map_err(|_| {
+                format!(
+                    "a message has the length {}, which is negative, so the file is damaged; write it again",
+                    i32::from_le_bytes(length)
+                )
+            })?;
             if length == 0 {
                 return Ok(());
             }

@@ -216,27 +216,27 @@ impl NrtWriter {
 fn unsupported_type(column: &str, found: &DataType) -> Error {
     let hint = match found {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Dictionary(_, _) => {
-            "; encode it to integers with a vocabulary"
+            "encode the column to integers with a vocabulary"
         }
         DataType::Timestamp(_, _) | DataType::Date32 | DataType::Date64 => {
-            "; cast it to Int64 (its unit and zone are lost) or to days as Float64, or omit it"
+            "cast the column to Int64, which loses its unit and zone, or to days as Float64, or omit it"
         }
         DataType::Time32(_) | DataType::Time64(_) | DataType::Duration(_) => {
-            "; cast it to Int64 (its unit is lost) or omit it"
+            "cast the column to Int64, which loses its unit, or omit it"
         }
         DataType::Decimal32(_, _)
         | DataType::Decimal64(_, _)
         | DataType::Decimal128(_, _)
-        | DataType::Decimal256(_, _) => "; cast it to Float64",
-        DataType::Null => "; cast it to a supported type",
+        | DataType::Decimal256(_, _) => "cast the column to Float64",
+        DataType::Null => "cast the column to a supported type",
         DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _) => {
-            "; convert its lists to axes of the table"
+            "convert the lists of the column to axes of the table"
         }
-        _ => "; cast it or omit it",
+        _ => "cast the column or omit it",
     };
     Error::type_of(
-        format!("column {column:?} to write to an .nrt file"),
-        format!("values that are booleans, integers or floats{hint}"),
+        format!("column {column:?} cannot be written to an .nrt file"),
+        format!("booleans, integers or floats ({hint})"),
         found,
     )
 }

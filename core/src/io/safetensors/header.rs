@@ -170,7 +170,9 @@ impl Header {
             .ok_or_else(|| {
                 Error::file(
                     path,
-                    "the header is longer than the file, which is damaged or truncated; write it again",
+                    format!(
+                        "the header of {json_len} bytes does not fit in the file of {file_len} bytes, which is damaged or truncated; write it again"
+                    ),
                 )
             })?;
         let text = std::str::from_utf8(json).map_err(|e| {

@@ -48,9 +48,9 @@ pub(super) fn raise_to_power(
 /// power, and for bases other than 0, 1 and -1, whose powers overflow.
 fn raise_to_huge<T: ArrowNativeTypeOp>(base: T, power: T) -> std::result::Result<T, ArrowError> {
     if power.is_lt(T::ZERO) {
-        return Err(ArrowError::InvalidArgumentError(
-            "an integer to a negative power is not an integer; cast the base or the power to float64".into(),
-        ));
+        return Err(ArrowError::InvalidArgumentError(format!(
+            "{base:?} ** {power:?} has a negative power, so the result may not be an integer; cast the base or the power to float64"
+        )));
     }
     if base.is_zero() || base.is_eq(T::ONE) {
         return Ok(base);

@@ -88,11 +88,15 @@ impl Exact {
     /// Reduces serialized sums along axis 1, like [`reduce`](super::reduce): if the elements of a list of
     /// axis 1 are lists themselves, adds the sums at the same index of these lists. In `sums` and in the
     /// result, each innermost list has the words of one sum.
+    ///
+    /// # Errors
+    /// When the sums are no lists.
     pub fn lay_over(self, sums: &RaggedArray) -> Result<RaggedArray> {
         let Some((words, outer)) = sums.axes().split_last() else {
-            return Err(Error::invalid(
-                "the serialized sums have no lists; give each sum as a list of 64-bit words (Int64)",
-            ));
+            return Err(Error::invalid(format!(
+                "the serialized sums are of type {}, but each must be a list of 64-bit words; give List(Int64)",
+                sums.leaves().data_type()
+            )));
         };
         let layout = words.layout();
         let ids: ArrayRef = Arc::new(UInt64Array::from_iter_values(0..layout.lists() as u64));
@@ -127,7 +131,7 @@ impl Exact {
     /// Converts serialized sums to numbers of type `Float64`, `Int64` or `UInt64`, one per sum.
     ///
     /// # Errors
-    /// When an integer sum does not fit 64 bits.
+    /// When the sums are no lists, or an integer sum does not fit 64 bits.
     pub fn sums(self, sums: &RaggedArray) -> Result<RaggedArray> {
         self.read_sums(sums, |sum| match self {
             Self::Float => Ok(sum.to_f64(0)),
@@ -154,9 +158,10 @@ impl Exact {
         mut number: impl FnMut(&ExactSums) -> std::result::Result<f64, i128>,
     ) -> Result<RaggedArray> {
         let Some((words, outer)) = sums.axes().split_last() else {
-            return Err(Error::invalid(
-                "the serialized sums have no lists; give each sum as a list of 64-bit words (Int64)",
-            ));
+            return Err(Error::invalid(format!(
+                "the serialized sums are of type {}, but each must be a list of 64-bit words; give List(Int64)",
+                sums.leaves().data_type()
+            )));
         };
         let flat = sums.leaves().as_primitive::<Int64Type>().values();
         let layout = words.layout();

@@ -88,10 +88,10 @@ impl Window {
         overlap: Option<usize>,
     ) -> Result<Self> {
         let window = match (name, stride, overlap) {
-            ("step" | "step_through", Some(_), Some(_)) => {
-                return Err(Error::invalid(
-                    "windows have both a stride and an overlap; set only one of them",
-                ));
+            ("step" | "step_through", Some(stride), Some(overlap)) => {
+                return Err(Error::invalid(format!(
+                    "windows have both a stride ({stride}) and an overlap ({overlap}); set only one of them"
+                )));
             }
             ("step" | "step_through", _, Some(overlap)) if overlap >= len => {
                 return Err(Error::invalid(format!(

@@ -96,7 +96,7 @@ fn equal_intervals(values: &ArrayRef) -> Result<ArrayRef> {
     let lengths = lengths.as_primitive::<Decimal128Type>();
     let out_of_range = || {
         exec_datafusion_err!(
-            "an interval is longer than 2147483647 months of 30 days; use a shorter one"
+            "an interval is longer than 2^31 - 1 months of 30 days; use a shorter one"
         )
     };
     let equal = lengths.try_unary::<_, IntervalMonthDayNanoType, _>(|length| {

@@ -156,7 +156,7 @@ impl SeriesList {
 
 fn too_many<T>(name: &str) -> Result<T> {
     exec_err!(
-        "{name}: the lists of a batch have more than 2147483647 timestamps; use FROM {name}(..), which returns one row per timestamp"
+        "{name}: the lists of a batch have more than 2^31 - 1 timestamps; use FROM {name}(..), which returns one row per timestamp"
     )
 }
 

@@ -56,7 +56,8 @@ impl TableFunctionImpl for MedsAsOfFunction {
             return Ok(Arc::new(MedsAsOfTable::open(data, labels)?));
         }
         plan_err!(
-            "meds_asof takes two paths as strings, the folder of a MEDS data set and a file or folder of labels, as in meds_asof('tests/data/synthea-meds', 'tests/data/synthea-meds/labels')"
+            "meds_asof takes two strings, the folder of a MEDS data set and a file or folder of labels, such as meds_asof('tests/data/synthea-meds', 'tests/data/synthea-meds/labels'); found meds_asof({})",
+            args.exprs().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
         )
     }
 }

@@ -60,7 +60,7 @@ impl DerivedTable {
             Derived::Nest(keys) => {
                 if keys.is_empty() {
                     return plan_err!(
-                        "ragged_nest needs the columns to nest by, the outermost first: ragged_nest('events', 'subject_id', 'time')"
+                        "ragged_nest takes a table and the columns to nest by, the outermost first, but no column is given; write ragged_nest('events', 'subject_id', 'time')"
                     );
                 }
                 nest_batch(&none, keys)?.arrow_schema()?

@@ -155,7 +155,7 @@ impl<'a> Arguments<'a> {
         }
         if rest.values.is_empty() {
             return plan_err!(
-                "{function} needs a query or a table as its first argument; write it as in {}",
+                "{function} takes a query or a table as its first argument, but none is given; write it as in {}",
                 example_call(function)
             );
         }

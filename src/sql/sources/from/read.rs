@@ -69,7 +69,7 @@ impl Call {
         }
         if call.paths.is_empty() {
             return plan_err!(
-                "{function} needs a file, a folder, a pattern or a list of these, such as {function}('data/*.parquet')"
+                "{function} takes the path of a file or folder, a pattern, or a list of these, but none is given; write {function}('data/*.parquet')"
             );
         }
         Ok(call)

@@ -38,9 +38,10 @@ impl TableFunctionImpl for VocabFunction {
                 let batch = RecordBatch::try_new(Arc::clone(&schema), vec![tokens, codes])?;
                 Ok(Arc::new(MemTable::try_new(schema, vec![vec![batch]])?))
             }
-            _ => plan_err!(
-                "vocab needs the path of a codes.parquet, or of a folder that contains one, as a string, \
-                 such as vocab('DIR/metadata/codes.parquet')"
+            others => plan_err!(
+                "vocab takes one string, the path of a codes.parquet or of a folder that contains one, \
+                 such as vocab('DIR/metadata/codes.parquet'); found vocab({})",
+                others.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
             ),
         }
     }
