@@ -78,9 +78,9 @@ pub(super) const THREADS: usize = 1024;
 /// thread computes at a time).
 pub(super) const BATCH: usize = 1 << 24;
 pub(super) const LENGTH: usize = 1 << 31;
-/// Maximum number of generated patients, each of which takes some kilobytes on disk.
+/// Maximum number of patients that `serrate generate` writes. Each takes some kilobytes on disk.
 pub(super) const PATIENTS: u64 = 1_000_000_000;
-/// Maximum number of generated files.
+/// Maximum number of files that `serrate generate` writes to a folder.
 pub(super) const SHARDS: u64 = 100_000;
 
 /// Returns a parser for numbers up to `limit`. No machine has memory, threads or disk for more.

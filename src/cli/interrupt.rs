@@ -23,7 +23,8 @@ static NOTIFY: LazyLock<Notify> = LazyLock::new(Notify::new);
 /// Set while the interactive shell runs. An interrupt then cancels the statement and not the process.
 static SHELL: AtomicBool = AtomicBool::new(false);
 
-/// Time that interrupted work has to clean up.
+/// Time that interrupted work has to clean up before the process exits. After a Ctrl-C in the
+/// shell, the process does not exit.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Maximum time to wait for the tasks of an interrupted statement. Most end at once.

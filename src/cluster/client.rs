@@ -28,9 +28,9 @@ use super::planner::ClusterPlanner;
 use super::settings::ClusterOptions;
 use super::tasks::{count_tasks, divide_leaf};
 
-/// Maximum time to open a connection.
+/// Maximum time that a session waits until a connection to a worker is open.
 const CONNECT: Duration = Duration::from_secs(3);
-/// Time for which the result of a health check is reused.
+/// Time for which a session reuses the result of its last check that all workers can be used.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// Addresses, token and timeout with which a session reaches its workers.

@@ -4,7 +4,8 @@ use std::fmt;
 
 use super::duration::parse_duration;
 
-/// Names of built-in predicates, which need no definition.
+/// Name of the built-in predicate that matches any event. This predicate, [`RECORD_START`] and
+/// [`RECORD_END`] need no definition in the configuration.
 pub(super) const ANY_EVENT: &str = "_ANY_EVENT";
 pub(super) const RECORD_START: &str = "_RECORD_START";
 pub(super) const RECORD_END: &str = "_RECORD_END";

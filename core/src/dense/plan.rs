@@ -35,7 +35,7 @@ pub(crate) trait Sink: Sync {
 pub(crate) struct Plan {
     layouts: Vec<Layout>,
     shape: Vec<usize>,
-    /// For each axis, rows first: the size of one of its elements in bytes; the last is the size of a leaf.
+    /// Size in bytes of an element of each axis, rows first; the last is the size of a leaf.
     blocks: Vec<usize>,
     side: Side,
 }

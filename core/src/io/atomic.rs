@@ -37,7 +37,8 @@ impl AtomicFile {
     /// Starts a file that will be named `target`.
     ///
     /// # Errors
-    /// If `target` exists and `overwrite` is false, or its folder cannot be written to.
+    /// If `target` exists and `overwrite` is false, or if the folder of `target` cannot be written
+    /// to.
     pub fn create(target: impl AsRef<Path>, overwrite: bool) -> Result<Self> {
         let target = target.as_ref().to_path_buf();
         if !overwrite && target.exists() {

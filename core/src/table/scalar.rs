@@ -86,8 +86,8 @@ impl PartialEq for Scalar {
 }
 
 impl RaggedTable {
-    /// Returns the scalars of the table, in the order of their columns. An index that takes one row,
-    /// and a squeeze of axis 0, turn columns of axis 0 into scalars.
+    /// Returns the scalars of the table, in the order of their columns. An index that takes one
+    /// row, and a squeeze of axis 0, turn columns of axis 0 into scalars.
     ///
     /// ```
     /// # use serrate_core as serrate;

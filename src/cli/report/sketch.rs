@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-/// Maximum number of distinct numbers that are counted exactly.
+/// Maximum number of distinct numbers that a [`Sketch`] counts exactly.
 const EXACT: usize = 1 << 16;
-/// Maximum number of values that are sorted at a time, to count equal values together.
+/// Maximum number of values that a [`Sketch`] sorts at a time, to count equal values together.
 const CHUNK: usize = 1 << 16;
 
 /// Counts of finite numbers: exact up to [`EXACT`] distinct numbers, beyond that by ranges of a fixed

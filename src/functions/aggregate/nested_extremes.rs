@@ -11,7 +11,8 @@ use super::Fold;
 use crate::error::Result;
 use crate::functions::nested::compare_nested;
 
-/// Maximum number of arrays in `chunks`, which hold the best values. Beyond it, all are merged into one.
+/// Maximum number of arrays in [`NestedExtremes::chunks`], which hold the best values of the
+/// groups. If there are more, they are merged into one.
 const CHUNKS: usize = 32;
 
 pub(super) struct NestedExtremes {

@@ -19,7 +19,7 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use futures::TryStreamExt;
 
-/// Name of the column with the positions of rows.
+/// Name of the column with the position of each row in the table that DELETE or UPDATE changes.
 pub(in crate::sql) const ROW: &str = "__serrate_row";
 
 /// The rows of a table with their positions, as the source of a query. The table provides the rows when the

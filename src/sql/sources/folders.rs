@@ -165,12 +165,13 @@ fn names_schema(schema: &SchemaRef, columns: &[String]) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
 }
 
-/// Replaces values by names of folders and passes the rows to the sink of another plan.
+/// Replaces values by names of folders and passes the rows to the sink of `writer`.
 #[derive(Debug)]
 struct FolderSink {
     folders: Folders,
     schema: SchemaRef,
-    /// The plan with the other sink, and an empty input.
+    /// The plan that writes the rows with names of folders instead of values. Only its sink is
+    /// used; its input is empty.
     writer: Arc<dyn ExecutionPlan>,
 }
 

@@ -667,11 +667,11 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
 /// Kind of value on which a scalar function works, from the prefix of the function's name.
 #[derive(Clone, Copy)]
 enum FunctionKind {
-    /// Lists of any depth (`ragged_..`).
+    /// Functions `ragged_..`, which work on lists of any depth.
     Ragged,
-    /// Lists of one level (`array_..`, `list_..`).
+    /// Functions `array_..` and `list_..`, which work on lists of one level.
     List,
-    /// Scalars (all other names).
+    /// All other functions, which work on scalars.
     Single,
 }
 

@@ -108,7 +108,7 @@ impl VisitorMut for AnyNatural {
 /// Visitor that first collects NATURAL joins in `found`, then rewrites them to USING (columns of `known`).
 struct Natural {
     scopes: Scopes<Cte>,
-    /// The two inputs of each join as separate queries.
+    /// For each NATURAL join, its two inputs as separate queries.
     found: Vec<[Query; 2]>,
     /// For each NATURAL join, the names of the columns that both inputs have.
     known: Option<std::vec::IntoIter<Option<Vec<String>>>>,

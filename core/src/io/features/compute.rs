@@ -31,7 +31,8 @@ pub(super) struct LabelAt {
 pub struct FeatureShard {
     spec: Arc<FeatureSpec>,
     labels: Vec<LabelAt>,
-    /// Range of events of each row (subject). `events` has the range of measurements of each event.
+    /// For each row (subject), the range of its events; `events` has, for each event, the range of
+    /// its measurements.
     subjects: Layout,
     events: Layout,
     times: ScalarBuffer<i64>,

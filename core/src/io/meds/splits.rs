@@ -16,7 +16,7 @@ pub(crate) struct Splits {
     of_subject: Option<HashMap<i64, usize>>,
 }
 
-/// Source of the splits of the subjects of a shard.
+/// How the splits of the subjects in a shard are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place<'a> {
     /// All subjects are in this split, which is the name of a folder on the shard's path.

@@ -259,8 +259,8 @@ impl Vocabulary {
     /// if the table would be too large for the number of codes (even a small file may contain the
     /// largest token).
     pub(crate) fn dense_size(&self) -> Option<usize> {
-        /// The look-up table may have this many rows for unused tokens, and 15 more such rows per
-        /// code.
+        /// Maximum number of rows for unused tokens in the look-up table, in addition to 15 such
+        /// rows per code.
         const GAPS: usize = 1 << 20;
         let most = self.len().saturating_mul(16).saturating_add(GAPS);
         usize::try_from(self.id.size).ok().filter(|size| *size <= most)

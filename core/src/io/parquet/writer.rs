@@ -81,7 +81,8 @@ impl ParquetTableWriter {
     /// be converted, for example with `LargeList`.
     ///
     /// # Errors
-    /// If the file exists and `overwrite` is false, it cannot be created, or Parquet lacks a type.
+    /// If the file cannot be created, if it exists and `overwrite` is false, if Parquet lacks the
+    /// type of a column, or if `row_group_leaves` is 0.
     pub fn create(
         path: impl AsRef<Path>,
         schema: &SchemaRef,

@@ -64,7 +64,7 @@ impl SafetensorsWriter {
     /// Starts a file.
     ///
     /// # Errors
-    /// If it exists and `overwrite` is false, or its folder cannot be written to.
+    /// If the file exists and `overwrite` is false, or if its folder cannot be written to.
     pub fn create(path: impl AsRef<Path>, options: &SaveOptions) -> Result<Self> {
         Ok(Self {
             out: AtomicFile::create(path, options.overwrite)?,

@@ -16,7 +16,8 @@ use super::check_distinct_names;
 use crate::array::{leaf_type, list_depth};
 use crate::functions;
 
-/// The columns of the result: DuckDB's twelve, then two for lists.
+/// The columns of the result of `summarize`: the twelve columns of DuckDB's SUMMARIZE, then two for
+/// lists.
 const COLUMNS: [&str; 14] = [
     "column_name",
     "column_type",

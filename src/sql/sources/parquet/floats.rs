@@ -61,7 +61,8 @@ type Known = Arc<Mutex<HashMap<String, (Weak<ParquetMetaData>, Arc<ParquetMetaDa
 
 struct Factory {
     inner: Arc<dyn ParquetFileReaderFactory>,
-    /// All readers of a scan share this map, because a file is opened once per byte range.
+    /// The footers that were already read. All readers of a scan share them, because a file is
+    /// opened once per byte range.
     known: Known,
 }
 
