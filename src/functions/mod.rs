@@ -19,10 +19,12 @@ mod dok;
 mod failure;
 mod file_cache;
 mod filter;
+mod float_lists;
 mod group;
 mod harmless;
 mod hidden;
 mod index;
+mod interval_product;
 mod lambda;
 mod lead;
 mod list_contains;
@@ -76,10 +78,13 @@ use doc::Section;
 pub(crate) use doc::wrap_words;
 pub(crate) use dok::{TableNames, with_names};
 pub(crate) use failure::{cannot_fail, is_fixed_slice, never_fails};
+pub(crate) use float_lists::float_lists;
 pub(crate) use harmless::physical_cannot_fail;
 #[cfg(feature = "cluster")]
 pub(crate) use hidden::masked_fields;
 pub(crate) use hidden::{stock_field, with_masked_fields, without_hidden_values};
+#[cfg(feature = "cluster")]
+pub(crate) use interval_product::interval_product;
 pub(crate) use lead::shifted_windows;
 pub(crate) use list_contains::list_contains;
 pub(crate) use list_counts::signed_counts;

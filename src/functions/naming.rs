@@ -42,6 +42,18 @@ fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>>
     }
 }
 
+/// Returns the name of an operation on two expressions.
+pub(super) fn name_operation(left: &Expr, op: &str, right: &Expr) -> Result<String> {
+    let own = precedence(op).unwrap_or(COMPARISON);
+    let mut name = String::new();
+    write_operand(left, own, false, &mut name)?;
+    name.push(' ');
+    name.push_str(op);
+    name.push(' ');
+    write_operand(right, own, true, &mut name)?;
+    Ok(name)
+}
+
 /// Returns the name of a chain of operators, each applied to the result of the operator before it.
 pub(super) fn write_chain_name<'a>(
     first: &Expr,

@@ -18,6 +18,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, lit};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use super::chain;
+use super::interval_product::plan_product;
 use super::list_counts::array_length;
 use super::over_lists::map_over_lists;
 use super::text_positions::plan_characters;
@@ -98,7 +99,8 @@ impl ExprPlanner for ListOperators {
         let expr = with_known_type(with_empty_lists(expr, schema), schema);
         let expr = with_one_clock(with_time_of_day(expr, schema), schema);
         let call = plan_operator(&expr, schema).or_else(|| plan_test(&expr, schema));
-        if let Some(call) = call.or_else(|| plan_quotient(&expr, schema)) {
+        let call = call.or_else(|| plan_quotient(&expr, schema));
+        if let Some(call) = call.or_else(|| plan_product(&expr, schema)) {
             return Ok(PlannerResult::Planned(call));
         }
         match &expr.op {

@@ -19,7 +19,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::config::SerrateOptions;
 use crate::functions::{
-    exact_aggregates, float_extremes, is_for_signed, list_contains, mended_aggregates,
+    exact_aggregates, float_extremes, float_lists, is_for_signed, list_contains, mended_aggregates,
     null_subsets, register_functions, register_operators, scalar_functions, shifted_windows,
     signed_counts, signed_windows, takes_unsigned, typed_lists, without_hidden_values,
 };
@@ -113,7 +113,11 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
         ctx.register_udaf(aggregate);
     }
     register_wide(&ctx);
-    let lists = null_subsets().into_iter().chain([list_contains()]).chain(typed_lists());
+    let lists = null_subsets()
+        .into_iter()
+        .chain([list_contains()])
+        .chain(typed_lists())
+        .chain(float_lists());
     let functions = signed_counts().into_iter().chain(lists).chain(scalar_functions());
     for function in functions {
         ctx.register_udf(function);

@@ -21,7 +21,7 @@ use datafusion::physical_expr::utils::split_conjunction;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, ExecutionPlanProperties};
 
 use crate::config::SerrateOptions;
-use crate::functions::masked_fields;
+use crate::functions::{interval_product, masked_fields};
 use crate::sql::exec::guard::GuardedSource;
 use crate::sql::exec::pacing::PacedExec;
 use crate::sql::exec::plain_order::PlainOrderExec;
@@ -30,6 +30,7 @@ use crate::sql::exec::yielding::YieldingExec;
 use crate::sql::mends::coarser_times::count_functions;
 use crate::sql::mends::conditions::held_functions;
 use crate::sql::mends::dependencies::COMPUTED_COLUMN;
+use crate::sql::mends::correlated::exact_key_function;
 use crate::sql::mends::float_keys::float_key_function;
 use crate::sql::mends::list_texts::list_text_function;
 use crate::sql::mends::sorts::UnorderedExec;
@@ -455,6 +456,8 @@ pub(crate) fn hidden_functions() -> Vec<Arc<ScalarUDF>> {
     functions.push(masked_fields());
     functions.push(Arc::new(list_text_function()));
     functions.push(Arc::clone(&COMPUTED_COLUMN));
+    functions.push(interval_product());
+    functions.push(exact_key_function());
     functions
 }
 

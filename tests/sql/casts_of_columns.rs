@@ -151,3 +151,20 @@ async fn stock_aggregates_of_casts_still_clash() {
     let e = error(&ctx, "SELECT sum(id) AS a, sum(id::DOUBLE) AS b FROM t").await;
     assert!(e.contains("duplicate unqualified field name"), "{e}");
 }
+
+#[tokio::test]
+async fn keys_are_the_aggregates_of_casts() {
+    expect_rows(
+        &["CREATE TABLE t AS SELECT * FROM (VALUES (1, '10'), (1, '9'), (2, '7')) v(k, x)"],
+        &[
+            ("SELECT max(x), max(x::INT) FROM t GROUP BY k ORDER BY max(x::INT)", "7 7; 9 10"),
+            ("SELECT max(x) FROM t GROUP BY k ORDER BY max(x::INT) DESC", "9; 7"),
+            (
+                "SELECT array_agg(DISTINCT x ORDER BY x), array_agg(DISTINCT x::INT ORDER BY x::INT) FROM t",
+                "[10, 7, 9] [7, 9, 10]",
+            ),
+            ("SELECT sum(x), sum(x::DOUBLE) FROM (VALUES (1)) v(x) ORDER BY sum(x::DOUBLE)", "1 1.0"),
+        ],
+    )
+    .await;
+}

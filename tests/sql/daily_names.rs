@@ -22,6 +22,52 @@ async fn intervals_are_computed_from_numbers() {
 }
 
 #[tokio::test]
+async fn products_of_intervals_are_exact() {
+    let third = "TIMESTAMP '2020-01-01 00:00:00' + x * INTERVAL '1 day'";
+    expect_rows(
+        &["CREATE TABLE n AS SELECT CAST(1 AS DOUBLE) / 3 AS x, CAST(2.5 AS DECIMAL(5, 2)) AS d, INTERVAL '1 month 1 day' AS i, arrow_cast(3, 'UInt64') AS u, CAST(NULL AS INT) AS z"],
+        &[
+            (&format!("SELECT {third} FROM n"), "2020-01-01T08:00:00"),
+            ("SELECT 0.1 * 3 * INTERVAL '1 day' = INTERVAL '25920 seconds'", "true"),
+            ("SELECT to_seconds(0.00001) = INTERVAL '10 microseconds'", "true"),
+            ("SELECT INTERVAL '1 day' * 2 * 3 = INTERVAL '6 days', 2 * (3 * INTERVAL '1 day') = INTERVAL '6 days'", "true true"),
+            ("SELECT (INTERVAL '1 day' + INTERVAL '1 hour') * 2 = INTERVAL '50 hours'", "true"),
+            ("SELECT i * 2 = INTERVAL '2 months 2 days', u * i = INTERVAL '3 months 3 days', d * i = INTERVAL '2 months 17 days 12 hours', z * i, i * NULL FROM n", "true true true NULL NULL"),
+            ("SELECT DATE '2020-01-31' + i * 1, DATE '2020-01-31' - u * INTERVAL '1 month' FROM n", "2020-03-01 2019-10-31"),
+            ("SELECT TIMESTAMP '2020-01-01 00:00:00' + sum(INTERVAL '1 day' * k) FROM range(3) t(k)", "2020-01-04T00:00:00"),
+            ("SELECT DATE '2020-01-01' + 25 * INTERVAL '1 hour'", "2020-01-02T01:00:00"),
+            ("SELECT count(*) FROM n WHERE TIMESTAMP '2020-01-03 00:00:00' - 2 * INTERVAL '1 day' = TIMESTAMP '2020-01-01 00:00:00'", "1"),
+        ],
+    )
+    .await;
+    let ctx = serrate::sql::session();
+    for sql in [
+        "SELECT 9223372036854775807 * INTERVAL '2 days'",
+        "SELECT k * INTERVAL '1 month' FROM (VALUES (9223372036854775807)) v(k)",
+        "SELECT x * INTERVAL '1 hour' FROM (VALUES ('NaN'::DOUBLE)) v(x)",
+    ] {
+        let refused = rows_or_error(&ctx, sql).await;
+        assert!(refused.contains("is not an interval"), "{sql}: {refused}");
+    }
+}
+
+/// When this test fails, `functions::interval_product` can be removed.
+#[tokio::test]
+async fn stock_intervals_are_still_not_multiplied() {
+    let ctx = SessionContext::new();
+    let product =
+        rows_or_stock_error(&ctx, "SELECT INTERVAL '1 day' * x FROM (VALUES (2)) v(x)").await;
+    assert!(product.is_err());
+}
+
+async fn rows_or_stock_error(
+    ctx: &SessionContext,
+    sql: &str,
+) -> datafusion::error::Result<Vec<RecordBatch>> {
+    ctx.sql(sql).await?.collect().await
+}
+
+#[tokio::test]
 async fn patterns_have_an_escape_character() {
     expect_rows(
         &["CREATE TABLE p AS SELECT * FROM (VALUES (1, 'a%b'), (2, 'axb'), (3, 'a\\b'), (4, 'a!b')) v(id, s)"],

@@ -317,3 +317,29 @@ async fn constants_of_both_signs_are_no_contradiction() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn lists_keep_the_sign_of_zero() {
+    expect_rows(
+        &["CREATE TABLE t AS SELECT '-0.0'::DOUBLE AS m, 0.0::DOUBLE AS p, 5.0::DOUBLE AS y, ['-0.0'::DOUBLE, 5.0] AS x"],
+        &[
+            ("SELECT array_remove(x, y), array_sort(x), array_distinct(x), array_min(x), array_except(x, [5.0]), array_union(x, [6.0]), array_intersect(x, [0.0]) FROM t",
+             "[-0.0] [-0.0, 5.0] [-0.0, 5.0] -0.0 [-0.0] [-0.0, 5.0, 6.0] [-0.0]"),
+            ("SELECT array_remove([p, m, y], 0.0), array_remove_n([p, m, p, y], m, 2), array_remove_all([p, m, y], m), array_remove([y, m], 7.0) FROM t",
+             "[-0.0, 5.0] [0.0, 5.0] [5.0] [5.0, -0.0]"),
+            ("SELECT array_replace([p, m, y], 0.0, 7.0), array_replace_n([p, m, p], m, 7.0, 2), array_replace_all([m, y, p], p, 7.0), array_replace([m, y], y, m), array_replace([m, y], 0.0, 0.0) FROM t",
+             "[7.0, -0.0, 5.0] [7.0, 7.0, 0.0] [7.0, 5.0, 7.0] [-0.0, -0.0] [0.0, 5.0]"),
+            ("SELECT array_distinct([m, p, y]), array_distinct([p, m]), array_max([-y, m]), list_sort([y, m, -y], 'DESC') FROM t", "[-0.0, 5.0] [0.0] -0.0 [5.0, -0.0, -5.0]"),
+            ("SELECT array_distinct([[m], [p], NULL]), array_remove([[m, y], [y]], [y]) FROM t", "[[-0.0], ] [[-0.0, 5.0]]"),
+            ("SELECT array_sort(CASE WHEN y > 9 THEN x END), array_union(x, NULL) IS NULL FROM t", "NULL true"),
+        ],
+    )
+    .await;
+}
+
+/// When this test fails, `functions::float_lists` can be removed.
+#[tokio::test]
+async fn stock_lists_still_tell_zeros_apart() {
+    let sql = "SELECT array_length(array_distinct([0.0, -x])) FROM (VALUES (0.0::DOUBLE)) v(x)";
+    assert_eq!(one(&SessionContext::new(), sql).await, 2);
+}

@@ -119,6 +119,10 @@ async fn a_constant_having_makes_one_group() {
         ("SELECT 1 FROM range(3) HAVING 1 = 2", ""),
         ("SELECT 1 FROM range(3) HAVING NULL", ""),
         ("SELECT 1 HAVING 1 = 1 OR false", "1"),
+        ("SELECT 7 FROM range(2) HAVING 1 BETWEEN 0 AND 2", "7"),
+        ("SELECT 7 FROM range(2) HAVING coalesce(true)", "7"),
+        ("SELECT 7 FROM range(2) HAVING 'a' LIKE 'b' OR 2 NOT IN (1, 3)", "7"),
+        ("SELECT 7 FROM range(2) HAVING CASE WHEN 1 > 2 THEN true ELSE false END", ""),
         ("SELECT count(*) FROM range(3) HAVING true", "3"),
         ("SELECT x FROM range(2) t(x) GROUP BY x HAVING true ORDER BY x", "0; 1"),
     ];

@@ -153,6 +153,53 @@ async fn lists_after_in_begin_with_a_query() {
             ("SELECT id FROM a WHERE k IN ((SELECT min(k) FROM c), (SELECT max(id) - 1 FROM c)) ORDER BY id", "1; 4"),
             ("SELECT id FROM a WHERE k NOT IN ((SELECT min(k) FROM c WHERE (c.k) > 0), 4) ORDER BY id", "2"),
             ("SELECT id FROM a WHERE id IN ((SELECT k FROM c)) ORDER BY id", "1; 3"),
+            ("SELECT 1 IN ((SELECT 1), 2), 3 IN ((SELECT 1), 2)", "true false"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn columns_of_inner_tables_of_equal_names_stay() {
+    expect_rows(
+        &[
+            "CREATE TABLE t AS SELECT * FROM (VALUES (1), (100)) v(a)",
+            "CREATE TABLE u AS SELECT * FROM (VALUES (1), (200)) v(b)",
+        ],
+        &[
+            (
+                "SELECT t.a, (SELECT count(*) FROM u WHERE u.b > t.a AND EXISTS (SELECT 1 FROM t WHERE t.a < 10 AND t.a IN (SELECT x.b FROM u x WHERE x.b > t.a - 5))) AS n FROM t ORDER BY 1",
+                "1 1; 100 1",
+            ),
+            (
+                "SELECT t.a, (SELECT count(*) FROM u WHERE u.b > t.a AND EXISTS (SELECT 1 FROM t t2 WHERE t2.a < 10 AND t2.a IN (SELECT x.b FROM u x WHERE x.b > t2.a - 5))) AS n FROM t ORDER BY 1",
+                "1 1; 100 1",
+            ),
+            // The table alias `t` of the derived table hides the outer `t` from the query after IN.
+            (
+                "SELECT t.a, (SELECT count(*) FROM (SELECT u.b FROM u WHERE u.b > t.a) t(a) WHERE t.a IN (SELECT x.b FROM u x WHERE x.b > t.a - 5 AND x.b < t.a + 5)) AS n FROM t ORDER BY 1",
+                "1 1; 100 1",
+            ),
+            (
+                "SELECT t.a, (SELECT sum(y.n) FROM (SELECT u.b FROM u WHERE u.b > t.a) t(a), LATERAL (SELECT count(*) AS n FROM u x WHERE x.b >= t.a) y) AS s FROM t ORDER BY 1",
+                "1 1; 100 1",
+            ),
+            (
+                "SELECT t.a, (SELECT count(*) FROM u WHERE u.b > t.a AND EXISTS (SELECT 1 FROM t, LATERAL (SELECT count(*) AS n FROM u x WHERE x.b >= t.a) y WHERE t.a < 10 AND y.n = 2)) AS n FROM t ORDER BY 1",
+                "1 1; 100 1",
+            ),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn conditions_beside_lateral_name_the_joined_tables() {
+    expect_rows(
+        &[],
+        &[
+            ("SELECT * FROM (VALUES (1)) a(x), LATERAL (SELECT a.x + 1 AS y) b JOIN (VALUES (2)) c(x) ON x = y", "1 2 2"),
+            ("SELECT * FROM (VALUES (1)) a(x), LATERAL (SELECT a.x + 1 AS y) b LEFT JOIN (VALUES (3)) c(x) ON x = y", "1 2 NULL"),
         ],
     )
     .await;

@@ -373,3 +373,84 @@ async fn subqueries_that_expand_without_bound_are_refused() {
     let message = rows_or_error(&ctx, &sql).await;
     assert!(message.contains("expand to more than"), "{message}");
 }
+
+/// `(k, 1) IN (query)` contains the query twice, and both copies have the same rows.
+#[tokio::test]
+async fn rows_are_found_in_the_rows_of_one_run() {
+    let sampled = "(SELECT k, random() AS r FROM g) h WHERE r < 0.5";
+    for query in [
+        format!("SELECT k, 1 FROM {sampled}"),
+        format!("SELECT * FROM (SELECT k, 1 FROM {sampled}) j"),
+    ] {
+        let sql = format!(
+            "SELECT count(*) FROM (SELECT (k, 1) IN ({query}) AS x FROM g) WHERE x IS NULL"
+        );
+        expect_rows(&["CREATE TABLE g AS SELECT i AS k FROM range(200) t(i)"], &[(&sql, "0")])
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn rows_in_front_of_in_use_outer_columns() {
+    expect_rows(
+        &[
+            "CREATE TABLE t AS SELECT * FROM (VALUES (1, 10), (2, 20), (3, NULL)) v(id, x)",
+            "CREATE TABLE u AS SELECT * FROM (VALUES (1, 10), (2, 21), (NULL, 30)) v(k, y)",
+        ],
+        &[
+            ("SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u w WHERE (t.id, w.y) IN (SELECT k, y FROM u)) ORDER BY id", "1; 2"),
+            ("SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u w WHERE (t.id, w.y) IN (SELECT * FROM u)) ORDER BY id", "1; 2"),
+            ("SELECT id, (id, x) IN (SELECT * FROM u) FROM t ORDER BY id", "1 true; 2 false; 3 NULL"),
+            ("SELECT id, (id, x) NOT IN (SELECT k, y FROM u ORDER BY y LIMIT 2) FROM t ORDER BY id", "1 false; 2 true; 3 true"),
+            ("SELECT id, (id, x) IN (VALUES (1, 10), (2, 20)) FROM t ORDER BY id", "1 true; 2 true; 3 false"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn values_of_case_are_computed_for_their_rows() {
+    let least = "(SELECT max(u.b / x.d) FROM u WHERE u.b > x.d)";
+    let cases = [
+        (format!("SELECT d, CASE WHEN d = 0 THEN 0 ELSE {least} END FROM x ORDER BY d"), "0 0; 2 3; NULL NULL"),
+        (format!("SELECT d, CASE d WHEN 0 THEN 0 ELSE {least} END FROM x ORDER BY d"), "0 0; 2 3; NULL NULL"),
+        (format!("SELECT d, CASE WHEN d <> 0 THEN {least} END FROM x ORDER BY d"), "0 NULL; 2 3; NULL NULL"),
+        (format!("SELECT d, CASE WHEN d IS NULL THEN 7 WHEN d = 0 THEN 0 WHEN {least} = 3 THEN {least} + 1 END FROM x ORDER BY d"), "0 0; 2 4; NULL 7"),
+        (format!("SELECT d, CASE WHEN d < 9 THEN CASE WHEN d > 0 THEN {least} ELSE 1 END END FROM x ORDER BY d"), "0 1; 2 3; NULL NULL"),
+        (format!("SELECT d FROM x WHERE CASE WHEN d = 0 THEN false ELSE {least} = 3 END"), "2"),
+        ("SELECT d, CASE WHEN d = 0 THEN true ELSE EXISTS (SELECT 1 FROM u WHERE u.b / x.d > 2) END FROM x ORDER BY d".into(), "0 true; 2 true; NULL false"),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(
+        &[
+            "CREATE TABLE x AS SELECT * FROM (VALUES (0), (2), (NULL)) v(d)",
+            "CREATE TABLE u AS SELECT * FROM (VALUES (4), (6)) v(b)",
+        ],
+        &cases,
+    )
+    .await;
+}
+
+/// A query sees the zero of its outer row, with its sign.
+#[tokio::test]
+async fn queries_see_the_sign_of_an_outer_zero() {
+    let text = "max(CAST(t.x AS VARCHAR))";
+    let cases = [
+        (format!("SELECT id, (SELECT {text} FROM u WHERE u.y > t.x) FROM t ORDER BY id"), "1 0.0; 2 -0.0; 3 NULL"),
+        (format!("SELECT id, (SELECT {text} FROM u WHERE u.y > t.x GROUP BY y LIMIT 1) FROM t ORDER BY id"), "1 0.0; 2 -0.0; 3 NULL"),
+        ("SELECT id, (SELECT DISTINCT CAST(t.x AS VARCHAR) FROM u WHERE u.y > t.x) FROM t ORDER BY id".into(), "1 0.0; 2 -0.0; 3 NULL"),
+        ("SELECT id, (SELECT CAST(t.x AS VARCHAR) FROM u WHERE u.y > t.x ORDER BY y LIMIT 1) FROM t ORDER BY id".into(), "1 0.0; 2 -0.0; 3 NULL"),
+        ("SELECT id, (SELECT count(*) FROM u WHERE u.z = t.x AND u.y > t.x) FROM t ORDER BY id".into(), "1 1; 2 1; 3 0"),
+        ("SELECT id, s FROM t, LATERAL (SELECT CAST(t.x AS VARCHAR) AS s FROM u a JOIN u b ON a.y > t.x AND b.y > t.x) l ORDER BY id".into(), "1 0.0; 2 -0.0"),
+        ("SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.y > t.x AND CAST(t.x AS VARCHAR) = '-0.0')".into(), "2"),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(
+        &[
+            "CREATE TABLE t AS SELECT 1 AS id, CAST('0.0' AS DOUBLE) AS x UNION ALL SELECT 2, CAST('-0.0' AS DOUBLE) UNION ALL SELECT 3, NULL",
+            "CREATE TABLE u AS SELECT 1 AS y, 0.0::DOUBLE AS z",
+        ],
+        &cases,
+    )
+    .await;
+}

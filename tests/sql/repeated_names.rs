@@ -95,3 +95,46 @@ async fn the_first_of_a_name_keeps_it() {
         names(&ctx, "SELECT * FROM (VALUES (1)) a(x), (VALUES (2)) b(x) UNION SELECT 5, 6").await;
     assert_eq!(found, ["x", "x_1"]);
 }
+
+/// A number that is appended to a name gives no name that another clause mentions.
+#[tokio::test]
+async fn new_names_hide_no_columns() {
+    expect_rows(
+        &[
+            "CREATE TABLE a AS SELECT * FROM (VALUES (1, 9), (2, 8)) v(k, k_1)",
+            "CREATE TABLE b AS SELECT * FROM (VALUES (1), (2)) v(k)",
+        ],
+        &[
+            ("SELECT k, k FROM a ORDER BY k_1", "2 2; 1 1"),
+            ("SELECT k, k FROM a ORDER BY \"k_1\" DESC", "1 1; 2 2"),
+            ("SELECT k, b.k FROM a JOIN b USING (k) ORDER BY k_1", "2 2; 1 1"),
+            ("SELECT k, k, k_1 FROM a ORDER BY k_1", "2 2 8; 1 1 9"),
+            ("SELECT k_1 FROM (SELECT k, k FROM b) ORDER BY k_1 DESC", "2; 1"),
+            ("SELECT *, k FROM a ORDER BY k_1", "2 8 2; 1 9 1"),
+            ("SELECT b.*, b.k FROM a JOIN b ON a.k = b.k ORDER BY k_1", "2 2; 1 1"),
+            ("(SELECT k, k FROM a) ORDER BY k_1 DESC LIMIT 1", "1 1"),
+            ("SELECT k, k FROM a GROUP BY k, k_1 HAVING k_1 > 8", "1 1"),
+        ],
+    )
+    .await;
+    let ctx = four();
+    let sql =
+        "SELECT * FROM (VALUES (1, 2, 3)) a(x, x_1, y), (VALUES (2)) b(x) UNION SELECT 5, 6, 7, 8";
+    assert_eq!(names(&ctx, sql).await, ["x", "x_1", "y", "x_2"]);
+}
+
+#[tokio::test]
+async fn structs_beside_merged_columns_keep_their_names() {
+    let ctx = four();
+    let from = "(SELECT 1 AS k, {'k': 7} AS s) a JOIN (VALUES (1)) b(k) USING (k)";
+    assert_eq!(names(&ctx, &format!("SELECT k, s.k FROM {from}")).await, ["k", "s[k]"]);
+    assert_eq!(names(&ctx, &format!("SELECT k, b.k FROM {from}")).await, ["k", "k_1"]);
+}
+
+#[tokio::test]
+async fn equal_intervals_are_two_columns() {
+    let ctx = four();
+    let sql = "SELECT n * INTERVAL '1 day', n * INTERVAL '1 day', year(d), year(d) FROM (VALUES (1, DATE '2020-01-01')) v(n, d)";
+    let found = names(&ctx, sql).await;
+    assert_eq!(found, ["n * INTERVAL '1 day'", "n * INTERVAL '1 day'_1", "year(d)", "year(d)_1"]);
+}

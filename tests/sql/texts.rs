@@ -179,3 +179,16 @@ async fn stock_texts_of_lists_still_lack_null() {
     let shown = text(&SessionContext::new(), "SELECT arrow_cast([1, NULL], 'Utf8') AS t").await;
     assert!(shown.contains("[1, ]"), "{shown}");
 }
+
+#[tokio::test]
+async fn all_casts_of_lists_show_null() {
+    expect_rows(
+        &["CREATE TABLE t AS SELECT [1, NULL] AS x, [[1], NULL] AS y"],
+        &[
+            ("SELECT TRY_CAST(x AS VARCHAR), arrow_cast(x, 'Utf8'), arrow_cast(x, 'Utf8View'), arrow_try_cast(x, 'LargeUtf8') FROM t", "[1, NULL] [1, NULL] [1, NULL] [1, NULL]"),
+            ("SELECT TRY_CAST([1, NULL] AS VARCHAR), arrow_cast([1, NULL], 'Utf8')", "[1, NULL] [1, NULL]"),
+            ("SELECT TRY_CAST(y AS VARCHAR) FROM t WHERE arrow_cast(y, 'Utf8') = '[[1], NULL]'", "[[1], NULL]"),
+        ],
+    )
+    .await;
+}

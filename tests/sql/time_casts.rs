@@ -213,3 +213,24 @@ async fn times_of_day_of_several_units_are_compared_as_values() {
     ];
     expect_rows(&setup, &cases).await;
 }
+
+#[tokio::test]
+async fn times_that_try_cast_makes_null_equal_nothing() {
+    let cast = "TRY_CAST(x AS TIMESTAMP(9))";
+    let middle = "CAST('2020-01-01 00:00:00.0000005' AS TIMESTAMP(9))";
+    let cases = [
+        (format!("SELECT count(*) FROM t WHERE {cast} > {middle}"), "1"),
+        (format!("SELECT count(*) FROM t WHERE {cast} <> {middle}"), "2"),
+        (format!("SELECT count(*) FROM t WHERE {cast} IS DISTINCT FROM {middle}"), "3"),
+        (format!("SELECT count(*) FROM t WHERE {cast} IS NOT DISTINCT FROM NULL"), "1"),
+        (format!("SELECT count(*) FROM t WHERE {cast} NOT IN ({middle})"), "2"),
+        (format!("SELECT count(*) FROM t WHERE {cast} NOT BETWEEN {middle} AND {middle}"), "2"),
+        (format!("SELECT count(*) FROM t WHERE {cast} = CAST('2021-01-01' AS TIMESTAMP(9))"), "1"),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(
+        &["CREATE TABLE t AS SELECT CAST(x AS TIMESTAMP(3)) AS x FROM (VALUES ('9999-01-01'), ('2021-01-01'), ('2020-01-01')) v(x)"],
+        &cases,
+    )
+    .await;
+}

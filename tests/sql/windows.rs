@@ -135,3 +135,20 @@ async fn constant_partitions_are_columns_of_their_own() {
     ];
     expect_rows(&[], &cases).await;
 }
+
+#[tokio::test]
+async fn windows_share_their_computed_keys() {
+    expect_rows(
+        &[
+            "CREATE TABLE t AS SELECT * FROM (VALUES (1, 'a'), (2, 'bb'), (4, 'c')) v(x, s)",
+            "CREATE TABLE u AS SELECT * FROM (VALUES (1), (3)) v(y)",
+        ],
+        &[
+            ("SELECT x, sum(x) OVER (ORDER BY length(s) > 1), count(*) OVER (ORDER BY length(s) > 1) FROM t ORDER BY x", "1 5 2; 2 7 3; 4 5 2"),
+            ("SELECT x, sum(x) OVER (ORDER BY length(s) > 1 DESC, x), count(*) OVER (ORDER BY length(s) > 1 DESC, x) FROM t ORDER BY x", "1 3 2; 2 2 1; 4 7 3"),
+            ("SELECT x, sum(x) OVER (ORDER BY [[1]], x), count(*) OVER (ORDER BY [[1]], x) FROM t ORDER BY x", "1 1 1; 2 3 2; 4 7 3"),
+            ("SELECT x, sum(x) OVER (ORDER BY (SELECT count(*) FROM u WHERE y < x)), count(*) OVER (ORDER BY (SELECT count(*) FROM u WHERE y < x)) FROM t ORDER BY x", "1 1 1; 2 3 2; 4 7 3"),
+        ],
+    )
+    .await;
+}

@@ -99,7 +99,8 @@ fn source_of(e: &Expr) -> Option<&Expr> {
     }
 }
 
-fn is_named_cast(e: &Expr) -> bool {
+/// Whether an expression is a call of a function that casts a value to the type with a given name.
+pub(super) fn is_named_cast(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call) if CASTS.contains(&call.name()))
 }
 

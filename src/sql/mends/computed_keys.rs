@@ -106,23 +106,33 @@ fn is_plain(e: &Expr) -> bool {
     matches!(e, Expr::Column(_) | Expr::Literal(..))
 }
 
+/// The different keys of a node. Equal keys share one column, because the calls of a window node must have the
+/// same sort keys.
 #[derive(Default)]
 struct Keys(Vec<Expr>);
 
 impl Keys {
     fn replace_key(&mut self, key: &mut Expr) {
         if is_underivable(key) {
-            let name = format!("{KEY}{}", self.0.len());
-            let column = Expr::Column(Column::new_unqualified(name.clone()));
-            self.0.push(std::mem::replace(key, column).alias(name));
+            let at = self.0.iter().position(|known| known == key).unwrap_or(self.0.len());
+            let key = std::mem::replace(key, key_column(at));
+            if at == self.0.len() {
+                self.0.push(key);
+            }
         }
     }
 
     fn compute_over(self, input: Arc<LogicalPlan>) -> Result<LogicalPlan> {
         let columns = input.schema().columns().into_iter().map(Expr::Column);
-        let columns = columns.chain(self.0).collect();
+        let keys = self.0.into_iter().enumerate();
+        let keys = keys.map(|(at, key)| key.alias(format!("{KEY}{at}")));
+        let columns = columns.chain(keys).collect();
         Ok(LogicalPlan::Projection(Projection::try_new(columns, input)?))
     }
+}
+
+fn key_column(at: usize) -> Expr {
+    Expr::Column(Column::new_unqualified(format!("{KEY}{at}")))
 }
 
 /// Selects the columns of `schema` from a plan that has additional columns, the sort keys, after its first

@@ -106,9 +106,7 @@ fn casts_to_time(e: &Expr) -> bool {
 
 /// If an expression casts a timestamp to a finer unit, returns the timestamp, its unit and the finer unit.
 fn finer_cast<'a>(e: &'a Expr, schema: &DFSchema) -> Option<(&'a Expr, TimeUnit, TimeUnit)> {
-    let (Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field })) = e else {
-        return None;
-    };
+    let Expr::Cast(Cast { expr, field }) = e else { return None };
     let DataType::Timestamp(to, to_zone) = field.data_type() else { return None };
     let DataType::Timestamp(from, zone) = expr.get_type(schema).ok()? else { return None };
     let keeps_count = zone.is_some() || to_zone.as_deref().is_none_or(is_utc);
@@ -120,16 +118,20 @@ fn is_utc(zone: &str) -> bool {
 }
 
 /// Whether an expression casts a timestamp without a time zone to one with a zone other than UTC, which
-/// changes the stored integer. The simplifier would compare the integer before the cast.
+/// changes the stored integer, or by TRY_CAST to a finer unit, which makes distant times NULL. The simplifier
+/// would compare the integer before the cast.
 fn is_moved(e: &Expr, schema: &DFSchema) -> bool {
     let (Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field })) = e else {
         return false;
     };
-    let moves = matches!(field.data_type(), DataType::Timestamp(_, Some(zone)) if !is_utc(zone))
-        && matches!(expr.get_type(schema), Ok(DataType::Timestamp(_, None)));
-    // A cast of such a cast to another unit or zone counts, too, because the simplifier removes the
-    // outer cast first.
-    moves || matches!(field.data_type(), DataType::Timestamp(..)) && is_moved(expr, schema)
+    let DataType::Timestamp(to, zone) = field.data_type() else { return false };
+    let moves = match expr.get_type(schema) {
+        Ok(DataType::Timestamp(_, None)) if zone.as_deref().is_some_and(|z| !is_utc(z)) => true,
+        Ok(DataType::Timestamp(from, _)) => matches!(e, Expr::TryCast(_)) && from < *to,
+        _ => false,
+    };
+    // The simplifier removes a cast to another unit or zone first.
+    moves || is_moved(expr, schema)
 }
 
 /// Wraps compared casts for which [`is_moved`] is true in a function that is opaque to the simplifier.

@@ -17,33 +17,13 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use serrate_core::internal::{canonical_floats, holds_float};
 
+use crate::sql::mends::correlated::is_exact_key;
+
 const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
 
 /// Functions that search the list in their first argument for their second argument.
-const SEARCHING: [&str; 11] = [
-    "array_has",
-    "array_has_all",
-    "array_has_any",
-    "array_position",
-    "array_positions",
-    "array_remove",
-    "array_remove_all",
-    "array_remove_n",
-    "array_replace",
-    "array_replace_all",
-    "array_replace_n",
-];
-
-/// Functions that compare or sort the elements of all their list arguments.
-const ELEMENT_COMPARING: [&str; 7] = [
-    "array_distinct",
-    "array_except",
-    "array_intersect",
-    "array_max",
-    "array_min",
-    "array_sort",
-    "array_union",
-];
+const SEARCHING: [&str; 5] =
+    ["array_has", "array_has_all", "array_has_any", "array_position", "array_positions"];
 
 /// Functions that the simplifier replaces with one of their arguments.
 const CONDITIONAL: [&str; 5] = ["coalesce", "ifnull", "nullif", "nvl", "nvl2"];
@@ -275,14 +255,10 @@ fn is_comparison(expr: &Expr) -> bool {
         Expr::Case(case) => case.expr.is_some(),
         Expr::ScalarFunction(call) => {
             let name = call.func.name();
-            compares_all_arguments(name) || SEARCHING.contains(&name)
+            COMPARING.contains(&name) || SEARCHING.contains(&name)
         }
         _ => false,
     }
-}
-
-fn compares_all_arguments(function: &str) -> bool {
-    COMPARING.contains(&function) || ELEMENT_COMPARING.contains(&function)
 }
 
 fn is_comparison_operator(op: Operator) -> bool {
@@ -316,7 +292,7 @@ fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
             }
             None => return Ok(false),
         },
-        Expr::ScalarFunction(call) if compares_all_arguments(call.func.name()) => {
+        Expr::ScalarFunction(call) if COMPARING.contains(&call.func.name()) => {
             call.args.iter_mut().collect()
         }
         Expr::ScalarFunction(ScalarFunction { func, args }) if SEARCHING.contains(&func.name()) => {
@@ -414,7 +390,7 @@ fn add_key(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
         Expr::Literal(value, _) => {
             value.is_null() || is_number(inner) && !value.to_string().starts_with("-0")
         }
-        Expr::ScalarFunction(call) => call.func.inner().is::<FloatKey>(),
+        Expr::ScalarFunction(call) => call.func.inner().is::<FloatKey>() || is_exact_key(inner),
         // A cast of integers needs no key, because integers have one zero and no NaN.
         Expr::Cast(cast) => cast.expr.get_type(schema).is_ok_and(|t| t.is_integer()),
         _ => false,

@@ -12,10 +12,12 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility,
+    ScalarUDFImpl, Signature, TryCast, Volatility,
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::scalar::ScalarValue;
+
+use crate::sql::mends::coarser_times::is_named_cast;
 
 static LIST_TEXT: LazyLock<ScalarUDF> = LazyLock::new(|| {
     ScalarUDF::new_from_impl(ListText { signature: Signature::any(1, Volatility::Immutable) })
@@ -32,8 +34,10 @@ impl AnalyzerRule for ListTexts {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let plan = plan.transform_up_with_subqueries(|plan| {
             let to_text = |e: &Expr| match e {
-                Expr::Cast(cast) => cast.field.data_type().is_string(),
-                _ => false,
+                Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => {
+                    field.data_type().is_string()
+                }
+                e => is_named_cast(e),
             };
             let has_text = |e: &Expr| e.exists(|e| Ok(to_text(e))).unwrap_or(true);
             if !plan.expressions().iter().any(has_text) {
@@ -47,18 +51,15 @@ impl AnalyzerRule for ListTexts {
             let names = NamePreserver::new(&plan);
             plan.map_expressions(|e| {
                 let name = names.save(&e);
-                let done = e.transform_up(|e| match e {
-                    Expr::Cast(Cast { expr, field })
-                        if field.data_type().is_string()
-                            && expr.get_type(&schema).is_ok_and(|t| is_list(&t)) =>
-                    {
-                        let text = Box::new(LIST_TEXT.call(vec![*expr]));
-                        Ok(Transformed::yes(match field.data_type() {
-                            DataType::Utf8 => *text,
-                            _ => Expr::Cast(Cast { expr: text, field }),
-                        }))
-                    }
-                    e => Ok(Transformed::no(e)),
+                let done = e.transform_up(|e| {
+                    let Some((list, text)) = text_of_list(&e, &schema) else {
+                        return Ok(Transformed::no(e));
+                    };
+                    let shown = LIST_TEXT.call(vec![list.clone()]);
+                    Ok(Transformed::yes(match text {
+                        DataType::Utf8 => shown,
+                        text => Expr::Cast(Cast::new(Box::new(shown), text)),
+                    }))
                 })?;
                 Ok(done.update_data(|e| name.restore(e)))
             })
@@ -69,6 +70,21 @@ impl AnalyzerRule for ListTexts {
     fn name(&self) -> &str {
         "serrate_list_texts"
     }
+}
+
+/// If an expression casts a list to a string, returns the list and the type of the string.
+fn text_of_list<'a>(e: &'a Expr, schema: &DFSchema) -> Option<(&'a Expr, DataType)> {
+    let (list, text) = match e {
+        Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
+            (expr.as_ref(), field.data_type().clone())
+        }
+        Expr::ScalarFunction(call) if is_named_cast(e) => {
+            (call.args.first()?, e.get_type(schema).ok()?)
+        }
+        _ => return None,
+    };
+    let is_of_list = text.is_string() && list.get_type(schema).is_ok_and(|t| is_list(&t));
+    is_of_list.then_some((list, text))
 }
 
 fn is_list(t: &DataType) -> bool {

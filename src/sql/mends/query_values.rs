@@ -3,11 +3,11 @@ use std::sync::Arc;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType, not_impl_err, plan_err};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::{Exists, WindowFunction};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Distinct, DistinctOn, Expr, ExprSchemable, Filter, Join, LogicalPlan, LogicalPlanBuilder,
+    Case, Distinct, DistinctOn, Expr, ExprSchemable, Filter, Join, LogicalPlan, LogicalPlanBuilder,
     Projection, Sort, Subquery, lit,
 };
 use datafusion::optimizer::AnalyzerRule;
@@ -395,29 +395,92 @@ impl OuterRows {
         for expr in exprs {
             let taken = std::mem::take(expr);
             *expr = keep_name(taken, |e| {
-                let done = e.transform_up(|e| {
-                    let Expr::ScalarSubquery(query) = &e else { return Ok(Transformed::no(e)) };
-                    if !is_correlated(query) || is_equation(&query.subquery)? {
-                        return Ok(Transformed::no(e));
-                    }
-                    let Some((joined, value)) = self.join_value(&query.subquery, names)? else {
-                        return Ok(Transformed::no(e));
-                    };
-                    (self.joined, found) = (Arc::new(joined), true);
-                    Ok(Transformed::yes(value))
-                })?;
+                let done = self.join_where(e, None, names)?;
+                found |= done.transformed;
                 Ok(done.data)
             })?;
         }
         Ok(found)
     }
 
+    /// Turns correlated scalar subqueries into joined columns, whose values are needed only for rows for which
+    /// `guard` is true. A value of CASE is computed only for the rows for which CASE returns it, because the
+    /// query may fail for other rows.
+    fn join_where(
+        &mut self,
+        expr: Expr,
+        guard: Option<&Expr>,
+        names: &mut Names,
+    ) -> Result<Transformed<Expr>> {
+        expr.transform_down(|e| match e {
+            Expr::ScalarSubquery(query) if needs_join(&query)? => {
+                Ok(match self.join_value(&query.subquery, guard, names)? {
+                    Some((joined, value)) => {
+                        self.joined = Arc::new(joined);
+                        Transformed::yes(value)
+                    }
+                    None => Transformed::no(Expr::ScalarSubquery(query)),
+                })
+            }
+            Expr::Case(case) if has_join(&case)? => {
+                let done = self.join_in_case(case, guard, names)?;
+                Ok(Transformed::new(
+                    Expr::Case(done.data),
+                    done.transformed,
+                    TreeNodeRecursion::Jump,
+                ))
+            }
+            e => Ok(Transformed::no(e)),
+        })
+    }
+
+    fn join_in_case(
+        &mut self,
+        case: Case,
+        guard: Option<&Expr>,
+        names: &mut Names,
+    ) -> Result<Transformed<Case>> {
+        let schema = Arc::clone(self.input.schema());
+        let guard_of = |branch: Branch| match guard_branch(&case, branch, guard) {
+            Some(branch) if is_guard(&branch, &schema)? => Ok::<_, DataFusionError>(Some(branch)),
+            _ => Ok(guard.cloned()),
+        };
+        let mut changed = false;
+        let mut join = |rows: &mut Self, e: &Expr, guard: Option<Expr>| {
+            let done = rows.join_where(e.clone(), guard.as_ref(), names)?;
+            changed |= done.transformed;
+            Ok::<_, DataFusionError>(Box::new(done.data))
+        };
+        let expr = match &case.expr {
+            Some(operand) => Some(join(self, operand, guard.cloned())?),
+            None => None,
+        };
+        let mut branches = Vec::with_capacity(case.when_then_expr.len());
+        for (at, (when, then)) in case.when_then_expr.iter().enumerate() {
+            let when = join(self, when, guard_of(Branch::When(at))?)?;
+            branches.push((when, join(self, then, guard_of(Branch::Then(at))?)?));
+        }
+        let otherwise = match &case.else_expr {
+            Some(e) => Some(join(self, e, guard_of(Branch::When(branches.len()))?)?),
+            None => None,
+        };
+        Ok(Transformed::new_transformed(Case::new(expr, branches, otherwise), changed))
+    }
+
     fn join_value(
         &mut self,
         query: &LogicalPlan,
+        guard: Option<&Expr>,
         names: &mut Names,
     ) -> Result<Option<(LogicalPlan, Expr)>> {
-        self.with_shared_input(|input, joined| join_values(input, joined, query, names))
+        self.with_shared_input(|input, joined| match guard {
+            Some(guard) => {
+                let guarded = Filter::try_new(guard.clone(), Arc::clone(input))?;
+                let guarded = Arc::new(LogicalPlan::Filter(guarded));
+                join_values(&guarded, joined, query, names)
+            }
+            None => join_values(input, joined, query, names),
+        })
     }
 
     /// Returns a condition of WHERE without its correlated IN and EXISTS. Those that are conjuncts become semi
@@ -456,6 +519,62 @@ impl OuterRows {
     }
 }
 
+/// Whether a scalar subquery is correlated, and DataFusion does not join it.
+fn needs_join(query: &Subquery) -> Result<bool> {
+    Ok(is_correlated(query) && !is_equation(&query.subquery)?)
+}
+
+fn has_join(case: &Case) -> Result<bool> {
+    let parts = case.when_then_expr.iter().flat_map(|(when, then)| [when, then]);
+    let mut found = false;
+    for part in parts.chain(&case.expr).chain(&case.else_expr) {
+        found = found
+            || part.exists(|e| match e {
+                Expr::ScalarSubquery(query) => needs_join(query),
+                _ => Ok(false),
+            })?;
+    }
+    Ok(found)
+}
+
+/// A part of CASE: the condition after the given number of others, which for all conditions is the value of
+/// ELSE, or a value.
+#[derive(Clone, Copy)]
+enum Branch {
+    When(usize),
+    Then(usize),
+}
+
+/// Returns the condition on which CASE evaluates a part, or `None` if it always does.
+fn guard_branch(case: &Case, branch: Branch, guard: Option<&Expr>) -> Option<Expr> {
+    let (before, own) = match branch {
+        Branch::When(at) => (at, None),
+        Branch::Then(at) => (at, case.when_then_expr.get(at)),
+    };
+    let boxed = |value: bool| Box::new(lit(value));
+    let others = case.when_then_expr.iter().take(before).map(|(when, _)| (when, boxed(false)));
+    let own_value = own.map(|(when, _)| (when, boxed(true)));
+    let whens: Vec<_> = others.chain(own_value).map(|(when, is)| (when.clone(), is)).collect();
+    if whens.is_empty() {
+        return guard.cloned();
+    }
+    let is_evaluated = Expr::Case(Case::new(case.expr.clone(), whens, Some(boxed(own.is_none()))));
+    Some(match guard {
+        Some(guard) => {
+            let within = vec![(Box::new(guard.clone()), Box::new(is_evaluated))];
+            Expr::Case(Case::new(None, within, Some(boxed(false))))
+        }
+        None => is_evaluated,
+    })
+}
+
+/// Whether a condition can be computed over a plan with the given columns, each time with the same result.
+fn is_guard(guard: &Expr, schema: &DFSchema) -> Result<bool> {
+    let is_of_rows = !guard.contains_outer()
+        && guard.column_refs().into_iter().all(|column| schema.has_column(column));
+    Ok(is_of_rows && !guard.is_volatile() && !guard.exists(|e| Ok(query_of(e).is_some()))?)
+}
+
 /// Moves subqueries of a node, and keys with constants such as lists of lists, into a projection below it.
 fn hoist_queries(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
     let with_lambdas = matches!(node, LogicalPlan::Window(_));
@@ -466,14 +585,26 @@ fn hoist_queries(node: LogicalPlan, names: &mut Names) -> Result<Transformed<Log
     let schema = Arc::clone(input.schema());
     let mut below = columns.clone();
     let is_sort = matches!(node, LogicalPlan::Sort(_));
+    // The calls of a window node must have the same sort keys, so equal expressions become one column.
+    let mut known: Vec<(Expr, String)> = Vec::new();
     let exprs = node.expressions().into_iter().map(|e| {
-        let mut hoist = |e: Expr| {
-            let name = names.next("value");
-            below.push(e.alias(name.clone()));
-            Expr::Column(Column::new_unqualified(name))
+        let mut hoist = |e: Expr| -> Result<Expr> {
+            let same = known.iter().find(|(other, _)| *other == e);
+            let name = match same {
+                Some((_, name)) => name.clone(),
+                None => {
+                    let name = names.next("value");
+                    if is_stable(&e)? {
+                        known.push((e.clone(), name.clone()));
+                    }
+                    below.push(e.alias(name.clone()));
+                    name
+                }
+            };
+            Ok(Expr::Column(Column::new_unqualified(name)))
         };
         if is_sort && has_unordered_constant(&e, &schema) {
-            return Ok(hoist(e));
+            return hoist(e);
         }
         keep_name(e, |e| {
             let done = e.transform_down(|mut e| match &mut e {
@@ -483,7 +614,7 @@ fn hoist_queries(node: LogicalPlan, names: &mut Names) -> Result<Transformed<Log
                     let mut changed = false;
                     for key in order.chain(&mut params.partition_by) {
                         if has_unordered_constant(key, &schema) {
-                            *key = hoist(std::mem::take(key));
+                            *key = hoist(std::mem::take(key))?;
                             changed = true;
                         }
                     }
@@ -497,7 +628,7 @@ fn hoist_queries(node: LogicalPlan, names: &mut Names) -> Result<Transformed<Log
                 | Expr::Exists(_)
                 | Expr::SetComparison(_)
                 | Expr::HigherOrderFunction(_) => {
-                    Ok(Transformed::new(hoist(e), true, TreeNodeRecursion::Jump))
+                    Ok(Transformed::new(hoist(e)?, true, TreeNodeRecursion::Jump))
                 }
                 _ => Ok(Transformed::no(e)),
             })?;
@@ -518,8 +649,20 @@ fn hoist_queries(node: LogicalPlan, names: &mut Names) -> Result<Transformed<Log
     }
 }
 
-/// Moves subqueries from ORDER BY into the projection of SELECT if they use columns that SELECT
-/// does not return. Returns `None` if there are no such subqueries.
+/// Whether an expression and its subqueries call no volatile function.
+fn is_stable(e: &Expr) -> Result<bool> {
+    let mut found = !e.is_volatile();
+    e.apply(|e| {
+        if let Some(query) = query_of(e) {
+            found = found && !is_volatile(&query.subquery)?;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
+}
+
+/// Moves the subqueries of ORDER BY that use columns which SELECT does not return into the projection of SELECT.
+/// Returns `None` if there are none.
 fn hoist_below_select(sort: &Sort, names: &mut Names) -> Result<Option<LogicalPlan>> {
     let LogicalPlan::Projection(select) = sort.input.as_ref() else { return Ok(None) };
     let has_all = |schema: &DFSchema, named: &[Column]| named.iter().all(|c| schema.has_column(c));

@@ -13,15 +13,16 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-/// Prefix of the names of struct fields that hold the values of a row in front of IN.
+use crate::sql::mends::shared_rows::with_same_rows;
+
+/// Prefix of the struct field names that `sql::statement::tuples` gives the values of a row in front of IN.
 pub(in crate::sql) const ROW_FIELD: &str = "__serrate_row_";
 
 /// Analyzer rule, before DataFusion's type coercion: rewrites `(a, b) IN (SELECT ..)` to EXISTS.
 ///
-/// DataFusion 55 cannot plan a row in front of IN, so `sql::statement::tuples` rewrites it to a
-/// struct whose field names begin with [`ROW_FIELD`]. IN is true if all fields equal those of a row
-/// of the subquery. IN is NULL if no row is equal, but a row could be equal if its NULLs were
-/// replaced by values.
+/// DataFusion 55 cannot plan a row in front of IN, so `sql::statement::tuples` rewrites it to a struct with fields
+/// [`ROW_FIELD`]. IN is true if all fields equal those of a row of the subquery. IN is NULL if no row is
+/// equal, but a row could be equal if its NULLs were replaced by values. Both tests read the same rows.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct RowsIn;
 
@@ -109,18 +110,24 @@ fn fields_of(e: &Expr) -> Option<Vec<Expr>> {
 
 /// The subquery of IN, and the condition that its columns equal the values in front of IN.
 struct Rows {
-    query: LogicalPlan,
+    query: Arc<LogicalPlan>,
     equal: Expr,
 }
 
 impl Rows {
     fn new(values: &[Expr], test: &InSubquery, schema: &DFSchema) -> Result<Self> {
         let name = |at: usize| format!("__serrate_tuple_{at}");
-        let query = with_columns(&test.subquery.subquery, values.len(), name)?;
+        let query = Arc::new(with_columns(&test.subquery.subquery, values.len(), name)?);
+        // The rewritten condition contains the query twice, and both copies must have the same rows.
+        let query = with_same_rows(&query)?.unwrap_or(query);
         let equal = values.iter().enumerate().map(|(at, value)| {
-            if value.contains_outer() {
+            // In the subquery, the name of an outer column must not mean a column of the query around it.
+            if value.exists(|e| match e {
+                Expr::OuterReferenceColumn(_, column) => Ok(schema.has_column(column)),
+                _ => Ok(false),
+            })? {
                 return not_impl_err!(
-                    "the row in (.., {value}, ..) IN (SELECT ..) uses a column of an outer query, which is not supported; add the column to the FROM clause of the query that contains IN"
+                    "the row in (.., {value}, ..) IN (SELECT ..) uses a column of an outer query whose table has the name of a table of the query around IN, which is not supported; give one of them an alias, as in FROM t AS u"
                 );
             }
             let outer = value.clone().transform_up(|e| match e {
@@ -142,7 +149,7 @@ impl Rows {
     }
 
     fn rows_where(&self, condition: Expr) -> Result<Expr> {
-        let rows = LogicalPlanBuilder::from(self.query.clone()).filter(condition)?;
+        let rows = LogicalPlanBuilder::from(self.query.as_ref().clone()).filter(condition)?;
         Ok(exists(Arc::new(rows.build()?)))
     }
 

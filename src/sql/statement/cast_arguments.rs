@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use datafusion::functions_aggregate::all_default_aggregate_functions;
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Select, Value, WindowType,
-    visit_expressions_mut,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
+    OrderBy, Select, WindowType, visit_expressions_mut,
 };
 
 use crate::functions;
@@ -31,7 +31,7 @@ static AGGREGATES: LazyLock<HashSet<String>> = LazyLock::new(|| {
 ///
 /// DataFusion omits casts in the name of a call, and fails if two calls have one name. Obsolete once the test
 /// `stock_aggregates_of_casts_still_clash` fails.
-pub(in crate::sql) fn tell_casts_apart(select: &mut Select) {
+pub(in crate::sql) fn tell_casts_apart(select: &mut Select, order: Option<&mut OrderBy>) {
     // For each call without casts, in lower case, the different calls with casts.
     let mut known: HashMap<String, Vec<String>> = HashMap::new();
     let items = select.projection.iter_mut();
@@ -40,6 +40,9 @@ pub(in crate::sql) fn tell_casts_apart(select: &mut Select) {
     }
     for condition in select.having.iter_mut().chain(&mut select.qualify) {
         let _ = visit_expressions_mut(condition, |e| wrap_repeated(e, &mut known));
+    }
+    if let Some(order) = order {
+        let _ = visit_expressions_mut(order, |e| wrap_repeated(e, &mut known));
     }
 }
 
@@ -57,17 +60,27 @@ fn wrap_repeated(e: &mut Expr, known: &mut HashMap<String, Vec<String>>) -> Cont
         calls.len().saturating_sub(1)
     });
     if let Expr::Function(call) = e
-        && let Some(part) = first_part(call)
+        && at > 0
+        && let Some(part) = first_part(call).cloned()
     {
-        for _ in 0..at {
-            let wrapped = std::mem::replace(part, Expr::value(Value::Null));
-            *part = coalesce_of([wrapped]);
+        let wrapped = (0..at).fold(part.clone(), |part, _| coalesce_of([part]));
+        // Keys in the call that equal the argument stay equal, which DISTINCT requires.
+        if let FunctionArguments::List(list) = &mut call.args {
+            for clause in &mut list.clauses {
+                let FunctionArgumentClause::OrderBy(keys) = clause else { continue };
+                let equal = keys.iter_mut().filter(|key| key.expr == part);
+                equal.for_each(|key| key.expr = wrapped.clone());
+            }
+        }
+        if let Some(first) = first_part(call) {
+            *first = wrapped;
         }
     }
     ControlFlow::Continue(())
 }
 
-fn is_aggregate(call: &Function) -> bool {
+/// Whether a call is of an aggregate function, or has OVER.
+pub(in crate::sql) fn is_aggregate(call: &Function) -> bool {
     call.over.is_some()
         || one_name(&call.name)
             .is_some_and(|name| AGGREGATES.contains(&name) || functions::aggregate(&name).is_some())

@@ -9,6 +9,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::sql::sources::from::parse_query;
+use crate::sql::statement::cast_arguments::is_aggregate;
 
 /// Rewrites a constant HAVING without GROUP BY, and removes constants from PARTITION BY.
 ///
@@ -55,30 +56,33 @@ pub(in crate::sql) fn double_casts(query: &mut Query) {
         return;
     }
     for cell in values.rows.iter_mut().flat_map(|row| row.iter_mut()) {
-        let mut doubled = cell.clone();
-        if let Expr::Cast {
-            expr,
-            data_type: DataType::Decimal(_) | DataType::Numeric(_) | DataType::Dec(_),
-            ..
-        } = &mut doubled
+        if let Expr::Cast { kind, expr, data_type, array, format } = cell
+            && let DataType::Decimal(_) | DataType::Numeric(_) | DataType::Dec(_) = data_type
         {
-            **expr = std::mem::replace(cell, Expr::value(Value::Null));
-            *cell = doubled;
+            let operand = std::mem::replace(expr.as_mut(), Expr::value(Value::Null));
+            **expr = Expr::Cast {
+                kind: kind.clone(),
+                expr: Box::new(operand),
+                data_type: data_type.clone(),
+                array: *array,
+                format: format.clone(),
+            };
         }
     }
 }
 
-/// Whether an expression has only literals and operators.
+/// Whether an expression has no column, subquery or aggregate, so that its value is the same for all rows.
 fn is_constant(e: &Expr) -> bool {
-    let has_only_literals = visit_expressions(e, |e| match e {
-        Expr::Value(_)
-        | Expr::Nested(_)
-        | Expr::BinaryOp { .. }
-        | Expr::UnaryOp { .. }
-        | Expr::Cast { .. }
-        | Expr::IsNull(_)
-        | Expr::IsNotNull(_) => ControlFlow::Continue(()),
-        _ => ControlFlow::Break(()),
+    let depends_on_rows = visit_expressions(e, |e| match e {
+        Expr::Identifier(_)
+        | Expr::CompoundIdentifier(_)
+        | Expr::Subquery(_)
+        | Expr::Exists { .. }
+        | Expr::InSubquery { .. }
+        | Expr::Wildcard(_)
+        | Expr::QualifiedWildcard(..) => ControlFlow::Break(()),
+        Expr::Function(call) if is_aggregate(call) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
     });
-    has_only_literals.is_continue()
+    depends_on_rows.is_continue()
 }

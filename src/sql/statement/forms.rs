@@ -15,10 +15,9 @@ use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Token
 /// matter.
 pub(in crate::sql) fn known_forms<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str> {
     let lower = text.to_ascii_lowercase();
+    let has_form = ["from", "materialized", "select"].iter().any(|word| lower.contains(word));
     // The rewrites apply only to the DuckDB dialect. A text in another dialect stays unchanged.
-    if !dialect.is::<DuckDbDialect>()
-        || (!lower.contains("materialized") && !lower.contains("from"))
-    {
+    if !dialect.is::<DuckDbDialect>() || !has_form {
         return Cow::Borrowed(text);
     }
     // An invalid text stays unchanged. The parser reports the error later.

@@ -11,6 +11,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::mends::correlated::LATERAL;
 use crate::sql::sources::from::parse_query;
 use crate::sql::sources::relation::as_unnest;
+use crate::sql::statement::merged::{fold_name, replace_names};
 
 /// Maximum number of rows of LATERAL (VALUES ..) that become a UNION ALL.
 const MOST_ROWS: usize = 100;
@@ -30,12 +31,67 @@ pub(in crate::sql) fn join_after_comma(from: &mut Vec<TableWithJoins>) {
     }
     let mut tables = from.drain(..=last);
     let Some(mut joined) = tables.next() else { return };
-    for TableWithJoins { relation, joins } in tables {
+    for mut from in tables {
+        qualify_conditions(&mut from);
+        let TableWithJoins { relation, joins } = from;
         let join_operator = JoinOperator::CrossJoin(JoinConstraint::None);
         joined.joins.push(Join { relation, global: false, join_operator });
         joined.joins.extend(joins);
     }
     from.insert(0, joined);
+}
+
+/// Qualifies the columns in ON that only one of the joined tables has, so that they do not become ambiguous beside the
+/// tables before the comma. Names stay unchanged if the statement does not list the columns of a table.
+fn qualify_conditions(from: &mut TableWithJoins) {
+    let mut tables: Vec<(Ident, Vec<Ident>)> = Vec::new();
+    if !add_columns(&from.relation, &mut tables) {
+        return;
+    }
+    for join in &mut from.joins {
+        if !add_columns(&join.relation, &mut tables) {
+            return;
+        }
+        let mut names: Vec<(Ident, Expr)> = Vec::new();
+        for (table, columns) in &tables {
+            for column in columns {
+                let is_same = |other: &&Ident| fold_name(other) == fold_name(column);
+                let all = tables.iter().flat_map(|(_, columns)| columns);
+                if all.filter(is_same).count() == 1 {
+                    let parts = vec![table.clone(), column.clone()];
+                    names.push((column.clone(), Expr::CompoundIdentifier(parts)));
+                }
+            }
+        }
+        if let JoinOperator::Join(JoinConstraint::On(on))
+        | JoinOperator::Inner(JoinConstraint::On(on))
+        | JoinOperator::Left(JoinConstraint::On(on))
+        | JoinOperator::LeftOuter(JoinConstraint::On(on)) = &mut join.join_operator
+        {
+            replace_names(on, &names);
+        }
+    }
+}
+
+/// Adds a table and its columns. Returns whether the statement lists the columns.
+fn add_columns(table: &TableFactor, tables: &mut Vec<(Ident, Vec<Ident>)>) -> bool {
+    let TableFactor::Derived { subquery, alias: Some(alias), .. } = table else { return false };
+    let columns = match (alias.columns.as_slice(), subquery.body.as_ref()) {
+        ([], SetExpr::Select(select)) => {
+            let names = select.projection.iter().map(|item| match item {
+                SelectItem::ExprWithAlias { alias, .. } => Some(alias.clone()),
+                SelectItem::UnnamedExpr(Expr::Identifier(name)) => Some(name.clone()),
+                SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => parts.last().cloned(),
+                _ => None,
+            });
+            names.collect::<Option<Vec<_>>>()
+        }
+        ([], _) => None,
+        (columns, _) => Some(columns.iter().map(|column| column.name.clone()).collect()),
+    };
+    let Some(columns) = columns else { return false };
+    tables.push((alias.name.clone(), columns));
+    true
 }
 
 fn is_lateral(table: &TableFactor) -> bool {

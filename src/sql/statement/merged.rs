@@ -27,7 +27,7 @@ use datafusion::sql::parser::Statement;
 
 use crate::sql::statement::positions::position;
 use crate::sql::statement::scopes::Scopes;
-use crate::sql::statement::set_names::unused_name;
+use crate::sql::statement::set_names::{add_identifiers, unused_name};
 
 pub(in crate::sql) async fn write_out<S: VisitMut>(
     state: &SessionState,
@@ -233,7 +233,7 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
         }
     }
     select.from = written;
-    name_beside_merged(select, &tables);
+    name_beside_merged(select, order.as_deref(), &tables);
     let star = |item: &SelectItem| matches!(item, SelectItem::Wildcard(_));
     let has_star = select.projection.iter().any(star);
     let is_plain = |table: &Table, name: &Ident, expr: &Expr| {
@@ -350,7 +350,7 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
 
 /// Gives `t.k` the name `k_1` in a SELECT that also has the merged column `k`, because the planner gives both the
 /// same name.
-fn name_beside_merged(select: &mut Select, tables: &[Table]) {
+fn name_beside_merged(select: &mut Select, order: Option<&OrderBy>, tables: &[Table]) {
     let mut used = HashSet::new();
     let mut merged: Vec<Ident> = Vec::new();
     for item in &select.projection {
@@ -368,16 +368,36 @@ fn name_beside_merged(select: &mut Select, tables: &[Table]) {
             _ => {}
         }
     }
+    if merged.is_empty() {
+        return;
+    }
+    let mut avoided = HashSet::new();
+    add_identifiers(select, &mut avoided);
+    if let Some(order) = order {
+        add_identifiers(order, &mut avoided);
+    }
     for item in &mut select.projection {
         if let SelectItem::UnnamedExpr(expr) = item
             && let Expr::CompoundIdentifier(parts) = &*expr
-            && let Some(column) = parts.last()
+            && let Some((column, table)) = parts.split_last()
+            // In `s.k`, `s` may also be a struct.
+            && tables.iter().any(|known| has_name(known, table))
             && merged.iter().any(|name| same_name(name, column))
         {
-            let alias = Ident::with_quote('"', unused_name(&column.value, &mut used));
+            let alias = unused_name(&column.value, &mut used, &avoided);
+            let alias = Ident::with_quote('"', alias);
             *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
         }
     }
+}
+
+/// Whether `name`, such as `t` or `schema.t`, names a table.
+fn has_name(table: &Table, name: &[Ident]) -> bool {
+    let known: Vec<&Ident> = table.name.0.iter().filter_map(|part| part.as_ident()).collect();
+    let skipped = known.len().checked_sub(name.len());
+    skipped.is_some_and(|skipped| {
+        known.iter().skip(skipped).zip(name).all(|(known, name)| same_name(known, name))
+    })
 }
 
 fn excluded_names(options: &WildcardAdditionalOptions) -> Vec<Ident> {
@@ -564,6 +584,11 @@ fn add(
     };
     out.push(Table { name, own: Vec::new(), merged: Vec::new(), repeated: Vec::new() });
     Some(())
+}
+
+/// Replaces unqualified names of columns with expressions, except in subqueries.
+pub(in crate::sql) fn replace_names<V: VisitMut>(node: &mut V, names: &[(Ident, Expr)]) {
+    let _ = node.visit(&mut BareNames { names, queries: 0, parameters: Vec::new() });
 }
 
 /// Replaces unqualified names of merged columns with their expressions, except in subqueries.

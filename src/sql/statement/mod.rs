@@ -120,9 +120,9 @@ use crate::sql::statement::numbers::check_numbers;
 use crate::sql::statement::own_settings::reset_to_default;
 use crate::sql::statement::precedence::regroup_distinct;
 use crate::sql::statement::quantified::{find_in_lists, name_any, negate_all};
-use crate::sql::statement::set_names::{name_apart, name_repeated};
+use crate::sql::statement::set_names::{add_identifiers, name_apart, name_repeated};
 use crate::sql::statement::shorthands::{expand_shorthand, name_shorthands};
-use crate::sql::statement::tuples::{rewrite_condition, rewrite_tuples};
+use crate::sql::statement::tuples::rewrite_tuples;
 use crate::sql::statement::unnest_names::separate_names;
 use crate::sql::statement::windows::write_out_windows;
 
@@ -524,19 +524,12 @@ impl VisitorMut for Rewrite {
         }
         select.from.iter_mut().for_each(semi_joins);
         join_after_comma(&mut select.from);
-        select.projection.iter_mut().for_each(name_any);
-        if let Err(e) = rewrite_constants(select) {
-            return ControlFlow::Break(e);
-        }
-        name_repeated(select);
-        tell_casts_apart(select);
         cast_grouped_integers(select);
         if let Err(e) = write_out_sets(select) {
             return ControlFlow::Break(e);
         }
         if let Some(condition) = &mut select.selection {
             find_in_lists(condition);
-            return as_flow(rewrite_condition(condition));
         }
         ControlFlow::Continue(())
     }
@@ -577,22 +570,66 @@ impl VisitorMut for Rewrite {
     }
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
-        name_shorthands(query);
-        double_casts(query);
-        let mut bodies = vec![query.body.as_mut()];
-        while let Some(body) = bodies.pop() {
-            name_apart(body);
-            if let SetExpr::SetOperation { left, right, .. } = body {
-                bodies.extend([left.as_mut(), right.as_mut()]);
-            }
-        }
-        ControlFlow::Continue(())
+        as_flow(name_columns(query))
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
         repeated_keys::drop_in_query(query);
         as_flow(write_out_windows(query))
     }
+}
+
+/// Gives the result columns of a query different names, and the names of the expressions that the statement has. This
+/// takes place before the visitor changes the expressions.
+fn name_columns(query: &mut Query) -> Result<()> {
+    let mut ordered = HashSet::new();
+    add_identifiers(&query.order_by, &mut ordered);
+    let mut bodies = vec![query.body.as_ref()];
+    while let Some(body) = bodies.pop() {
+        match body {
+            SetExpr::Query(inner) => {
+                add_identifiers(&inner.order_by, &mut ordered);
+                bodies.push(inner.body.as_ref());
+            }
+            SetExpr::SetOperation { left, right, .. } => bodies.extend([&**left, &**right]),
+            _ => {}
+        }
+    }
+    let mut bodies = vec![query.body.as_mut()];
+    while let Some(body) = bodies.pop() {
+        match body {
+            SetExpr::Select(select) => {
+                select.projection.iter_mut().for_each(name_any);
+                rewrite_constants(select)?;
+                name_repeated(select, &ordered);
+            }
+            SetExpr::Query(inner) => bodies.push(inner.body.as_mut()),
+            SetExpr::SetOperation { left, right, .. } => {
+                bodies.extend([left.as_mut(), right.as_mut()]);
+            }
+            _ => {}
+        }
+    }
+    name_shorthands(query);
+    double_casts(query);
+    if let Query { body, order_by, .. } = query
+        && let SetExpr::Select(select) = body.as_mut()
+    {
+        tell_casts_apart(select, order_by.as_mut());
+    }
+    let mut bodies = vec![query.body.as_mut()];
+    while let Some(body) = bodies.pop() {
+        name_apart(body, &ordered);
+        if let SetExpr::SetOperation { left, right, .. } = body {
+            for input in [left.as_mut(), right.as_mut()] {
+                if let SetExpr::Select(select) = input {
+                    tell_casts_apart(select, None);
+                }
+                bodies.push(input);
+            }
+        }
+    }
+    Ok(())
 }
 
 fn as_flow(done: Result<()>) -> ControlFlow<DataFusionError> {

@@ -9,7 +9,7 @@ use datafusion::functions_aggregate::all_default_aggregate_functions;
 use datafusion::functions_nested::all_default_nested_functions;
 use datafusion::logical_expr::sqlparser::ast::{
     Expr, Function, FunctionArguments, Ident, ObjectName, Select, SelectItem, SetExpr, Value,
-    visit_expressions, visit_expressions_mut,
+    Visit, visit_expressions, visit_expressions_mut,
 };
 
 use crate::sql::sources::from::one_name;
@@ -23,17 +23,19 @@ const LONGEST_NAME: usize = 1_000;
 ///
 /// Set operations match columns by position, but DataFusion finds them by name. Obsolete once the test
 /// `stock_set_operations_by_name_still_fail` fails.
-pub(in crate::sql) fn name_apart(body: &mut SetExpr) {
+///
+/// `ordered` are the identifiers in ORDER BY of the query.
+pub(in crate::sql) fn name_apart(body: &mut SetExpr, ordered: &HashSet<String>) {
     if let SetExpr::SetOperation { left, right, .. } = body {
-        name_input(left);
-        name_input(right);
+        name_input(left, ordered);
+        name_input(right, ordered);
     }
 }
 
-fn name_input(input: &mut SetExpr) {
+fn name_input(input: &mut SetExpr, ordered: &HashSet<String>) {
     match input {
-        SetExpr::Select(select) => name_columns(select),
-        SetExpr::Query(query) => name_input(query.body.as_mut()),
+        SetExpr::Select(select) => name_columns(select, ordered),
+        SetExpr::Query(query) => name_input(query.body.as_mut(), ordered),
         // A nested set operation stays unchanged here. The visitor renames its inputs when it reaches them.
         _ => {}
     }
@@ -47,21 +49,48 @@ fn find_aliases(select: &Select) -> HashSet<String> {
     aliases.collect()
 }
 
-/// Returns `name`, or if it is already used, `name` with a number appended.
-pub(in crate::sql) fn unused_name(name: &str, used: &mut HashSet<String>) -> String {
+/// Returns `name`, or if it is already used, `name` with a number appended that gives no name of `avoided`: an
+/// alias that a clause such as ORDER BY mentions would hide a column of FROM.
+pub(in crate::sql) fn unused_name(
+    name: &str,
+    used: &mut HashSet<String>,
+    avoided: &HashSet<String>,
+) -> String {
+    if used.insert(name.to_lowercase()) {
+        return name.to_owned();
+    }
     let mut number = 1usize;
-    let mut other = name.to_owned();
-    while !used.insert(other.to_lowercase()) {
-        other = format!("{name}_{number}");
+    loop {
+        let other = format!("{name}_{number}");
+        if !avoided.contains(&other.to_lowercase()) && used.insert(other.to_lowercase()) {
+            return other;
+        }
         number = number.saturating_add(1);
     }
-    other
+}
+
+/// Adds the identifiers in the expressions of a node to `names`, in lower case.
+pub(in crate::sql) fn add_identifiers<V: Visit>(node: &V, names: &mut HashSet<String>) {
+    let _ = visit_expressions(node, |e| {
+        match e {
+            Expr::Identifier(name) => {
+                names.insert(name.value.to_lowercase());
+            }
+            Expr::CompoundIdentifier(parts) => {
+                names.extend(parts.iter().map(|part| part.value.to_lowercase()));
+            }
+            _ => {}
+        }
+        ControlFlow::<()>::Continue(())
+    });
 }
 
 /// Gives aliases to columns of a SELECT to which DataFusion would give the same name, which is an error:
 /// subqueries (`<subquery>`), and expressions that differ only in casts, omitted bounds of slices and aliases
 /// of functions (the second becomes `x_1`).
-pub(in crate::sql) fn name_repeated(select: &mut Select) {
+///
+/// `ordered` are the identifiers in ORDER BY of the query.
+pub(in crate::sql) fn name_repeated(select: &mut Select, ordered: &HashSet<String>) {
     let is_query = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(e) if has_query(e));
     let several_queries = select.projection.iter().filter(|item| is_query(item)).count() > 1;
     // If FROM has only one table, `x` and `t.x` are the same column and get the same name.
@@ -99,6 +128,8 @@ pub(in crate::sql) fn name_repeated(select: &mut Select) {
     if !several_queries && !repeated.contains(&true) {
         return;
     }
+    let mut avoided = ordered.clone();
+    add_identifiers(select, &mut avoided);
     let mut used = find_aliases(select);
     for (item, repeated) in select.projection.iter().zip(&repeated) {
         if let SelectItem::UnnamedExpr(expr) = item
@@ -112,7 +143,7 @@ pub(in crate::sql) fn name_repeated(select: &mut Select) {
         let named = repeated || several_queries && is_query(item);
         let SelectItem::UnnamedExpr(expr) = item else { continue };
         if named {
-            let alias = Ident::with_quote('"', unused_name(&name_of(expr), &mut used));
+            let alias = Ident::with_quote('"', unused_name(&name_of(expr), &mut used, &avoided));
             *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
         }
     }
@@ -234,23 +265,17 @@ fn name_of(expr: &Expr) -> String {
     }
 }
 
-fn name_columns(select: &mut Select) {
+fn name_columns(select: &mut Select, ordered: &HashSet<String>) {
+    let mut avoided = ordered.clone();
+    add_identifiers(select, &mut avoided);
     let mut used = find_aliases(select);
     for item in &mut select.projection {
         let SelectItem::UnnamedExpr(expr) = item else { continue };
-        let name = match &*expr {
-            Expr::Identifier(name) => name.value.clone(),
-            Expr::CompoundIdentifier(parts) => match parts.last() {
-                Some(last) => last.value.clone(),
-                None => continue,
-            },
-            other => other.to_string(),
-        };
-        if used.insert(name.to_lowercase()) {
-            continue;
+        let name = name_of(expr);
+        let other = unused_name(&name, &mut used, &avoided);
+        if other != name {
+            let alias = Ident::with_quote('"', other);
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
         }
-        let other = unused_name(&name, &mut used);
-        let alias = Ident::with_quote('"', other);
-        *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
     }
 }

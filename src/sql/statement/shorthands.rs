@@ -38,13 +38,13 @@ const SHORTHANDS: &[(&str, &str)] = &[
     (BUCKETS_OF_DAYS, "date_bin($1, $2, TIMESTAMP '2000-01-03')"),
     (BUCKETS_OF_MONTHS, "date_bin($1, $2, TIMESTAMP '2000-01-01')"),
     ("last_day", "CAST(date_trunc('month', $1) + INTERVAL '1 month' - INTERVAL '1 day' AS DATE)"),
-    ("to_years", "CAST(($1 | 0) || ' years' AS INTERVAL)"),
-    ("to_months", "CAST(($1 | 0) || ' months' AS INTERVAL)"),
-    ("to_weeks", "CAST(($1 | 0) || ' weeks' AS INTERVAL)"),
-    ("to_days", "CAST(($1 | 0) || ' days' AS INTERVAL)"),
-    ("to_hours", "CAST(($1 | 0) || ' hours' AS INTERVAL)"),
-    ("to_minutes", "CAST(($1 | 0) || ' minutes' AS INTERVAL)"),
-    ("to_seconds", "CAST(($1 * 1) || ' seconds' AS INTERVAL)"),
+    ("to_years", "($1 | 0) * INTERVAL '1 year'"),
+    ("to_months", "($1 | 0) * INTERVAL '1 month'"),
+    ("to_weeks", "($1 | 0) * INTERVAL '1 week'"),
+    ("to_days", "($1 | 0) * INTERVAL '1 day'"),
+    ("to_hours", "($1 | 0) * INTERVAL '1 hour'"),
+    ("to_minutes", "($1 | 0) * INTERVAL '1 minute'"),
+    ("to_seconds", "$1 * INTERVAL '1 second'"),
     ("regexp_matches", "regexp_like($1, $2)"),
     ("regexp_full_match", r"regexp_like($1, '\A(?:' || $2 || ')\z')"),
     ("prefix", "starts_with($1, $2)"),
@@ -147,6 +147,13 @@ pub(in crate::sql) fn name_shorthands(query: &mut Query) {
         }
     }
     for item in items {
+        // `name_repeated` may have added the alias.
+        if let SelectItem::ExprWithAlias { expr, alias } = item
+            && Visit::visit(expr, &mut HasShorthand).is_break()
+            && alias.value == expr.to_string()
+        {
+            names.push(alias.value.clone());
+        }
         let SelectItem::UnnamedExpr(expr) = item else { continue };
         if Visit::visit(expr, &mut HasShorthand).is_continue() {
             continue;

@@ -18,7 +18,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::sources::from::parse_query;
 use crate::sql::statement::merged::{names, with_queries};
 use crate::sql::statement::scopes::Scopes;
-use crate::sql::statement::set_names::unused_name;
+use crate::sql::statement::set_names::{add_identifiers, unused_name};
 
 /// Gives unique names to the columns of SELECTs with `*`, and to the columns of inputs of set
 /// operations that contain `*`.
@@ -26,7 +26,8 @@ pub(in crate::sql) async fn name_apart<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
 ) -> Result<()> {
-    let mut stars = Stars { scopes: Scopes::default(), places: Vec::new(), known: None };
+    let mut stars =
+        Stars { scopes: Scopes::default(), ordered: Vec::new(), places: Vec::new(), known: None };
     let _ = statement.visit(&mut stars);
     if stars.places.is_empty() {
         return Ok(());
@@ -36,15 +37,18 @@ pub(in crate::sql) async fn name_apart<S: VisitMut>(
         known.push(match place {
             Place::Input(query) => KnownNames::Input(repeated_names(state, *query).await),
             Place::Columns(both) => {
-                let (query, renamed) = *both;
+                let (query, stars) = *both;
                 // A SELECT that DataFusion can plan keeps its column names.
-                let fails = names(state, query).await.is_none();
-                KnownNames::Columns(fails && names(state, renamed).await.is_some())
+                KnownNames::Columns(match names(state, query).await {
+                    Some(_) => None,
+                    None => names(state, stars).await,
+                })
             }
         });
     }
     let known = Some(known.into_iter());
-    let mut stars = Stars { scopes: Scopes::default(), places: Vec::new(), known };
+    let mut stars =
+        Stars { scopes: Scopes::default(), ordered: Vec::new(), places: Vec::new(), known };
     let _ = statement.visit(&mut stars);
     Ok(())
 }
@@ -54,26 +58,29 @@ pub(in crate::sql) async fn name_apart<S: VisitMut>(
 async fn repeated_names(state: &SessionState, query: Query) -> Option<Vec<String>> {
     let names = names(state, query).await?;
     let mut used = HashSet::new();
-    let apart: Vec<String> = names.iter().map(|name| unused_name(name, &mut used)).collect();
+    let all: HashSet<String> = names.iter().map(|name| name.to_lowercase()).collect();
+    let apart: Vec<String> = names.iter().map(|name| unused_name(name, &mut used, &all)).collect();
     (apart != names).then_some(apart)
 }
 
 /// A query or SELECT in which columns may need new names. Their names are known only after planning.
 enum Place {
     Input(Box<Query>),
-    /// A SELECT with a star and other columns, as two queries: unchanged, and with the other columns renamed.
+    /// A SELECT with a star and other columns, as two queries: unchanged, and without the other columns.
     Columns(Box<(Query, Query)>),
 }
 
 enum KnownNames {
     Input(Option<Vec<String>>),
-    /// Whether the columns besides `*` get new names, because DataFusion can plan the SELECT only with them.
-    Columns(bool),
+    /// The columns of the stars, if DataFusion cannot plan the SELECT with the names of its other columns.
+    Columns(Option<Vec<String>>),
 }
 
 /// Visitor of queries with stars: collects them in a first pass and renames columns in a second one.
 struct Stars {
     scopes: Scopes<Cte>,
+    /// The identifiers in ORDER BY of each query around the visitor's position.
+    ordered: Vec<HashSet<String>>,
     places: Vec<Place>,
     known: Option<std::vec::IntoIter<KnownNames>>,
 }
@@ -107,22 +114,30 @@ impl Stars {
         if !select.projection.iter().any(is_star) || !select.projection.iter().any(is_column) {
             return;
         }
-        let mut renamed = select.clone();
-        for item in &mut renamed.projection {
-            let SelectItem::UnnamedExpr(expr) = item else { continue };
-            if let Some(name) = last_name(expr) {
-                let alias = Ident::with_quote('"', format!("{}_1", name.value));
-                *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
-            }
-        }
         let Some(known) = &mut self.known else {
+            let mut stars = select.clone();
+            stars.projection.retain(is_star);
             let plain = self.build_query(SetExpr::Select(Box::new(select.clone())));
-            let renamed = self.build_query(SetExpr::Select(Box::new(renamed)));
-            self.places.extend(plain.zip(renamed).map(|both| Place::Columns(Box::new(both))));
+            let stars = self.build_query(SetExpr::Select(Box::new(stars)));
+            self.places.extend(plain.zip(stars).map(|both| Place::Columns(Box::new(both))));
             return;
         };
-        if let Some(KnownNames::Columns(true)) = known.next() {
-            *select = renamed;
+        let Some(KnownNames::Columns(Some(of_stars))) = known.next() else { return };
+        let mut avoided = self.ordered.last().cloned().unwrap_or_default();
+        add_identifiers(select, &mut avoided);
+        let mut used: HashSet<String> = of_stars.iter().map(|name| name.to_lowercase()).collect();
+        used.extend(select.projection.iter().filter_map(|item| match item {
+            SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.to_lowercase()),
+            _ => None,
+        }));
+        for item in &mut select.projection {
+            let SelectItem::UnnamedExpr(expr) = item else { continue };
+            let Some(name) = last_name(expr) else { continue };
+            let other = unused_name(&name.value, &mut used, &avoided);
+            if other != name.value {
+                let alias = Ident::with_quote('"', other);
+                *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+            }
         }
     }
 
@@ -141,10 +156,14 @@ impl VisitorMut for Stars {
         let recursive = query.with.as_ref().is_some_and(|with| with.recursive);
         let ctes = query.with.iter().flat_map(|with| with.cte_tables.iter().cloned());
         self.scopes.enter(ctes.collect(), recursive);
+        let mut ordered = HashSet::new();
+        add_identifiers(&query.order_by, &mut ordered);
+        self.ordered.push(ordered);
         ControlFlow::Continue(())
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        self.ordered.pop();
         // After the visit of the query, its inner queries are rewritten and its CTEs are in `scopes`.
         if matches!(*query.body, SetExpr::SetOperation { .. }) {
             self.name_inputs(&mut query.body);

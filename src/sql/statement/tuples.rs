@@ -1,21 +1,21 @@
 //! Supports tuples: `(a, b) = (1, 2)`, `(a + 1, b) IN ((1, 2), (3, 4))` and `(a, b) IN (SELECT x, y ..)`.
 
 use datafusion::error::Result;
-use datafusion::logical_expr::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::logical_expr::sqlparser::ast::{
-    BinaryOperator, CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, GroupByExpr, Ident, ObjectName, Query, SelectItem, SetExpr, TableFactor,
-    Value,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
+    GroupByExpr, Ident, ObjectName, Query, SelectItem, SetExpr, TableFactor, Value,
 };
 
 use crate::sql::mends::rows_in::ROW_FIELD;
+use crate::sql::sources::from::parse_query;
 use crate::sql::statement::predicates::call_function;
 
-/// Rewrites compared tuples to structs, and `tuple IN (query)` to a form that compares rows.
+/// Rewrites compared tuples to structs, and the columns of the query after `tuple IN` to a struct.
 ///
 /// DataFusion plans only tuples of names and literals, and no tuple in front of IN (query). Two tuples
 /// compare as structs: field by field, with NULL equal to NULL, as in DuckDB. In `tuple IN (query)`, however,
 /// NULL equals nothing: a row equals the tuple if each column equals its value.
+/// [`RowsIn`](crate::sql::mends::rows_in::RowsIn) therefore splits these structs in the plan.
 pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::BinaryOp { left, right, .. } => {
@@ -26,36 +26,17 @@ pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
             as_struct(expr);
             list.iter_mut().for_each(as_struct);
         }
-        Expr::InSubquery { expr: tuple, subquery, negated } => {
-            if let Some(values) = values_of(tuple)
-                && !compare_structs(&values, tuple, subquery)
-            {
-                *expr = test_rows(&values, subquery, *negated)?;
+        Expr::InSubquery { expr: tuple, subquery, .. } => {
+            if let Some(values) = values_of(tuple) {
+                if !select_struct(values.len(), subquery) {
+                    enclose_in_struct(values.len(), subquery)?;
+                }
+                **tuple = row_of(values);
             }
         }
         _ => {}
     }
     Ok(())
-}
-
-/// Rewrites tuples like [`rewrite_tuples`], but in conjuncts of WHERE, where NULL acts like FALSE.
-pub(in crate::sql) fn rewrite_condition(expr: &mut Expr) -> Result<()> {
-    match expr {
-        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
-            rewrite_condition(left)?;
-            rewrite_condition(right)
-        }
-        Expr::Nested(inner) => rewrite_condition(inner),
-        Expr::InSubquery { expr: tuple, subquery, negated: false } => {
-            if let Some(values) = values_of(tuple)
-                && !compare_structs(&values, tuple, subquery)
-            {
-                *expr = rows_where(&values, subquery, |equal| equal)?;
-            }
-            Ok(())
-        }
-        _ => Ok(()),
-    }
 }
 
 fn values_of(expr: &Expr) -> Option<Vec<Expr>> {
@@ -65,12 +46,11 @@ fn values_of(expr: &Expr) -> Option<Vec<Expr>> {
     }
 }
 
-/// Rewrites a tuple and the columns of the query after IN to structs, so that the query may be correlated.
-/// [`RowsIn`](crate::sql::mends::rows_in::RowsIn) splits the structs in the plan.
+/// Rewrites the columns of a query to a struct.
 ///
 /// Returns whether the rewrite succeeded. It fails if the columns are unknown before planning (a star, a set
 /// operation or VALUES), or if the query may refer to aliases of its columns.
-fn compare_structs(values: &[Expr], tuple: &mut Expr, query: &mut Query) -> bool {
+fn select_struct(count: usize, query: &mut Query) -> bool {
     let is_ordered = query.order_by.is_some();
     let SetExpr::Select(select) = query.body.as_mut() else { return false };
     let plain = !is_ordered
@@ -83,12 +63,27 @@ fn compare_structs(values: &[Expr], tuple: &mut Expr, query: &mut Query) -> bool
         _ => None,
     });
     let Some(columns) = columns.collect::<Option<Vec<_>>>() else { return false };
-    if columns.len() != values.len() {
+    if columns.len() != count {
         return false;
     }
-    *tuple = row_of(values.to_vec());
     select.projection = vec![SelectItem::UnnamedExpr(row_of(columns))];
     true
+}
+
+/// Rewrites a query to `SELECT struct of c0, .. FROM (query) AS rows (c0, ..)`.
+fn enclose_in_struct(count: usize, query: &mut Query) -> Result<()> {
+    let names: Vec<String> = (0..count).map(|at| format!("__serrate_tuple_{at}")).collect();
+    let text = format!("SELECT 1 FROM (SELECT 1) AS __serrate_tuples ({})", names.join(", "));
+    let mut around = parse_query(&text)?;
+    let SetExpr::Select(select) = around.body.as_mut() else { return Ok(()) };
+    let columns = names.into_iter().map(|name| Expr::Identifier(Ident::new(name)));
+    select.projection = vec![SelectItem::UnnamedExpr(row_of(columns.collect()))];
+    let from = select.from.first_mut().map(|from| &mut from.relation);
+    if let Some(TableFactor::Derived { subquery, .. }) = from {
+        std::mem::swap(subquery.as_mut(), query);
+        *query = around;
+    }
+    Ok(())
 }
 
 /// Returns the struct for a tuple of values: `named_struct('__serrate_row_0', value, ..)`.
@@ -119,50 +114,4 @@ fn as_struct(expr: &mut Expr) {
             within_group: vec![],
         });
     }
-}
-
-/// Returns `CASE WHEN EXISTS (equal) THEN true WHEN EXISTS (open) THEN NULL ELSE false END`: `equal` are the
-/// rows that equal the tuple, `open` the rows for which the equality is true or NULL. If `negated`, true and
-/// false are exchanged.
-fn test_rows(values: &[Expr], query: &Query, negated: bool) -> Result<Expr> {
-    let truth = |of| Expr::value(Value::Boolean(of));
-    let equal = rows_where(values, query, |equal| equal)?;
-    let open = rows_where(values, query, |equal| {
-        Expr::IsNotFalse(Box::new(Expr::Nested(Box::new(equal))))
-    })?;
-    let when = |condition, result| CaseWhen { condition, result };
-    Ok(Expr::Case {
-        case_token: AttachedToken::empty(),
-        end_token: AttachedToken::empty(),
-        operand: None,
-        conditions: vec![when(equal, truth(!negated)), when(open, Expr::value(Value::Null))],
-        else_result: Some(Box::new(truth(negated))),
-    })
-}
-
-/// Returns `EXISTS (SELECT 1 FROM (query) AS rows (c0, c1) WHERE condition)`, in which `test` makes the
-/// condition from the equality `c0 = value AND ..`.
-fn rows_where(values: &[Expr], query: &Query, test: impl FnOnce(Expr) -> Expr) -> Result<Expr> {
-    let names: Vec<String> = (0..values.len()).map(|at| format!("__serrate_tuple_{at}")).collect();
-    let text = format!("SELECT 1 FROM (SELECT 1) AS __serrate_tuples ({})", names.join(", "));
-    let mut rows = crate::sql::sources::from::parse_query(&text)?;
-    let equal = values.iter().zip(&names).map(|(value, name)| Expr::BinaryOp {
-        left: Box::new(Expr::Identifier(Ident::new(name))),
-        op: BinaryOperator::Eq,
-        right: Box::new(Expr::Nested(Box::new(value.clone()))),
-    });
-    let equal = equal.reduce(|left, right| Expr::BinaryOp {
-        left: Box::new(left),
-        op: BinaryOperator::And,
-        right: Box::new(right),
-    });
-    if let SetExpr::Select(select) = rows.body.as_mut() {
-        select.selection = equal.map(test);
-        for from in &mut select.from {
-            if let TableFactor::Derived { subquery, .. } = &mut from.relation {
-                **subquery = query.clone();
-            }
-        }
-    }
-    Ok(Expr::Exists { subquery: Box::new(rows), negated: false })
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, JoinType, NullEquality, ScalarValue};
-use datafusion::error::{DataFusionError, Result};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, JoinType, ScalarValue};
+use datafusion::error::Result;
 use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::expr::Sort as SortKey;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -16,6 +16,7 @@ use datafusion::logical_expr::{
 };
 
 use super::checks::{any_outer, has_grouping_sets, outer_columns};
+use super::exact::{as_group, as_key, distinct_rows, join_by_keys};
 use super::lateral::{join_lateral_rows, subquery_of_lateral};
 use super::{Names, keep_name};
 use crate::sql::mends::query_values::{of_filter, project_values};
@@ -76,7 +77,7 @@ impl Bound<'_> {
             }
             LogicalPlan::Distinct(Distinct::All(input)) => {
                 let Some(input) = self.with_outer(input)? else { return Ok(None) };
-                Some(LogicalPlanBuilder::from(input).distinct()?.build()?)
+                Some(distinct_rows(input, &self.keys)?)
             }
             LogicalPlan::Sort(node) if node.fetch.is_none() => self.with_outer(&node.input)?,
             LogicalPlan::Limit(node) => {
@@ -101,13 +102,13 @@ impl Bound<'_> {
         match plan {
             LogicalPlan::Filter(node) => {
                 let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
-                let predicate = self.rewrite_queries(node.predicate.clone())?;
+                let predicate = self.rewrite_queries(node.predicate.clone(), &node.input)?;
                 let filter = Filter::try_new(predicate, Arc::new(input))?;
                 of_filter(filter, self.names).map(|done| Some(done.data))
             }
             LogicalPlan::Projection(node) => {
                 let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
-                let exprs = node.expr.iter().map(|e| self.rewrite_queries(e.clone()));
+                let exprs = node.expr.iter().map(|e| self.rewrite_queries(e.clone(), &node.input));
                 let mut exprs = exprs.collect::<Result<Vec<_>>>()?;
                 exprs.extend(self.key_columns());
                 project_values(exprs, Arc::new(input), self.names).map(Some)
@@ -116,63 +117,18 @@ impl Bound<'_> {
         }
     }
 
-    /// Replaces outer columns with `keys` in an expression and its subqueries.
-    fn rewrite_queries(&self, expr: Expr) -> Result<Expr> {
-        let inner = |query: &Subquery| {
-            let plan = self.rename_outer(&query.subquery)?;
-            let outer_ref_columns = plan.all_out_ref_exprs();
-            Ok::<_, DataFusionError>(Subquery {
-                subquery: Arc::new(plan),
-                outer_ref_columns,
-                spans: query.spans.clone(),
-            })
-        };
-        let expr = expr.transform_down(|e| {
-            let changed = match e {
-                Expr::ScalarSubquery(query) => Expr::ScalarSubquery(inner(&query)?),
-                Expr::Exists(mut test) => {
-                    test.subquery = inner(&test.subquery)?;
-                    Expr::Exists(test)
-                }
-                Expr::InSubquery(mut test) => {
-                    test.subquery = inner(&test.subquery)?;
-                    Expr::InSubquery(test)
-                }
-                Expr::SetComparison(mut test) => {
-                    test.subquery = inner(&test.subquery)?;
-                    Expr::SetComparison(test)
-                }
-                e => return Ok(Transformed::no(e)),
-            };
-            // The value that IN, ANY or ALL compares is rewritten by `rewrite_inner` below.
-            Ok(Transformed::yes(changed))
-        })?;
+    /// Replaces outer columns with `keys` in an expression of a node over `input`, and in its subqueries.
+    fn rewrite_queries(&self, expr: Expr, input: &LogicalPlan) -> Result<Expr> {
+        let expr = rename_in_queries(expr, &self.renamed_beside(&[input]))?;
+        // The value that IN, ANY or ALL compares is rewritten here.
         self.rewrite_inner(expr.data)
     }
 
-    /// Replaces the references of a query to outer columns with outer references to `keys`.
-    fn rename_outer(&self, query: &LogicalPlan) -> Result<LogicalPlan> {
-        let plan = query.clone().transform_up_with_subqueries(|node| {
-            let names = NamePreserver::new(&node);
-            node.map_expressions(|e| {
-                let name = names.save(&e);
-                let done = e.transform_up(|e| {
-                    let Expr::OuterReferenceColumn(field, column) = &e else {
-                        return Ok(Transformed::no(e));
-                    };
-                    let at = self.outer.iter().position(|c| c == column);
-                    Ok(match at.and_then(|at| self.keys.get(at)) {
-                        Some(key) => Transformed::yes(Expr::OuterReferenceColumn(
-                            Arc::clone(field),
-                            key.clone(),
-                        )),
-                        None => Transformed::no(e),
-                    })
-                })?;
-                Ok(done.update_data(|e| name.restore(e)))
-            })
-        })?;
-        Ok(plan.data)
+    /// Returns the columns that an inner query of a node over `inputs` finds in the outer query, and the columns
+    /// `keys` that replace them.
+    fn renamed_beside(&self, inputs: &[&LogicalPlan]) -> Vec<Renamed> {
+        let pairs = self.outer.iter().cloned().zip(self.keys.iter().cloned()).collect::<Vec<_>>();
+        without_columns_of(&pairs, inputs)
     }
 
     /// Replaces outer columns with `keys` in an expression, but not in its subqueries.
@@ -204,6 +160,11 @@ impl Bound<'_> {
         self.keys.iter().cloned().map(Expr::Column)
     }
 
+    /// Returns the columns `keys` of a plan as keys of window partitions.
+    fn exact_keys(&self, rows: &LogicalPlan) -> Vec<Expr> {
+        self.keys.iter().map(|key| as_key(key.clone(), rows.schema())).collect()
+    }
+
     fn project_with_keys(&self, input: LogicalPlan, mut exprs: Vec<Expr>) -> Result<LogicalPlan> {
         exprs.extend(self.key_columns());
         LogicalPlanBuilder::from(input).project(exprs)?.build()
@@ -225,7 +186,8 @@ impl Bound<'_> {
         let inner = |e: &Expr| self.rewrite_inner(e.clone());
         let aggregates = node.aggr_expr.iter().map(inner).collect::<Result<Vec<_>>>()?;
         let groups = node.group_expr.iter().map(inner).collect::<Result<Vec<_>>>()?;
-        let groups = self.key_columns().chain(groups).collect();
+        let keys = self.keys.iter().map(|key| as_group(key.clone(), input.schema()));
+        let groups = keys.chain(groups).collect();
         let found = Aggregate::try_new(Arc::new(input), groups, aggregates)?;
         let found = LogicalPlan::Aggregate(found);
         match node.group_expr.is_empty() {
@@ -267,16 +229,9 @@ impl Bound<'_> {
         let shown: Vec<Expr> = shown.map(|(c, n)| Expr::Column(c).alias(n)).collect();
         let nothing =
             LogicalPlanBuilder::from(nothing).project(shown)?.alias(empty.as_str())?.build()?;
-        let all = LogicalPlanBuilder::from(self.rows.clone())
-            .join_detailed(
-                found,
-                JoinType::Left,
-                (self.keys.clone(), right),
-                None,
-                NullEquality::NullEqualsNull,
-            )?
-            .cross_join(nothing)?
-            .build()?;
+        let keys = (self.keys.clone(), right);
+        let all = join_by_keys(self.rows.clone(), found, JoinType::Left, keys, None)?;
+        let all = LogicalPlanBuilder::from(all).cross_join(nothing)?.build()?;
         let of = |table: &str, name: &str| Expr::Column(Column::new(Some(table), name));
         let values = columns.into_iter().zip(&named).map(|(column, name)| {
             let is_found = of(&results, found_marker).is_true();
@@ -323,7 +278,7 @@ impl Bound<'_> {
         });
         let order = order.collect::<Result<Vec<_>>>()?;
         let columns: Vec<Expr> = below.schema().columns().into_iter().map(Expr::Column).collect();
-        let number = row_number().partition_by(self.key_columns().collect()).order_by(order);
+        let number = row_number().partition_by(self.exact_keys(&rows)).order_by(order);
         let name = self.names.next("row");
         let number = number.build()?.alias(name.as_str());
         let at = || Expr::Column(Column::new_unqualified(name.as_str()));
@@ -337,15 +292,11 @@ impl Bound<'_> {
 
     /// Returns the rows of a LATERAL join whose query uses columns of both the join's left side and `outer`.
     fn expand_lateral(&mut self, node: &Join, query: &LogicalPlan) -> Result<Option<LogicalPlan>> {
-        // The left side must not have a column with the name of an outer column.
-        if self.outer.iter().any(|column| node.left.schema().has_column(column)) {
-            return Ok(None);
-        }
         let columns: Vec<Expr> = node.schema.columns().into_iter().map(Expr::Column).collect();
         let Some(left) = self.with_outer(&node.left)? else { return Ok(None) };
         let filter =
             node.filter.clone().map(|e| self.rewrite_inner(e).map(Expr::unalias)).transpose()?;
-        let query = self.rename_outer(query)?;
+        let query = rename_outer(query.clone(), &self.renamed_beside(&[&node.left]))?;
         let joined = Join::try_new(
             Arc::new(left),
             Arc::clone(&node.right),
@@ -439,11 +390,12 @@ impl Bound<'_> {
             .map(|key| Expr::Column(key.clone()).alias_qualified(Some(table.as_str()), &key.name));
         let rows = LogicalPlanBuilder::from(rows).project(columns.chain(keys))?.build()?;
         let equal = self.keys.iter().map(|key| {
-            let other = Expr::Column(Column::new(Some(table.as_str()), &key.name));
-            let key = Box::new(Expr::Column(key.clone()));
+            let other = as_key(Column::new(Some(table.as_str()), &key.name), rows.schema());
+            let key = Box::new(as_key(key.clone(), self.rows.schema()));
             Expr::BinaryExpr(BinaryExpr::new(key, Operator::IsNotDistinctFrom, Box::new(other)))
         });
-        Ok(Some((rows, conjunction(equal))))
+        let equal = conjunction(equal);
+        Ok(Some((rows, equal)))
     }
 
     /// Computes window functions separately over the rows that a query has for each distinct outer row.
@@ -455,7 +407,7 @@ impl Bound<'_> {
             keep_name(call, |call| {
                 let done = call.transform_up(|mut e| {
                     let Expr::WindowFunction(call) = &mut e else { return Ok(Transformed::no(e)) };
-                    call.params.partition_by.extend(self.key_columns());
+                    call.params.partition_by.extend(self.exact_keys(&input));
                     Ok(Transformed::yes(e))
                 })?;
                 Ok(done.data)
@@ -492,4 +444,86 @@ impl Bound<'_> {
             .map(|key| column(&key.name).alias_qualified(key.relation.clone(), key.name.clone()));
         all.project(shown.chain(keys))?.build().map(Some)
     }
+}
+
+/// An outer column of a query, and the outer column that replaces it.
+type Renamed = (Column, Column);
+
+/// Returns the columns that a query of a node over `inputs` finds outside of this node.
+fn without_columns_of(renamed: &[Renamed], inputs: &[&LogicalPlan]) -> Vec<Renamed> {
+    let is_inner = |column: &Column| inputs.iter().any(|i| i.schema().has_column(column));
+    renamed.iter().filter(|(column, _)| !is_inner(column)).cloned().collect()
+}
+
+/// Renames outer columns of a query, but not columns of the same name that belong to a query within it.
+fn rename_outer(query: LogicalPlan, renamed: &[Renamed]) -> Result<LogicalPlan> {
+    if renamed.is_empty() {
+        return Ok(query);
+    }
+    let done = query.transform_down(|node| {
+        let (node, within) = match node {
+            LogicalPlan::Join(mut join) if subquery_of_lateral(&join)?.is_some() => {
+                let beside = without_columns_of(renamed, &[&join.left]);
+                join.left = Arc::new(rename_outer(Arc::unwrap_or_clone(join.left), renamed)?);
+                join.right = Arc::new(rename_outer(Arc::unwrap_or_clone(join.right), &beside)?);
+                (LogicalPlan::Join(join), TreeNodeRecursion::Jump)
+            }
+            LogicalPlan::Subquery(query) => {
+                let query = rename_in_subquery(query, renamed)?;
+                (LogicalPlan::Subquery(query), TreeNodeRecursion::Jump)
+            }
+            node => (node, TreeNodeRecursion::Continue),
+        };
+        let beside = without_columns_of(renamed, &node.inputs());
+        let names = NamePreserver::new(&node);
+        let node = node.map_expressions(|e| {
+            let name = names.save(&e);
+            let done = rename_in_queries(e, &beside)?.transform_data(|e| {
+                e.transform_up(|e| match e {
+                    Expr::OuterReferenceColumn(field, column) => {
+                        Ok(match renamed.iter().find(|(outer, _)| *outer == column) {
+                            Some((_, key)) => {
+                                Transformed::yes(Expr::OuterReferenceColumn(field, key.clone()))
+                            }
+                            None => Transformed::no(Expr::OuterReferenceColumn(field, column)),
+                        })
+                    }
+                    e => Ok(Transformed::no(e)),
+                })
+            })?;
+            Ok(done.update_data(|e| name.restore(e)))
+        })?;
+        Ok(Transformed::new(node.data, true, within))
+    })?;
+    Ok(done.data)
+}
+
+/// Renames outer columns in the subqueries of an expression.
+fn rename_in_queries(expr: Expr, renamed: &[Renamed]) -> Result<Transformed<Expr>> {
+    expr.transform_down(|e| {
+        Ok(Transformed::yes(match e {
+            Expr::ScalarSubquery(query) => {
+                Expr::ScalarSubquery(rename_in_subquery(query, renamed)?)
+            }
+            Expr::Exists(mut test) => {
+                test.subquery = rename_in_subquery(test.subquery, renamed)?;
+                Expr::Exists(test)
+            }
+            Expr::InSubquery(mut test) => {
+                test.subquery = rename_in_subquery(test.subquery, renamed)?;
+                Expr::InSubquery(test)
+            }
+            Expr::SetComparison(mut test) => {
+                test.subquery = rename_in_subquery(test.subquery, renamed)?;
+                Expr::SetComparison(test)
+            }
+            e => return Ok(Transformed::no(e)),
+        }))
+    })
+}
+
+fn rename_in_subquery(query: Subquery, renamed: &[Renamed]) -> Result<Subquery> {
+    let plan = rename_outer(Arc::unwrap_or_clone(query.subquery), renamed)?;
+    let outer_ref_columns = plan.all_out_ref_exprs();
+    Ok(Subquery { subquery: Arc::new(plan), outer_ref_columns, spans: query.spans })
 }
