@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::Field;
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::DFSchema;
+use datafusion::error::Result;
 use datafusion::logical_expr::expr::{HigherOrderFunction, LambdaVariable, ScalarFunction};
+use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{Expr, ExprSchemable, lambda};
 
 use super::{higher_order, lambda as ragged_map};
@@ -16,9 +18,7 @@ use crate::array::{leaf_type, list_depth};
 pub(super) fn map_over_lists(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     let types: Option<Vec<_>> = call.args.iter().map(|arg| arg.get_type(schema).ok()).collect();
     let types = types?;
-    if types.iter().all(|t| list_depth(t) == 0)
-        || Expr::ScalarFunction(call.clone()).get_type(schema).is_ok()
-    {
+    if types.iter().all(|t| list_depth(t) == 0) || accepts_lists(call, &types, schema) {
         return None;
     }
     let (mut names, mut lists, mut body) = (Vec::new(), Vec::new(), Vec::new());
@@ -38,6 +38,21 @@ pub(super) fn map_over_lists(call: &ScalarFunction, schema: &DFSchema) -> Option
     lists.push(lambda(names, body));
     let map = Arc::clone(higher_order(ragged_map::NAME)?);
     Some(Expr::HigherOrderFunction(HigherOrderFunction::new(map, lists)))
+}
+
+/// Whether a function itself accepts lists. A function that DataFusion calls with the text of a list, as it does
+/// `left`, does not.
+fn accepts_lists(call: &ScalarFunction, types: &[DataType], schema: &DFSchema) -> bool {
+    if Expr::ScalarFunction(call.clone()).get_type(schema).is_err() {
+        return false;
+    }
+    let fields = call.args.iter().map(|arg| arg.to_field(schema).map(|(_, field)| field));
+    let Ok(fields) = fields.collect::<Result<Vec<_>>>() else { return true };
+    let Ok(coerced) = fields_with_udf(&fields, call.func.as_ref()) else { return true };
+    let is_kept = |(to, from): (&FieldRef, &DataType)| {
+        list_depth(from) == 0 || list_depth(to.data_type()) > 0
+    };
+    coerced.iter().zip(types).all(is_kept)
 }
 
 /// If `map` is a `ragged_map` that replaced a call of a scalar function on lists, returns the call.

@@ -50,7 +50,10 @@ impl OptimizerRule for LengthsBelow {
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
         let top = matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
+        // The columns of grouping sets are named after their expressions.
+        let has_sets = plan.expressions().iter().any(|e| matches!(e, Expr::GroupingSet(_)));
         if !top
+            || has_sets
             || !plan.expressions().iter().any(reads_lengths)
                 && !has_call_below(&plan, reads_lengths)
         {

@@ -34,7 +34,6 @@ pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
             Ok(())
         }
         Expr::Function(call) => {
-            read_comparisons(call);
             move_null_treatment(call);
             as_called_here(call);
             order_arguments(call)?;
@@ -103,7 +102,8 @@ fn move_null_treatment(call: &mut Function) {
 }
 
 /// Converts `f(a = 5)` to a comparison, as in DuckDB. The parser returns an argument named `a`.
-fn read_comparisons(call: &mut Function) {
+pub(in crate::sql) fn read_comparisons(expr: &mut Expr) {
+    let Expr::Function(call) = expr else { return };
     let FunctionArguments::List(list) = &mut call.args else { return };
     for arg in &mut list.args {
         let taken = std::mem::replace(arg, FunctionArg::Unnamed(FunctionArgExpr::Wildcard));

@@ -1,4 +1,4 @@
-//! Keeps the digits of number literals that a double cannot represent, if they are used as decimals.
+//! Keeps the digits of number literals that are used as decimals.
 
 use std::ops::ControlFlow;
 
@@ -8,10 +8,11 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::functions::WITH_DIGITS;
 
-/// Rewrites literals with 16 to 38 digits in a statement:
+/// Rewrites literals in a statement:
 ///
-/// * `CAST(12345678901234567.89 AS DECIMAL(20, 2))` casts the text of the number.
-/// * In a comparison, BETWEEN and IN, the number keeps its text, which is used if another side is a decimal.
+/// * `CAST(1.005 AS DECIMAL(10, 2))` casts the text of the number; the double 1.005 is less than 1.005.
+/// * In a comparison, BETWEEN and IN, a number with 16 to 38 digits keeps its text, which is used if another side
+///   is a decimal.
 pub(in crate::sql) fn keep_digits<S: VisitMut>(statement: &mut S) {
     let _ = statement.visit(&mut LongNumbers);
 }
@@ -28,7 +29,7 @@ impl VisitorMut for LongNumbers {
                 data_type: DataType::Decimal(_) | DataType::Numeric(_) | DataType::Dec(_),
                 ..
             } => {
-                if let Some(digits) = digits_of(expr) {
+                if let Some(digits) = decimal_of(expr) {
                     **expr = Expr::value(Value::SingleQuotedString(digits));
                 }
             }
@@ -70,17 +71,31 @@ fn mark_number(e: &mut Expr) {
 /// If an expression is a number with 16 to 38 digits that DataFusion would plan as a double, returns its
 /// text.
 fn digits_of(e: &Expr) -> Option<String> {
+    let (text, digits) = plain_double(e)?;
+    (16..=38).contains(&digits).then_some(text)
+}
+
+/// If an expression is a number that a decimal can represent and that DataFusion would plan as a double, returns
+/// its text.
+fn decimal_of(e: &Expr) -> Option<String> {
+    let (text, digits) = plain_double(e)?;
+    (digits <= 38).then_some(text)
+}
+
+/// If an expression is a number without an exponent that DataFusion would plan as a double, returns its text and
+/// its number of digits.
+fn plain_double(e: &Expr) -> Option<(String, usize)> {
     let (minus, value) = match e {
         Expr::Value(value) => ("", &value.value),
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match &**expr {
             Expr::Value(value) => ("-", &value.value),
             _ => return None,
         },
+        Expr::Nested(inner) => return plain_double(inner),
         _ => return None,
     };
     let Value::Number(number, _) = value else { return None };
     let digits = number.trim_start_matches('0').bytes().filter(u8::is_ascii_digit).count();
     let is_plain = number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    let is_long = is_plain && (16..=38).contains(&digits) && number.parse::<u64>().is_err();
-    is_long.then(|| format!("{minus}{number}"))
+    (is_plain && number.parse::<u64>().is_err()).then(|| (format!("{minus}{number}"), digits))
 }

@@ -12,7 +12,8 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use datafusion::error::Result;
+use datafusion::common::plan_err;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::logical_expr::sqlparser::ast::{
@@ -25,6 +26,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use datafusion::logical_expr::sqlparser::tokenizer::Span;
 use datafusion::sql::parser::Statement;
 
+use crate::sql::sources::from::parse_query;
 use crate::sql::statement::positions::position;
 use crate::sql::statement::scopes::Scopes;
 use crate::sql::statement::set_names::{add_identifiers, unused_name};
@@ -52,8 +54,10 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
         let mut natural = Natural { scopes: Scopes::default(), found: Vec::new(), known };
         let _ = statement.visit(&mut natural);
     }
-    let _ = statement.visit(&mut Merge);
-    Ok(())
+    match statement.visit(&mut Merge) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(e) => Err(e),
+    }
 }
 
 /// Plans a query and returns the names of its columns, or `None` if it cannot be planned.
@@ -117,7 +121,7 @@ struct Natural {
 impl Natural {
     /// Returns `SELECT * FROM from` with the visible CTEs in WITH, or `None` if it cannot be built.
     fn query(&self, from: TableWithJoins) -> Option<Query> {
-        let mut query = crate::sql::sources::from::parse_query("SELECT * FROM t").ok()?;
+        let mut query = parse_query("SELECT * FROM t").ok()?;
         let SetExpr::Select(select) = query.body.as_mut() else { return None };
         select.from = vec![from];
         Some(with_queries(query, &self.scopes))
@@ -182,6 +186,31 @@ impl VisitorMut for Natural {
     }
 }
 
+/// Rewrites `(a JOIN b USING (k)) AS j` to `(SELECT * FROM a JOIN b USING (k)) AS j`, in which `k` is one column.
+pub(in crate::sql) fn select_merged(relation: &mut TableFactor) -> Result<()> {
+    let TableFactor::NestedJoin { table_with_joins, alias: Some(alias) } = relation else {
+        return Ok(());
+    };
+    let is_merging = |join: &Join| {
+        let constraint = join_constraint(&join.join_operator);
+        matches!(constraint, Some(JoinConstraint::Using(_) | JoinConstraint::Natural))
+    };
+    if !table_with_joins.joins.iter().any(is_merging) {
+        return Ok(());
+    }
+    let mut query = parse_query("SELECT * FROM t")?;
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        select.from = vec![table_with_joins.as_ref().clone()];
+    }
+    *relation = TableFactor::Derived {
+        lateral: false,
+        subquery: Box::new(query),
+        alias: Some(alias.clone()),
+        sample: None,
+    };
+    Ok(())
+}
+
 struct Table {
     name: ObjectName,
     /// The columns of this table that USING merges, each with the expression of the merged column.
@@ -195,9 +224,9 @@ struct Table {
 struct Merge;
 
 impl VisitorMut for Merge {
-    type Break = ();
+    type Break = DataFusionError;
 
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
         // The names in ORDER BY refer to the tables of the SELECT, so `merge` changes both clauses together.
         let Query { body, order_by, .. } = query;
         if let SetExpr::Select(select) = body.as_mut() {
@@ -206,17 +235,47 @@ impl VisitorMut for Merge {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
         // This call expands a SELECT of a set operation. It changes nothing in a SELECT that
         // `pre_visit_query` has already expanded together with the ORDER BY of its query.
-        merge(select, None);
-        ControlFlow::Continue(())
+        if merge(select, None) {
+            return ControlFlow::Continue(());
+        }
+        match select.from.iter().try_for_each(check_holders) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(e) => ControlFlow::Break(e),
+        }
     }
 }
 
-fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
+/// Returns an error if a RIGHT or FULL join merges a column although it is unknown which of several tables on its left
+/// has the column. DataFusion would return the left column, which is NULL for rows without a match.
+fn check_holders(from: &TableWithJoins) -> Result<()> {
+    use JoinOperator as J;
+    let mut seen: Vec<Ident> = Vec::new();
+    for (before, join) in from.joins.iter().enumerate() {
+        let columns = using_columns(&join.join_operator);
+        let names = columns.iter().filter_map(|column| column.0.last()?.as_ident());
+        let is_outer =
+            matches!(join.join_operator, J::Right(_) | J::RightOuter(_) | J::FullOuter(_));
+        for name in names {
+            let is_held = before == 0
+                || seen.iter().any(|known| same_name(known, name));
+            if is_outer && !is_held {
+                return plan_err!(
+                    "USING ({name}) of a RIGHT or FULL JOIN after a join of several tables is not supported, because it is unknown which of them has the column {name}; write ON and coalesce(a.{name}, b.{name}) instead"
+                );
+            }
+            seen.push(name.clone());
+        }
+    }
+    Ok(())
+}
+
+/// Returns false if it is unknown which tables have the merged columns; the SELECT then stays unchanged.
+fn merge(select: &mut Select, order: Option<&mut OrderBy>) -> bool {
     if !select.from.iter().any(has_using) {
-        return;
+        return true;
     }
     let mut unnamed = 0;
     let mut tables = Vec::new();
@@ -229,7 +288,7 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
     let mut written = select.from.clone();
     for from in &mut written {
         if merge_tables(from, by_conditions, &mut unnamed, &mut tables).is_none() {
-            return;
+            return false;
         }
     }
     select.from = written;
@@ -346,6 +405,7 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
     let _ = select.projection.visit(&mut bare);
     let _ = select.distinct.visit(&mut bare);
     let _ = select.group_by.visit(&mut bare);
+    true
 }
 
 /// Gives `t.k` the name `k_1` in a SELECT that also has the merged column `k`, because the planner gives both the
@@ -451,13 +511,9 @@ fn merge_tables(
     unnamed: &mut usize,
     out: &mut Vec<Table>,
 ) -> Option<()> {
-    let outer = from.joins.iter().any(|join| {
-        use JoinOperator as J;
-        !using_columns(&join.join_operator).is_empty()
-            && matches!(join.join_operator, J::Right(_) | J::RightOuter(_) | J::FullOuter(_))
-    });
+    let merges = from.joins.iter().any(|join| !using_columns(&join.join_operator).is_empty());
     let first = out.len();
-    add(&mut from.relation, by_conditions, outer, unnamed, out)?;
+    add(&mut from.relation, by_conditions, merges, unnamed, out)?;
     for join in &mut from.joins {
         use JoinOperator as J;
         let before = out.len();
@@ -469,7 +525,7 @@ fn merge_tables(
             operator if matches!(join_constraint(operator), Some(JoinConstraint::Natural)) => {
                 return None;
             }
-            _ => add(&mut join.relation, by_conditions, outer, unnamed, out)?,
+            _ => add(&mut join.relation, by_conditions, merges, unnamed, out)?,
         }
         let mut condition: Option<Expr> = None;
         let (mut changed, mut by_position) = (false, false);
@@ -558,7 +614,7 @@ fn merge_tables(
 fn add(
     factor: &mut TableFactor,
     by_conditions: bool,
-    outer: bool,
+    merges: bool,
     unnamed: &mut usize,
     out: &mut Vec<Table>,
 ) -> Option<()> {
@@ -566,7 +622,7 @@ fn add(
         return merge_tables(table_with_joins, by_conditions, unnamed, out);
     }
     if let TableFactor::Derived { alias: alias @ None, .. } = factor
-        && outer
+        && merges
     {
         *unnamed += 1;
         let name = Ident::with_quote('"', format!("__serrate_side_{unnamed}"));

@@ -108,13 +108,14 @@ use crate::sql::statement::depth::{balance_chains, check_depth, run_deep, with_d
 use crate::sql::statement::dialect::parser_dialect;
 use crate::sql::statement::errors::of_statement;
 use crate::sql::statement::escapes::use_backslash;
-use crate::sql::statement::expr_rewrites::rewrite_expr;
+use crate::sql::statement::expr_rewrites::{read_comparisons, rewrite_expr};
 use crate::sql::statement::forms::{known_forms, semi_joins};
 use crate::sql::statement::grouping::{cast_grouped_integers, write_out_sets};
 use crate::sql::statement::headings::with_headings;
 use crate::sql::statement::hints::{check_lists, explain_error, find_conditions};
 use crate::sql::statement::intervals::write_interval;
 use crate::sql::statement::lateral::{join_after_comma, mark_query, select_values};
+use crate::sql::statement::merged::select_merged;
 use crate::sql::statement::nullable::{creates_from_query, with_nullable_columns};
 use crate::sql::statement::numbers::check_numbers;
 use crate::sql::statement::own_settings::reset_to_default;
@@ -548,7 +549,11 @@ impl VisitorMut for Rewrite {
         if let Some(unnest) = as_unnest(relation) {
             *relation = unnest;
         }
-        as_flow(rewrite_factor(relation).and_then(|()| select_values(relation)))
+        as_flow(
+            select_merged(relation)
+                .and_then(|()| rewrite_factor(relation))
+                .and_then(|()| select_values(relation)),
+        )
     }
 
     fn post_visit_table_factor(
@@ -563,6 +568,7 @@ impl VisitorMut for Rewrite {
         balance_chains(expr);
         repeated_keys::drop_in_call(expr);
         negate_all(expr);
+        read_comparisons(expr);
         expand_shorthand(expr);
         write_interval(expr);
         use_backslash(expr);

@@ -157,6 +157,10 @@ fn find_queries_of_used_names(select: &Select) -> Vec<usize> {
     used.extend(select.projection.iter().filter_map(|item| match item {
         SelectItem::UnnamedExpr(Expr::Identifier(name)) => Some(lower(name)),
         SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => parts.last().map(lower),
+        // The planner names the column of a subquery after its expression.
+        SelectItem::UnnamedExpr(e) if !matches!(e, Expr::Subquery(_)) => {
+            Some(e.to_string().to_lowercase())
+        }
         _ => None,
     }));
     let queries = select.projection.iter().enumerate().filter_map(|(at, item)| match item {
@@ -166,12 +170,13 @@ fn find_queries_of_used_names(select: &Select) -> Vec<usize> {
     queries.filter(|(_, name)| used.contains(name)).map(|(at, _)| at).collect()
 }
 
-/// Returns the name of the only column of a query, in lower case, if the query names it.
+/// Returns the name of the only column of a query, in lower case.
 fn column_of(body: &SetExpr) -> Option<String> {
     match body {
         SetExpr::Select(select) => match select.projection.as_slice() {
             [SelectItem::ExprWithAlias { alias, .. }] => Some(alias.value.to_lowercase()),
             [SelectItem::UnnamedExpr(e)] if is_name(e) => Some(name_of(e).to_lowercase()),
+            [SelectItem::UnnamedExpr(e)] => Some(e.to_string().to_lowercase()),
             _ => None,
         },
         SetExpr::Query(query) => column_of(&query.body),

@@ -1,17 +1,20 @@
+use std::cell::Cell;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::DFSchema;
+use datafusion::common::{DFSchema, NullEquality};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::{Case, Exists, InSubquery};
+use datafusion::logical_expr::expr::{
+    AggregateFunctionParams, Case, Exists, InSubquery, WindowFunctionParams,
+};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::utils::{
     conjunction, find_valid_equijoin_key_pair, merge_schema, split_conjunction_owned,
 };
 use datafusion::logical_expr::{
-    BinaryExpr, Cast, Expr, ExprSchemable, Filter, LogicalPlan, Operator, lit,
+    BinaryExpr, Cast, Expr, ExprSchemable, Filter, Join, LogicalPlan, Operator, lit,
 };
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
@@ -51,19 +54,112 @@ impl OptimizerRule for LazyConditions {
             // A node without inputs (VALUES) has no rows to exclude, so only failing constants are deferred.
             return plan.map_expressions(|e| defer_failures(e, false));
         }
-        let schema = merge_schema(&plan.inputs());
-        let names = NamePreserver::new(&plan);
-        let is_condition = matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Join(_));
-        let plan = plan.map_expressions(|e| {
-            if is_condition {
-                return lazy_conjuncts(e, &schema);
-            }
-            let name = names.save(&e);
-            let lazy = made_lazy(e, &schema)?.transform_data(|e| defer_failures(e, false))?;
-            Ok(lazy.update_data(|e| name.restore(e)))
-        })?;
-        plan.transform_data(separate_held)
+        let plan = match plan {
+            LogicalPlan::Join(join) => guard_join(join)?,
+            plan => Transformed::no(plan),
+        };
+        plan.transform_data(lazy_node)
     }
+}
+
+fn lazy_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let schema = merge_schema(&plan.inputs());
+    let names = NamePreserver::new(&plan);
+    let is_condition = matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Join(_));
+    let plan = plan.map_expressions(|e| {
+        if is_condition {
+            return lazy_conjuncts(e, &schema);
+        }
+        let name = names.save(&e);
+        let lazy = made_lazy(e, &schema)?.transform_data(|e| defer_failures(e, false))?;
+        Ok(lazy.update_data(|e| name.restore(e)))
+    })?;
+    plan.transform_data(separate_held)
+}
+
+/// Makes the conditions of a join that can fail depend on its other conditions.
+///
+/// A join computes its keys for all rows of a side, and evaluates all of its other conditions together. So the side
+/// `10 / a.n` of a key is computed only for rows for which the conditions on that side alone are true, and any
+/// other condition only for pairs for which the conditions that cannot fail are true.
+fn guard_join(mut join: Join) -> Result<Transformed<LogicalPlan>> {
+    let schema = Arc::clone(&join.schema);
+    let (left, right) = (Arc::clone(join.left.schema()), Arc::clone(join.right.schema()));
+    let conjuncts = join.filter.take().map(split_conjunction_owned).unwrap_or_default();
+    let (free, failing): (Vec<_>, Vec<_>) =
+        conjuncts.into_iter().partition(|e| is_whole(e, &merge_sides(&left, &right)));
+    if free.is_empty() {
+        join.filter = conjunction(failing);
+        return Ok(Transformed::no(LogicalPlan::Join(join)));
+    }
+    let guard_of = |side: &DFSchema| {
+        let within = |e: &&Expr| e.column_refs().iter().all(|column| side.has_column(column));
+        conjunction(free.iter().filter(|e| !e.column_refs().is_empty()).filter(within).cloned())
+    };
+    let changed = Cell::new(false);
+    let guard_side = |e: Expr, side: &DFSchema| -> Result<Expr> {
+        let guard = match guard_of(side) {
+            Some(guard) if !is_whole(&e, side) && !is_guarded(&e) => guard,
+            _ => return Ok(e),
+        };
+        changed.set(true);
+        let missing = Expr::Literal(ScalarValue::try_new_null(&e.get_type(side)?)?, None);
+        Ok(case_of(guard, vec![(lit(true), e)], missing))
+    };
+    if join.null_equality == NullEquality::NullEqualsNothing {
+        let keys = std::mem::take(&mut join.on);
+        for (l, r) in keys {
+            join.on.push((guard_side(l, &left)?, guard_side(r, &right)?));
+        }
+    }
+    let mut guarded = Vec::with_capacity(failing.len());
+    for e in failing {
+        let key = match &e {
+            Expr::BinaryExpr(BinaryExpr { left: l, op: Operator::Eq, right: r }) => {
+                find_valid_equijoin_key_pair(l, r, &left, &right)?
+            }
+            _ => None,
+        };
+        guarded.push(match key {
+            Some((l, r)) => guard_side(l, &left)?.eq(guard_side(r, &right)?),
+            None if is_guarded(&e) => e,
+            None => {
+                changed.set(true);
+                let others = conjunction(free.clone()).unwrap_or_else(|| lit(true));
+                case_of(others, vec![(lit(true), e)], lit(false))
+            }
+        });
+    }
+    join.filter = conjunction(free.iter().cloned().chain(guarded));
+    join.schema = schema;
+    Ok(Transformed::new_transformed(LogicalPlan::Join(join), changed.get()))
+}
+
+fn merge_sides(left: &DFSchema, right: &DFSchema) -> DFSchema {
+    let mut schema = left.clone();
+    schema.merge(right);
+    schema
+}
+
+/// Whether an expression is a CASE with an operand, such as this rule makes.
+fn is_guarded(e: &Expr) -> bool {
+    matches!(e, Expr::Case(Case { expr: Some(_), .. }))
+}
+
+/// Makes the arguments of an aggregate with FILTER depend on its condition, because DataFusion computes them for
+/// all rows. Rows for which the condition is not true have no effect on the aggregate.
+fn guard_arguments(args: &mut [Expr], filter: &Expr, schema: &DFSchema) -> Result<bool> {
+    let mut changed = false;
+    for arg in args {
+        if is_whole(arg, schema) || is_guarded(arg) {
+            continue;
+        }
+        let missing = Expr::Literal(ScalarValue::try_new_null(&arg.get_type(schema)?)?, None);
+        let guarded = std::mem::replace(arg, lit(true));
+        *arg = case_of(filter.clone(), vec![(lit(true), guarded)], missing);
+        changed = true;
+    }
+    Ok(changed)
 }
 
 /// Rewrites each conjunct of a predicate so that operands are evaluated only for rows that need them.
@@ -165,6 +261,22 @@ fn made_lazy(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         {
             let of = Some(Box::new(lit(true)));
             Ok(Transformed::yes(Expr::Case(Case::new(of, when_then_expr, else_expr))))
+        }
+        Expr::AggregateFunction(mut call) if call.params.filter.is_some() => {
+            let AggregateFunctionParams { args, filter, .. } = &mut call.params;
+            let changed = match filter {
+                Some(filter) => guard_arguments(args, filter, schema)?,
+                None => false,
+            };
+            Ok(Transformed::new_transformed(Expr::AggregateFunction(call), changed))
+        }
+        Expr::WindowFunction(mut call) if call.params.filter.is_some() => {
+            let WindowFunctionParams { args, filter, .. } = &mut call.params;
+            let changed = match filter {
+                Some(filter) => guard_arguments(args, filter, schema)?,
+                None => false,
+            };
+            Ok(Transformed::new_transformed(Expr::WindowFunction(call), changed))
         }
         e => Ok(Transformed::no(e)),
     })
