@@ -29,7 +29,6 @@ use crate::sql::exec::stack::DeepStackExec;
 use crate::sql::exec::yielding::YieldingExec;
 use crate::sql::mends::coarser_times::count_functions;
 use crate::sql::mends::conditions::held_functions;
-use crate::sql::mends::correlated::exact_key_function;
 use crate::sql::mends::float_keys::float_key_function;
 use crate::sql::mends::list_texts::list_text_function;
 use crate::sql::mends::sorts::UnorderedExec;
@@ -455,7 +454,6 @@ pub(crate) fn hidden_functions() -> Vec<Arc<ScalarUDF>> {
     functions.push(masked_fields());
     functions.push(Arc::new(list_text_function()));
     functions.push(interval_product());
-    functions.push(exact_key_function());
     functions
 }
 
