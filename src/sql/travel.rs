@@ -29,7 +29,6 @@ use crate::sql::exec::stack::DeepStackExec;
 use crate::sql::exec::yielding::YieldingExec;
 use crate::sql::mends::coarser_times::count_functions;
 use crate::sql::mends::conditions::held_functions;
-use crate::sql::mends::correlated::exact_key_function;
 use crate::sql::mends::dependencies::COMPUTED_COLUMN;
 use crate::sql::mends::float_keys::float_key_function;
 use crate::sql::mends::list_texts::list_text_function;
@@ -457,7 +456,6 @@ pub(crate) fn hidden_functions() -> Vec<Arc<ScalarUDF>> {
     functions.push(Arc::new(list_text_function()));
     functions.push(Arc::clone(&COMPUTED_COLUMN));
     functions.push(interval_product());
-    functions.push(exact_key_function());
     functions
 }
 

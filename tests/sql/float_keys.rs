@@ -340,6 +340,6 @@ async fn lists_keep_the_sign_of_zero() {
 /// When this test fails, `functions::float_lists` can be removed.
 #[tokio::test]
 async fn stock_lists_still_tell_zeros_apart() {
-    let sql = "SELECT array_length(array_distinct([0.0, -x])) FROM (VALUES (0.0::DOUBLE)) v(x)";
+    let sql = "SELECT array_length(array_remove([5.0, -x], 0.0)) FROM (VALUES (0.0::DOUBLE)) v(x)";
     assert_eq!(one(&SessionContext::new(), sql).await, 2);
 }

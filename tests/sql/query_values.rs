@@ -430,27 +430,3 @@ async fn values_of_case_are_computed_for_their_rows() {
     )
     .await;
 }
-
-/// A query sees the zero of its outer row, with its sign.
-#[tokio::test]
-async fn queries_see_the_sign_of_an_outer_zero() {
-    let text = "max(CAST(t.x AS VARCHAR))";
-    let cases = [
-        (format!("SELECT id, (SELECT {text} FROM u WHERE u.y > t.x) FROM t ORDER BY id"), "1 0.0; 2 -0.0; 3 NULL"),
-        (format!("SELECT id, (SELECT {text} FROM u WHERE u.y > t.x GROUP BY y LIMIT 1) FROM t ORDER BY id"), "1 0.0; 2 -0.0; 3 NULL"),
-        ("SELECT id, (SELECT DISTINCT CAST(t.x AS VARCHAR) FROM u WHERE u.y > t.x) FROM t ORDER BY id".into(), "1 0.0; 2 -0.0; 3 NULL"),
-        ("SELECT id, (SELECT CAST(t.x AS VARCHAR) FROM u WHERE u.y > t.x ORDER BY y LIMIT 1) FROM t ORDER BY id".into(), "1 0.0; 2 -0.0; 3 NULL"),
-        ("SELECT id, (SELECT count(*) FROM u WHERE u.z = t.x AND u.y > t.x) FROM t ORDER BY id".into(), "1 1; 2 1; 3 0"),
-        ("SELECT id, s FROM t, LATERAL (SELECT CAST(t.x AS VARCHAR) AS s FROM u a JOIN u b ON a.y > t.x AND b.y > t.x) l ORDER BY id".into(), "1 0.0; 2 -0.0"),
-        ("SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.y > t.x AND CAST(t.x AS VARCHAR) = '-0.0')".into(), "2"),
-    ];
-    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
-    expect_rows(
-        &[
-            "CREATE TABLE t AS SELECT 1 AS id, CAST('0.0' AS DOUBLE) AS x UNION ALL SELECT 2, CAST('-0.0' AS DOUBLE) UNION ALL SELECT 3, NULL",
-            "CREATE TABLE u AS SELECT 1 AS y, 0.0::DOUBLE AS z",
-        ],
-        &cases,
-    )
-    .await;
-}

@@ -127,7 +127,7 @@ async fn new_names_hide_no_columns() {
 async fn structs_beside_merged_columns_keep_their_names() {
     let ctx = four();
     let from = "(SELECT 1 AS k, {'k': 7} AS s) a JOIN (VALUES (1)) b(k) USING (k)";
-    assert_eq!(names(&ctx, &format!("SELECT k, s.k FROM {from}")).await, ["k", "s[k]"]);
+    assert_eq!(names(&ctx, &format!("SELECT k, s.k FROM {from}")).await, ["k", "s['k']"]);
     assert_eq!(names(&ctx, &format!("SELECT k, b.k FROM {from}")).await, ["k", "k_1"]);
 }
 

@@ -17,8 +17,6 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use serrate_core::internal::{canonical_floats, holds_float};
 
-use crate::sql::mends::correlated::is_exact_key;
-
 const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
 
 /// Functions that search the list in their first argument for their second argument.
@@ -390,7 +388,7 @@ fn add_key(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
         Expr::Literal(value, _) => {
             value.is_null() || is_number(inner) && !value.to_string().starts_with("-0")
         }
-        Expr::ScalarFunction(call) => call.func.inner().is::<FloatKey>() || is_exact_key(inner),
+        Expr::ScalarFunction(call) => call.func.inner().is::<FloatKey>(),
         // A cast of integers needs no key, because integers have one zero and no NaN.
         Expr::Cast(cast) => cast.expr.get_type(schema).is_ok_and(|t| t.is_integer()),
         _ => false,

@@ -441,10 +441,7 @@ impl OuterRows {
         names: &mut Names,
     ) -> Result<Transformed<Case>> {
         let schema = Arc::clone(self.input.schema());
-        let guard_of = |branch: Branch| match guard_branch(&case, branch, guard) {
-            Some(branch) if is_guard(&branch, &schema)? => Ok::<_, DataFusionError>(Some(branch)),
-            _ => Ok(guard.cloned()),
-        };
+        let guard_of = |branch: Branch| guard_branch(&case, branch, guard, &schema);
         let mut changed = false;
         let mut join = |rows: &mut Self, e: &Expr, guard: Option<Expr>| {
             let done = rows.join_where(e.clone(), guard.as_ref(), names)?;
@@ -545,27 +542,42 @@ enum Branch {
     Then(usize),
 }
 
-/// Returns the condition on which CASE evaluates a part, or `None` if it always does.
-fn guard_branch(case: &Case, branch: Branch, guard: Option<&Expr>) -> Option<Expr> {
-    let (before, own) = match branch {
-        Branch::When(at) => (at, None),
-        Branch::Then(at) => (at, case.when_then_expr.get(at)),
+/// Returns a condition that is true for all rows for which CASE evaluates a part, or `None` if this may be any row.
+/// Conditions of CASE after one with a subquery are omitted.
+fn guard_branch(
+    case: &Case,
+    branch: Branch,
+    guard: Option<&Expr>,
+    schema: &DFSchema,
+) -> Result<Option<Expr>> {
+    let (before, has_own) = match branch {
+        Branch::When(at) => (at, false),
+        Branch::Then(at) => (at, true),
     };
     let boxed = |value: bool| Box::new(lit(value));
-    let others = case.when_then_expr.iter().take(before).map(|(when, _)| (when, boxed(false)));
-    let own_value = own.map(|(when, _)| (when, boxed(true)));
-    let whens: Vec<_> = others.chain(own_value).map(|(when, is)| (when.clone(), is)).collect();
-    if whens.is_empty() {
-        return guard.cloned();
+    let mut whens = Vec::new();
+    let mut otherwise = true;
+    let is_operand_known = case.expr.iter().all(|e| is_guard(e, schema).unwrap_or(false));
+    let parts = case.when_then_expr.iter().take(before.saturating_add(usize::from(has_own)));
+    for (at, (when, _)) in parts.enumerate() {
+        if !is_operand_known || !is_guard(when, schema)? {
+            break;
+        }
+        let is_own = at == before;
+        whens.push((when.clone(), boxed(is_own)));
+        otherwise = !is_own;
     }
-    let is_evaluated = Expr::Case(Case::new(case.expr.clone(), whens, Some(boxed(own.is_none()))));
-    Some(match guard {
+    if whens.is_empty() {
+        return Ok(guard.cloned());
+    }
+    let is_evaluated = Expr::Case(Case::new(case.expr.clone(), whens, Some(boxed(otherwise))));
+    Ok(Some(match guard {
         Some(guard) => {
             let within = vec![(Box::new(guard.clone()), Box::new(is_evaluated))];
             Expr::Case(Case::new(None, within, Some(boxed(false))))
         }
         None => is_evaluated,
-    })
+    }))
 }
 
 /// Whether a condition can be computed over a plan with the given columns, each time with the same result.

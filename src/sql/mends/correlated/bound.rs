@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, JoinType, ScalarValue};
+use datafusion::common::{Column, JoinType, NullEquality, ScalarValue};
 use datafusion::error::Result;
 use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::expr::Sort as SortKey;
@@ -16,7 +16,6 @@ use datafusion::logical_expr::{
 };
 
 use super::checks::{any_outer, has_grouping_sets, outer_columns};
-use super::exact::{as_group, as_key, distinct_rows, join_by_keys};
 use super::lateral::{join_lateral_rows, subquery_of_lateral};
 use super::{Names, keep_name};
 use crate::sql::mends::query_values::{of_filter, project_values};
@@ -77,7 +76,7 @@ impl Bound<'_> {
             }
             LogicalPlan::Distinct(Distinct::All(input)) => {
                 let Some(input) = self.with_outer(input)? else { return Ok(None) };
-                Some(distinct_rows(input, &self.keys)?)
+                Some(LogicalPlanBuilder::from(input).distinct()?.build()?)
             }
             LogicalPlan::Sort(node) if node.fetch.is_none() => self.with_outer(&node.input)?,
             LogicalPlan::Limit(node) => {
@@ -160,11 +159,6 @@ impl Bound<'_> {
         self.keys.iter().cloned().map(Expr::Column)
     }
 
-    /// Returns the columns `keys` of a plan as keys of window partitions.
-    fn exact_keys(&self, rows: &LogicalPlan) -> Vec<Expr> {
-        self.keys.iter().map(|key| as_key(key.clone(), rows.schema())).collect()
-    }
-
     fn project_with_keys(&self, input: LogicalPlan, mut exprs: Vec<Expr>) -> Result<LogicalPlan> {
         exprs.extend(self.key_columns());
         LogicalPlanBuilder::from(input).project(exprs)?.build()
@@ -186,8 +180,7 @@ impl Bound<'_> {
         let inner = |e: &Expr| self.rewrite_inner(e.clone());
         let aggregates = node.aggr_expr.iter().map(inner).collect::<Result<Vec<_>>>()?;
         let groups = node.group_expr.iter().map(inner).collect::<Result<Vec<_>>>()?;
-        let keys = self.keys.iter().map(|key| as_group(key.clone(), input.schema()));
-        let groups = keys.chain(groups).collect();
+        let groups = self.key_columns().chain(groups).collect();
         let found = Aggregate::try_new(Arc::new(input), groups, aggregates)?;
         let found = LogicalPlan::Aggregate(found);
         match node.group_expr.is_empty() {
@@ -229,9 +222,16 @@ impl Bound<'_> {
         let shown: Vec<Expr> = shown.map(|(c, n)| Expr::Column(c).alias(n)).collect();
         let nothing =
             LogicalPlanBuilder::from(nothing).project(shown)?.alias(empty.as_str())?.build()?;
-        let keys = (self.keys.clone(), right);
-        let all = join_by_keys(self.rows.clone(), found, JoinType::Left, keys, None)?;
-        let all = LogicalPlanBuilder::from(all).cross_join(nothing)?.build()?;
+        let all = LogicalPlanBuilder::from(self.rows.clone())
+            .join_detailed(
+                found,
+                JoinType::Left,
+                (self.keys.clone(), right),
+                None,
+                NullEquality::NullEqualsNull,
+            )?
+            .cross_join(nothing)?
+            .build()?;
         let of = |table: &str, name: &str| Expr::Column(Column::new(Some(table), name));
         let values = columns.into_iter().zip(&named).map(|(column, name)| {
             let is_found = of(&results, found_marker).is_true();
@@ -278,7 +278,7 @@ impl Bound<'_> {
         });
         let order = order.collect::<Result<Vec<_>>>()?;
         let columns: Vec<Expr> = below.schema().columns().into_iter().map(Expr::Column).collect();
-        let number = row_number().partition_by(self.exact_keys(&rows)).order_by(order);
+        let number = row_number().partition_by(self.key_columns().collect()).order_by(order);
         let name = self.names.next("row");
         let number = number.build()?.alias(name.as_str());
         let at = || Expr::Column(Column::new_unqualified(name.as_str()));
@@ -390,12 +390,11 @@ impl Bound<'_> {
             .map(|key| Expr::Column(key.clone()).alias_qualified(Some(table.as_str()), &key.name));
         let rows = LogicalPlanBuilder::from(rows).project(columns.chain(keys))?.build()?;
         let equal = self.keys.iter().map(|key| {
-            let other = as_key(Column::new(Some(table.as_str()), &key.name), rows.schema());
-            let key = Box::new(as_key(key.clone(), self.rows.schema()));
+            let other = Expr::Column(Column::new(Some(table.as_str()), &key.name));
+            let key = Box::new(Expr::Column(key.clone()));
             Expr::BinaryExpr(BinaryExpr::new(key, Operator::IsNotDistinctFrom, Box::new(other)))
         });
-        let equal = conjunction(equal);
-        Ok(Some((rows, equal)))
+        Ok(Some((rows, conjunction(equal))))
     }
 
     /// Computes window functions separately over the rows that a query has for each distinct outer row.
@@ -407,7 +406,7 @@ impl Bound<'_> {
             keep_name(call, |call| {
                 let done = call.transform_up(|mut e| {
                     let Expr::WindowFunction(call) = &mut e else { return Ok(Transformed::no(e)) };
-                    call.params.partition_by.extend(self.exact_keys(&input));
+                    call.params.partition_by.extend(self.key_columns());
                     Ok(Transformed::yes(e))
                 })?;
                 Ok(done.data)

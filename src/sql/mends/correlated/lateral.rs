@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::{Column, DFSchema, JoinType, ScalarValue};
+use datafusion::common::{Column, DFSchema, JoinType, NullEquality, ScalarValue};
 use datafusion::error::Result;
 use datafusion::functions_nested::expr_fn::array_length;
 use datafusion::logical_expr::{
@@ -12,7 +12,6 @@ use datafusion::logical_expr::{
 
 use super::bound::Bound;
 use super::checks::{any_outer, names_outer, nested_outer_columns};
-use super::exact::join_by_keys;
 use super::{Expanded, Names, expand_query};
 use crate::sql::mends::shared_rows::with_same_rows;
 use crate::sql::mends::subqueries::has_query;
@@ -50,9 +49,17 @@ pub(super) fn join_lateral_rows(
     let rows = LogicalPlanBuilder::from(rows).project(shown.chain(keyed))?.build()?;
     let right: Vec<Column> = named.iter().map(|n| Column::new(Some(table.as_str()), n)).collect();
     let columns: Vec<Expr> = join.schema.columns().into_iter().map(Expr::Column).collect();
-    let filter = join.filter.clone();
-    let joined = join_by_keys(left.as_ref().clone(), rows, join.join_type, (outer, right), filter)?;
-    LogicalPlanBuilder::from(joined).project(columns)?.build().map(Some)
+    LogicalPlanBuilder::from(left.as_ref().clone())
+        .join_detailed(
+            rows,
+            join.join_type,
+            (outer, right),
+            join.filter.clone(),
+            NullEquality::NullEqualsNull,
+        )?
+        .project(columns)?
+        .build()
+        .map(Some)
 }
 
 /// Rewrites a LATERAL join whose query reads no table to expressions and `unnest`. Returns `None` for any

@@ -7,13 +7,12 @@
 
 mod bound;
 mod checks;
-mod exact;
 mod lateral;
 mod only_row;
 
 use std::sync::Arc;
 
-use datafusion::common::{Column, JoinType};
+use datafusion::common::{Column, JoinType, NullEquality};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, FetchType, LogicalPlan, LogicalPlanBuilder};
 
@@ -21,10 +20,6 @@ use self::bound::Bound;
 pub(in crate::sql) use self::checks::{
     has_grouping_sets, is_equation, is_semi_join, outer_columns,
 };
-#[cfg(feature = "cluster")]
-pub(in crate::sql) use self::exact::exact_key_function;
-pub(in crate::sql) use self::exact::is_exact_key;
-use self::exact::{distinct_rows, join_by_keys};
 pub(in crate::sql) use self::lateral::{LATERAL, join_lateral, lateral_query};
 pub(in crate::sql) use self::only_row::is_only_row;
 use self::only_row::only_rows;
@@ -88,8 +83,9 @@ pub(in crate::sql) fn join_values(
     let shown = shown.chain([value.alias(value_name)]);
     let found = LogicalPlanBuilder::from(found).project(shown)?.alias(result.as_str())?.build()?;
     let right: Vec<Column> = named.iter().map(|n| Column::new(Some(result.as_str()), n)).collect();
-    let joined = joined.as_ref().clone();
-    let joined = join_by_keys(joined, found, JoinType::Left, (columns, right), None)?;
+    let joined = LogicalPlanBuilder::from(joined.as_ref().clone())
+        .join_detailed(found, JoinType::Left, (columns, right), None, NullEquality::NullEqualsNull)?
+        .build()?;
     Ok(Some((joined, Expr::Column(Column::new(Some(result), value_name)))))
 }
 
@@ -111,7 +107,10 @@ pub(in crate::sql) fn join_matches(
     let found = LogicalPlanBuilder::from(rows).project(shown)?.alias(result.as_str())?.build()?;
     let right: Vec<Column> = named.iter().map(|n| Column::new(Some(result.as_str()), n)).collect();
     let kind = if negated { JoinType::LeftAnti } else { JoinType::LeftSemi };
-    join_by_keys(joined.as_ref().clone(), found, kind, (columns, right), None).map(Some)
+    LogicalPlanBuilder::from(joined.as_ref().clone())
+        .join_detailed(found, kind, (columns, right), None, NullEquality::NullEqualsNull)?
+        .build()
+        .map(Some)
 }
 
 struct Expanded {
@@ -142,10 +141,11 @@ fn expand_query(
     let table = names.next("outer");
     let named: Vec<String> = (0..columns.len()).map(|at| format!("{table}_{at}")).collect();
     let keys = columns.iter().zip(&named).map(|(c, name)| Expr::Column(c.clone()).alias(name));
-    let rows = LogicalPlanBuilder::from(outer.as_ref().clone()).project(keys)?.build()?;
-    let unique = rows.schema().columns();
-    let rows = distinct_rows(rows, &unique)?;
-    let rows = LogicalPlanBuilder::from(rows).alias(table.as_str())?.build()?;
+    let rows = LogicalPlanBuilder::from(outer.as_ref().clone())
+        .project(keys)?
+        .distinct()?
+        .alias(table.as_str())?
+        .build()?;
     let mut bound = Bound {
         keys: named.iter().map(|n| Column::new(Some(table.as_str()), n)).collect(),
         outer: columns.clone(),

@@ -9,8 +9,6 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature, Volatility, lit,
 };
 
-use super::exact::as_group;
-
 /// Reduces `rows` to one row per value of `keys`. Returns the plan and the expression of the value in this
 /// row. If several rows have the same `keys`, execution fails.
 pub(super) fn only_rows(
@@ -19,7 +17,7 @@ pub(super) fn only_rows(
     value: Expr,
 ) -> Result<(LogicalPlan, Expr)> {
     let [number, first] = ["__serrate_count", "__serrate_first"];
-    let groups: Vec<Expr> = keys.iter().map(|key| as_group(key.clone(), rows.schema())).collect();
+    let groups: Vec<Expr> = keys.iter().cloned().map(Expr::Column).collect();
     let found = LogicalPlanBuilder::from(rows)
         .aggregate(
             groups,
