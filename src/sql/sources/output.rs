@@ -89,7 +89,7 @@ pub(in crate::sql) fn local_folder(conf: &FileSinkConfig, format: &str) -> Resul
             conf.table_paths.len()
         );
     };
-    if conf.insert_op != InsertOp::Append || !conf.file_group.is_empty() {
+    if !is_copy(conf) {
         return plan_err!("INSERT is not supported for {format}; use COPY .. TO 'folder'");
     }
     if !conf.table_partition_cols.is_empty() {
@@ -108,15 +108,17 @@ pub(in crate::sql) fn local_folder(conf: &FileSinkConfig, format: &str) -> Resul
 
 /// Returns the file that a COPY writes, or an error for folders, remote targets and INSERT.
 pub(in crate::sql) fn local_target(conf: &FileSinkConfig, format: &str) -> Result<PathBuf> {
+    if !is_copy(conf) {
+        return plan_err!(
+            "INSERT is not supported for {format}, because a file cannot be appended to; write a new file with COPY .. TO 'file'"
+        );
+    }
     let [url] = conf.table_paths.as_slice() else {
         return plan_err!(
             "COPY to {format} writes one file, but {} targets are given; name one",
             conf.table_paths.len()
         );
     };
-    if conf.insert_op != InsertOp::Append {
-        return plan_err!("INSERT OVERWRITE is not supported for {format}; use COPY .. TO 'file'");
-    }
     if !conf.table_partition_cols.is_empty() {
         return plan_err!(
             "PARTITIONED BY is not supported for {format}, which identifies rows by position; remove it"
@@ -132,10 +134,6 @@ pub(in crate::sql) fn local_target(conf: &FileSinkConfig, format: &str) -> Resul
     let Ok(path) = parsed else {
         return plan_err!("{} is not the path of a file; name a local file", conf.original_url);
     };
-    // Only an INSERT has a list of the files of its table, so this is not a COPY.
-    if !conf.file_group.is_empty() {
-        return plan_err!("an {format} file cannot be appended to; write a new file with COPY");
-    }
     if url.is_collection() || path.is_dir() {
         return plan_err!(
             "COPY to {format} writes one file, but {} is a folder; name a file in it (`serrate convert` converts a folder to a folder, one file per input file)",
@@ -157,12 +155,9 @@ pub(in crate::sql) fn single_file(conf: &FileSinkConfig) -> Option<PathBuf> {
     (!path.is_dir()).then_some(path)
 }
 
-/// Whether a writer is part of COPY. COPY and INSERT share `FileSinkConfig`, and only COPY sets `original_url` without
-/// a `file_group`.
+/// Whether a writer is part of COPY. COPY and INSERT share `FileSinkConfig`, and only COPY sets `original_url`.
 fn is_copy(conf: &FileSinkConfig) -> bool {
-    conf.insert_op == InsertOp::Append
-        && !conf.original_url.is_empty()
-        && conf.file_group.is_empty()
+    conf.insert_op == InsertOp::Append && !conf.original_url.is_empty()
 }
 
 /// Whether a COPY writes files to a folder that is not divided by the values of columns.
