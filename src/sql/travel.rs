@@ -37,10 +37,11 @@ use crate::sql::order::SourceOrderExec;
 use crate::sql::pushdown::batches::BatchSizeExec;
 use crate::sql::sources::arrow_scan::ArrowScan;
 use crate::sql::sources::csv_scan::CsvScan;
+use crate::sql::sources::exact_casts::ExactCasts;
 use crate::sql::sources::json_scan::JsonScan;
 use crate::sql::sources::meds::MedsSource;
 use crate::sql::sources::nrt::NrtSource;
-use crate::sql::sources::parquet::{ExactTimesFactory, ListsSource};
+use crate::sql::sources::parquet::ListsSource;
 
 pub(crate) use crate::sql::sources::meds::MedsScan;
 
@@ -283,7 +284,7 @@ fn check_files(files: &FileScanConfig) -> std::result::Result<(), String> {
                 .into(),
         );
     }
-    if !ExactTimesFactory::is_known(files) {
+    if !ExactCasts::is_known(files) {
         return Err(
             "workers cannot adapt the expressions of a scan to each file, so the session runs the scan"
                 .into(),
@@ -404,8 +405,7 @@ fn files_from_portable(
     };
     let mut files = files.clone();
     if reader != Reader::Nrt {
-        let table = Arc::clone(source.table_schema().file_schema());
-        files.expr_adapter_factory = ExactTimesFactory::of_table(&table);
+        files.expr_adapter_factory = Some(ExactCasts::shared());
     }
     files.file_source = source;
     files.preserve_order = preserve_order;

@@ -160,6 +160,185 @@ async fn dates_and_times_lose_nothing() {
     }
 }
 
+/// Sessions that divide files of any size into 1, 2, 5 and 8 ranges.
+fn dividing() -> Vec<SessionContext> {
+    let session = |partitions| {
+        let config = SessionConfig::new()
+            .with_target_partitions(partitions)
+            .with_batch_size(3)
+            .set_usize("datafusion.optimizer.repartition_file_min_size", 1);
+        serrate::sql::session_with(config)
+    };
+    [1, 2, 5, 8].map(session).into()
+}
+
+#[tokio::test]
+async fn line_breaks_in_quotes_do_not_end_records() {
+    let dir = tempfile::tempdir().unwrap();
+    let quoted: String = (0..40).map(|i| format!("{i},\"x\n7,8\n\"\"9,{i}\"\n")).collect();
+    // Quotes within fields without quotes are text.
+    let stray: String = (0..40).map(|i| format!("{i},5\" pipe{}\n", "\"".repeat(i % 3))).collect();
+    let marked = format!("\u{feff}\"a\",b\r\n{}", quoted.replace('\n', "\r\n"));
+    let open = format!("a,b\n{stray}40,\"open\n7,8\n9,10\n");
+    for (name, text, expected) in [
+        ("quoted", format!("a,b\n{quoted}"), "40 780"),
+        ("stray", format!("a,b\n{stray}"), "40 780"),
+        ("marked", marked, "40 780"),
+        ("open", open, "41 820"),
+        ("header", format!("a,\"b\n\"\n{quoted}"), "40 780"),
+    ] {
+        let path = write_text(&dir.path().join(format!("{name}.csv")), &text);
+        let b = if name == "header" { "\"b\n\"" } else { "b" };
+        let all = format!("SELECT a, {b} FROM '{path}' ORDER BY a, {b}");
+        let whole = rows_or_error(&dividing()[0], &all).await;
+        for ctx in dividing() {
+            let sql = format!("SELECT count(*), sum(a) FROM '{path}'");
+            assert_eq!(rows_or_error(&ctx, &sql).await, expected, "{name}");
+            assert_eq!(rows_or_error(&ctx, &all).await, whole, "{name}");
+        }
+    }
+    let escaped: String = (0..40).map(|i| format!("{i};'x\\'\n7;8'\n#'\n")).collect();
+    let path = write_text(&dir.path().join("e.csv"), &format!("a;b\n{escaped}"));
+    for ctx in dividing() {
+        let sql = format!(
+            "SELECT count(*), sum(a) FROM read_csv('{path}', delim => ';', quote => '''', escape => '\\', comment => '#')"
+        );
+        assert_eq!(rows_or_error(&ctx, &sql).await, "40 780");
+    }
+}
+
+#[tokio::test]
+async fn a_written_file_of_long_texts_is_read_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = show(&dir.path().join("o.csv"));
+    let copy = format!(
+        "COPY (SELECT value AS a, repeat('y', 2000) || chr(10) || '7,8' AS b FROM range(6000)) TO '{path}'"
+    );
+    assert_eq!(rows_or_error(&four(), &copy).await, "6000");
+    let ctx = serrate::sql::session_with(SessionConfig::new().with_target_partitions(8));
+    let sql = format!("SELECT count(*), sum(a) FROM '{path}'");
+    assert_eq!(rows_or_error(&ctx, &sql).await, "6000 17997000");
+}
+
+#[tokio::test]
+async fn later_files_of_an_inferred_table_are_read_by_name() {
+    for ctx in sessions() {
+        let dir = tempfile::tempdir().unwrap();
+        write_text(&dir.path().join("0.csv"), "a,b\n1,2\n");
+        let create = format!(
+            "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{}/' OPTIONS (has_header true)",
+            show(dir.path())
+        );
+        batches(&ctx, &create).await.unwrap();
+        write_text(&dir.path().join("2.csv"), "d,a\n6,5\n");
+        assert_eq!(rows_or_error(&ctx, "SELECT * FROM t ORDER BY a").await, "1 2; 5 NULL");
+        write_text(&dir.path().join("1.csv"), "c,e\n3,4\n");
+        let e = error(&ctx, "SELECT * FROM t").await;
+        assert!(e.contains("1.csv") && e.contains("'c', 'e'") && e.contains("'a', 'b'"), "{e}");
+        write_text(&dir.path().join("1.csv"), "b,b\n3,4\n");
+        let e = error(&ctx, "SELECT * FROM t").await;
+        assert!(e.contains("1.csv") && e.contains("'b'") && e.contains("several"), "{e}");
+        let e = rows_or_error(&ctx, &format!("SELECT * FROM '{}/'", show(dir.path()))).await;
+        assert!(e.contains("1.csv") && e.contains("'b'") && e.contains("several"), "{e}");
+    }
+}
+
+#[tokio::test]
+async fn names_of_declared_columns_ignore_case() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write_text(&dir.path().join("u.csv"), "B,A,C\n1,2,3\n");
+    for ctx in sessions() {
+        let create = format!(
+            "CREATE EXTERNAL TABLE t (a INT, b INT) STORED AS CSV LOCATION '{path}' OPTIONS (has_header true)"
+        );
+        batches(&ctx, &create).await.unwrap();
+        assert_eq!(rows_or_error(&ctx, "SELECT a, b FROM t").await, "2 1");
+        assert_eq!(rows_or_error(&ctx, "SELECT b FROM t").await, "1");
+    }
+}
+
+#[tokio::test]
+async fn types_follow_from_the_records_of_each_file() {
+    let dir = tempfile::tempdir().unwrap();
+    write_text(&dir.path().join("k/a.csv"), &format!("x\n{}", "1\n".repeat(1100)));
+    write_text(&dir.path().join("k/b.csv"), "x\n1.5\n");
+    write_text(&dir.path().join("t/a.csv"), "x\n1\n");
+    write_text(&dir.path().join("t/b.csv"), "x\na\n");
+    write_text(&dir.path().join("d/a.csv"), "x\n2020-01-01\n");
+    write_text(&dir.path().join("d/b.csv"), "x\n2020-01-01T00:00:00.5\n");
+    write_text(&dir.path().join("l/a.csv"), &format!("x\n{}1.5\n", "1\n".repeat(1100)));
+    expect(
+        &[
+            ("SELECT sum(x) FROM '{}/k/'", "1101.5"),
+            ("SELECT max(x) FROM '{}/t/'", "a"),
+            ("SELECT max(x), min(x) FROM '{}/d/'", "2020-01-01T00:00:00.500 2020-01-01T00:00:00"),
+        ],
+        dir.path(),
+    )
+    .await;
+    // A value that does not have the type of the first thousand records is an error with the name of the file.
+    let e = rows_or_error(&four(), &format!("SELECT sum(x) FROM '{}/l/'", show(dir.path()))).await;
+    assert!(e.contains("a.csv") && e.contains("1.5"), "{e}");
+}
+
+#[tokio::test]
+async fn digits_that_a_type_cannot_hold_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    for (first, last) in [
+        ("2020-01-01T00:00:00.123456", "2020-01-01T00:00:00.123456789"),
+        ("2020-01-01T00:00:00", "2020-01-01T00:00:00.0000005"),
+        ("2020-01-01", "2020-01-01T00:00:00.0005"),
+        ("0.5", "9007199254740993"),
+    ] {
+        let many = format!("{first}\n").repeat(1100);
+        let path = write_text(&dir.path().join("a.csv"), &format!("x\n{many}{last}\n"));
+        for ctx in sessions() {
+            let e = rows_or_error(&ctx, &format!("SELECT DISTINCT x FROM '{path}'")).await;
+            assert!(e.contains("a.csv") && e.contains("'x'") && e.contains(last), "{e}");
+        }
+    }
+    for (column, value) in
+        [("DECIMAL(5, 2)", "1.239"), ("TIMESTAMP(6)", "2020-01-01T00:00:00.1234567")]
+    {
+        let path = write_text(&dir.path().join("a.csv"), &format!("x\n{value}\n"));
+        for ctx in sessions() {
+            let create = format!(
+                "CREATE OR REPLACE EXTERNAL TABLE t (x {column}) STORED AS CSV LOCATION '{path}'"
+            );
+            batches(&ctx, &create).await.unwrap();
+            let e = rows_or_error(&ctx, "SELECT x FROM t").await;
+            assert!(e.contains("a.csv") && e.contains("'x'") && e.contains(value), "{e}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn options_without_a_meaning_are_errors() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write_text(&dir.path().join("a.csv"), "x\n1\n");
+    let ctx = four();
+    let create = format!(
+        "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{path}' OPTIONS ('format.null_regex' '(')"
+    );
+    assert!(error(&ctx, &create).await.contains("null_regex"));
+    for extension in ["csv", "json"] {
+        let copy =
+            format!("COPY (SELECT 1 AS x) TO '{path}x.{extension}' OPTIONS (compression_level 3)");
+        assert!(rows_or_error(&ctx, &copy).await.contains("compression_level"), "{copy}");
+    }
+}
+
+#[tokio::test]
+async fn a_quote_within_a_header_is_text() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows: String = (0..2000).map(|i| format!("{i},{i}\n")).collect();
+    let path = write_text(&dir.path().join("a.csv"), &format!("len_\",b\n{rows}"));
+    for ctx in sessions() {
+        let sql = format!("SELECT sum(b), sum(\"len_\"\"\") FROM '{path}'");
+        assert_eq!(rows_or_error(&ctx, &sql).await, "1999000 1999000");
+    }
+}
+
 async fn stock_table(path: &str) -> SessionContext {
     let ctx = SessionContext::new();
     ctx.register_csv("t", path, Default::default()).await.unwrap();

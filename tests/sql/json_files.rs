@@ -58,7 +58,11 @@ async fn files_of_a_folder_have_one_schema() {
         .unwrap();
     let read = format!("SELECT x, l, s.a, s.b, n IS NULL FROM '{}/' ORDER BY x", show(dir.path()));
     assert_eq!(rows_or_error(&four(), &read).await, "1.0 [] 1 NULL true; 2.5 [1] NULL 2 true");
+    // Numbers and text are text, as within one file.
     std::fs::write(dir.path().join("c.ndjson"), r#"{"x":"a"}"#).unwrap();
+    let read = format!("SELECT x FROM '{}/' ORDER BY x", show(dir.path()));
+    assert_eq!(rows_or_error(&four(), &read).await, "1; 2.5; a");
+    std::fs::write(dir.path().join("c.ndjson"), r#"{"x":[1]}"#).unwrap();
     let e = rows_or_error(&four(), &read).await;
     assert!(e.contains("c.ndjson") && e.contains("'x'"), "{e}");
 }
@@ -173,4 +177,109 @@ async fn declared_integers_refuse_fractions() {
             assert_eq!(rows_or_error(&ctx, "SELECT sum(f) FROM t").await, "0.5");
         }
     }
+}
+
+#[tokio::test]
+async fn later_files_of_an_inferred_table_lose_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    std::fs::write(dir.path().join("a.json"), r#"{"x":1}"#).unwrap();
+    let create = format!("CREATE EXTERNAL TABLE t STORED AS JSON LOCATION '{}/'", show(dir.path()));
+    batches(&ctx, &create).await.unwrap();
+    std::fs::write(dir.path().join("b.json"), r#"{"x":1.5}"#).unwrap();
+    let e = error(&ctx, "SELECT x FROM t").await;
+    assert!(e.contains("b.json") && e.contains("'x'") && e.contains("1.5"), "{e}");
+}
+
+#[tokio::test]
+async fn values_that_a_declared_type_cannot_hold_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    for (column, good, bad) in [
+        ("DATE", r#""2020-01-01T00:00:00""#, r#""2020-01-01T23:00:00""#),
+        ("TIMESTAMP(0)", r#""2020-01-01T00:00:00.000""#, r#""2020-01-01T00:00:00.9""#),
+        ("TIMESTAMP", r#""2020-01-01T00:00:00.123456""#, r#""2020-01-01T00:00:00.1234567""#),
+        ("DECIMAL(5, 2)", "1.230", r#""1.239""#),
+        ("BIGINT", "1.0", "1e-19"),
+        ("BIGINT", "1e2", "1.0000000000000000001"),
+        ("BIGINT[]", "[1]", "[1, 1.5]"),
+    ] {
+        for list in [false, true] {
+            let path = dir.path().join(if list { "a.json" } else { "a.ndjson" });
+            let format = if list { "JSON" } else { "NDJSON" };
+            let write = |values: &[&str]| {
+                let records: Vec<String> =
+                    values.iter().map(|value| format!("{{\"x\":{value}}}")).collect();
+                let text = match list {
+                    true => format!("[{}]", records.join(",")),
+                    false => records.join("\n"),
+                };
+                std::fs::write(&path, text).unwrap();
+            };
+            let create = format!(
+                "CREATE OR REPLACE EXTERNAL TABLE t (x {column}) STORED AS {format} LOCATION '{}'",
+                show(&path)
+            );
+            write(&[good]);
+            assert_eq!(rows_or_error(&ctx, &create).await, "", "{create}");
+            assert_eq!(rows_or_error(&ctx, "SELECT count(x) FROM t").await, "1", "{good}");
+            write(&[good, bad]);
+            let e = error(&ctx, "SELECT x FROM t").await;
+            let value = bad.trim_matches(['"', '[', ']']);
+            let value = value.rsplit(' ').next().unwrap();
+            assert!(e.contains("a.") && e.contains("'x'") && e.contains(value), "{column}: {e}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn large_integers_do_not_become_floats() {
+    let dir = tempfile::tempdir().unwrap();
+    let records = "{\"x\":9007199254740993}\n{\"x\":1.5}\n{\"x\":9007199254740992}";
+    std::fs::write(dir.path().join("a.ndjson"), records).unwrap();
+    let e = rows_or_error(&four(), &format!("SELECT x FROM '{}/'", show(dir.path()))).await;
+    assert!(e.contains("a.ndjson") && e.contains("9007199254740993"), "{e}");
+    let create = format!(
+        "CREATE EXTERNAL TABLE t (x DOUBLE) STORED AS NDJSON LOCATION '{}/'",
+        show(dir.path())
+    );
+    let ctx = four();
+    assert_eq!(rows_or_error(&ctx, &create).await, "");
+    assert_eq!(rows_or_error(&ctx, "SELECT count(x) FROM t").await, "3");
+}
+
+#[tokio::test]
+async fn lists_of_records_have_the_columns_of_all_files() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.json"), r#"[{"x":1}]"#).unwrap();
+    std::fs::write(dir.path().join("b.json"), r#"[{"x":1.5,"v":[{"a":1},null]}]"#).unwrap();
+    let read = format!("SELECT x, v FROM '{}/' ORDER BY x", show(dir.path()));
+    assert_eq!(rows_or_error(&four(), &read).await, "1.0 NULL; 1.5 [{a: 1}, ]");
+    // A list without its end is damaged.
+    std::fs::write(dir.path().join("b.json"), r#"[{"x":1.5},{"x":2}"#).unwrap();
+    let e = rows_or_error(&four(), &read).await;
+    assert!(e.contains("b.json") && e.contains("bracket"), "{e}");
+}
+
+#[tokio::test]
+async fn records_without_fields_are_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = show(&dir.path().join("a.json"));
+    std::fs::write(&path, "{}\n{}").unwrap();
+    for from in [format!("'{path}'"), format!("read_json('{path}')")] {
+        let sql = format!("SELECT count(*) FROM {from}");
+        assert_eq!(rows_or_error(&four(), &sql).await, "2", "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn errors_of_json_name_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    std::fs::write(dir.path().join("a.ndjson"), "{\"x\":true}\n").unwrap();
+    let create =
+        format!("CREATE EXTERNAL TABLE t STORED AS NDJSON LOCATION '{}/'", show(dir.path()));
+    assert_eq!(rows_or_error(&ctx, &create).await, "");
+    std::fs::write(dir.path().join("b.ndjson"), "{\"x\":7}\n").unwrap();
+    assert!(error(&ctx, "SELECT x FROM t").await.contains("b.ndjson"));
 }

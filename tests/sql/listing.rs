@@ -253,3 +253,182 @@ async fn stock_listings_still_omit_files() {
         assert_eq!(one(&stock, sql).await, 0, "{sql}");
     }
 }
+
+fn write_text(dir: &Path, name: &str, text: &str) {
+    let path = dir.join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+#[tokio::test]
+async fn parts_without_an_extension_are_read_beside_other_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = show(dir.path());
+    let ctx = four();
+    for (name, text) in [
+        ("d/part-00000", "x\n1\n2\n"),
+        ("d/README", "no data\n"),
+        ("un/part-00000", "x\n1\n"),
+        ("un/000001_0", "x\n2\n"),
+        ("un/part-0.c000", "x\n4\n"),
+        ("un/part-00001-1f0c-4a5b-c000", "x\n8\n"),
+        ("un/extra.csv", "x\n16\n"),
+        ("un/LICENSE", "no data\n"),
+        ("tsv/a.tsv", "x\n1\n"),
+        ("tsv/LICENSE", "x\n1\n"),
+        ("plain/data", "x\n1\n"),
+    ] {
+        write_text(dir.path(), name, text);
+    }
+    rows(&ctx, &format!("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{at}/d/'")).await;
+    assert_eq!(rows(&ctx, "SELECT count(*) FROM t").await, ["2"]);
+    rows(&ctx, "INSERT INTO t VALUES (3)").await;
+    assert_eq!(rows(&ctx, "SELECT count(*), sum(x) FROM t").await, ["3,6"]);
+    for from in [format!("read_csv('{at}/un/')"), format!("'{at}/un/'")] {
+        assert_eq!(rows(&ctx, &format!("SELECT sum(x) FROM {from}")).await, ["31"], "{from}");
+    }
+    let e = failure(&ctx, &format!("SELECT * FROM read_csv('{at}/tsv/')")).await;
+    assert!(e.contains("does not exist") || e.contains("no file"), "{e}");
+    // A new file would hide a file that has no extension and does not look like a part.
+    rows(&ctx, &format!("CREATE EXTERNAL TABLE p STORED AS CSV LOCATION '{at}/plain/'")).await;
+    assert_eq!(rows(&ctx, "SELECT count(*) FROM p").await, ["1"]);
+    let e = failure(&ctx, "INSERT INTO p VALUES (3)").await;
+    assert!(e.contains("plain/data") && e.contains("rename"), "{e}");
+}
+
+#[tokio::test]
+async fn a_file_that_became_empty_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = show(dir.path());
+    let ctx = four();
+    for extension in ["parquet", "arrow", "nrt"] {
+        let files = format!("{at}/{extension}");
+        for file in ["0", "1"] {
+            let copy = format!("COPY (SELECT {file} AS x) TO '{files}/{file}.{extension}'");
+            rows(&ctx, &copy).await;
+        }
+        let create =
+            format!("CREATE OR REPLACE EXTERNAL TABLE t STORED AS {extension} LOCATION '{files}/'");
+        rows(&ctx, &create).await;
+        assert_eq!(rows(&ctx, "SELECT count(*) FROM t").await, ["2"]);
+        std::fs::write(dir.path().join(extension).join(format!("1.{extension}")), "").unwrap();
+        let e = failure(&ctx, "SELECT count(*) FROM t").await;
+        assert!(e.contains("0 bytes") && e.contains("1."), "{e}");
+    }
+}
+
+#[tokio::test]
+async fn values_of_folders_are_not_rounded() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    for (folder, column) in
+        [("k=1.5", "DECIMAL(3, 0)"), ("k=2020-01-01T12:00:00", "DATE"), ("k=1.5", "INT")]
+    {
+        let at = format!("{}/{}", show(dir.path()), column.replace(' ', ""));
+        rows(&ctx, &format!("COPY (SELECT 1 AS x) TO '{at}/{folder}/a.parquet'")).await;
+        let create = format!(
+            "CREATE EXTERNAL TABLE t (x INT, k {column}) STORED AS PARQUET PARTITIONED BY (k) LOCATION '{at}/'"
+        );
+        let e = failure(&ctx, &create).await;
+        assert!(e.contains(folder), "{e}");
+    }
+}
+
+#[tokio::test]
+async fn a_column_of_folders_replaces_that_of_the_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = show(dir.path());
+    let ctx = four();
+    let copy = format!(
+        "COPY (SELECT 1 AS x, 2 AS \"k/l\") TO '{at}/' STORED AS PARQUET PARTITIONED BY (\"k/l\") OPTIONS (execution.keep_partition_by_columns true)"
+    );
+    rows(&ctx, &copy).await;
+    let create = format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{at}/'");
+    rows(&ctx, &create).await;
+    for from in ["t".to_owned(), format!("'{at}/'")] {
+        let sql = format!("SELECT x, \"k/l\", arrow_typeof(\"k/l\") FROM {from} WHERE \"k/l\" = 2");
+        assert_eq!(rows(&ctx, &sql).await, ["1,2,Int64"], "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn more_folders_than_65_536_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    for k in 0..65_540 {
+        let folder = dir.path().join(format!("k={k}"));
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("a.csv"), if k % 20_000 == 5 { "x\n1\n" } else { "" }).unwrap();
+    }
+    let ctx = four();
+    let at = show(dir.path());
+    let sql = format!("SELECT x, k FROM '{at}/' WHERE k IN ('5', '7', '60005')");
+    assert_eq!(rows(&ctx, &format!("{sql} ORDER BY k")).await, ["1,5", "1,60005"]);
+    let sql = format!("SELECT count(DISTINCT k), max(k) FROM '{at}/'");
+    assert_eq!(rows(&ctx, &sql).await, ["4,60005"]);
+}
+
+#[tokio::test]
+async fn named_paths_keep_their_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = show(dir.path());
+    for (name, x) in [("la", 1), ("lb", 2), ("lc", 3)] {
+        rows(&four(), &format!("COPY (SELECT {x} AS x) TO '{at}/{name}.parquet'")).await;
+    }
+    for partitions in [1, 2, 8] {
+        let config = SessionConfig::new().with_target_partitions(partitions);
+        let ctx = serrate::sql::session_with(config);
+        let from =
+            format!("read_parquet(['{at}/lb.parquet', '{at}/la.parquet', '{at}/lc.parquet'])");
+        assert_eq!(rows(&ctx, &format!("SELECT x FROM {from} LIMIT 1")).await, ["2"]);
+        assert_eq!(rows(&ctx, &format!("SELECT x FROM {from} LIMIT 2")).await, ["2", "1"]);
+    }
+}
+
+#[tokio::test]
+async fn a_folder_is_no_table_that_exists() {
+    // The working directory of tests is the folder of the package, which has the folder `docs`.
+    let ctx = four();
+    rows(&ctx, "CREATE TABLE IF NOT EXISTS docs AS SELECT 1 AS y").await;
+    assert_eq!(rows(&ctx, "SELECT y FROM docs").await, ["1"]);
+    assert!(failure(&ctx, "CREATE TABLE docs AS SELECT 2 AS y").await.contains("already exists"));
+    rows(&ctx, "CREATE TABLE IF NOT EXISTS docs AS SELECT 2 AS y").await;
+    assert_eq!(rows(&ctx, "SELECT y FROM docs").await, ["1"]);
+    rows(&ctx, "CREATE VIEW benches AS SELECT 3 AS y").await;
+    assert_eq!(rows(&ctx, "SELECT y FROM benches").await, ["3"]);
+    rows(&ctx, "DROP TABLE docs").await;
+    rows(&ctx, "CREATE TABLE docs AS SELECT 4 AS y").await;
+    assert_eq!(rows(&ctx, "SELECT y FROM docs").await, ["4"]);
+}
+
+#[tokio::test]
+async fn brackets_in_names_are_no_patterns() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = show(dir.path());
+    write_text(dir.path(), "br[1]/1.csv", "x\n1\n");
+    write_text(dir.path(), "br[1]/a[2].csv", "x\n2\n");
+    write_text(dir.path(), "c1.csv", "x\n3\n");
+    let ctx = four();
+    for (from, expected) in [
+        (format!("'{at}/br[1]/1.csv'"), "1"),
+        (format!("'{at}/br[1]/a[2].csv'"), "2"),
+        (format!("'{at}/br[1]/'"), "3"),
+        (format!("read_csv('{at}/br[1]/')"), "3"),
+        (format!("'{at}/c[12].csv'"), "3"),
+    ] {
+        assert_eq!(rows(&ctx, &format!("SELECT sum(x) FROM {from}")).await, [expected], "{from}");
+    }
+    let create = format!("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{at}/br[1]/'");
+    rows(&ctx, &create).await;
+    assert_eq!(rows(&ctx, "SELECT sum(x) FROM t").await, ["3"]);
+}
+
+#[tokio::test]
+async fn insert_into_formats_of_one_file_is_refused_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = show(dir.path());
+    let ctx = four();
+    rows(&ctx, &format!("COPY (SELECT 1 AS x) TO '{at}/a.nrt'")).await;
+    rows(&ctx, &format!("CREATE EXTERNAL TABLE t STORED AS NRT LOCATION '{at}/'")).await;
+    let e = failure(&ctx, "INSERT INTO t VALUES (2)").await;
+    assert!(e.contains("INSERT is not supported for NRT") && e.contains("COPY"), "{e}");
+}

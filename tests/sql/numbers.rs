@@ -406,8 +406,8 @@ async fn numbers_at_the_end_of_their_type_are_rounded() {
         ),
         ("SELECT ceil(1.5), floor(1.5::REAL), ceil(2)", "2.0 1.0 2.0"),
         (
-            "SELECT round(1.5, 400), round(123.456, -400), round(1e300, 300), round('NaN'::DOUBLE, 400), round('inf'::DOUBLE, 2)",
-            "1.5 0.0 1e300 NaN inf",
+            "SELECT round(1.5, 400), round(123.456, -400), round(1e300, 300), round('NaN'::DOUBLE, 400), round('inf'::DOUBLE, 2), round('-inf'::DOUBLE, 400), round('inf'::REAL, -400)",
+            "1.5 0.0 1e300 NaN inf -inf inf",
         ),
         (
             "SELECT round(x, n) FROM (VALUES (1.25, 1), (1.5, 400), (NULL, 400), (7.0, NULL)) t(x, n)",

@@ -222,7 +222,7 @@ async fn conditions_on_coarser_files_are_exact() {
     expect_rows(&[&create], &cases).await;
 }
 
-/// When this fails, `sql::sources::parquet::exact_times` can go.
+/// When this and `stock_fractions_in_files_are_still_cut` fail, `sql::sources::exact_casts` can go.
 #[tokio::test]
 async fn stock_conditions_on_coarser_files_still_round() {
     let dir = tempfile::tempdir().unwrap();
@@ -237,4 +237,181 @@ async fn stock_conditions_on_coarser_files_still_round() {
     batches(&stock, &create).await.unwrap();
     let sql = "SELECT id FROM t WHERE x = TIMESTAMP '2020-01-01 00:00:00.123456'";
     assert_eq!(rows_or_error(&stock, sql).await, "1");
+}
+
+#[tokio::test]
+async fn the_greatest_value_may_be_in_the_narrow_file() {
+    for (types, values) in [
+        (["Int32", "Int64"], ["(1, 1), (2, 100)", "(1, 2), (2, 5)"]),
+        (["Utf8", "Dictionary(Int32, Utf8)"], ["(1, 'a'), (2, 'zz')", "(1, 'b')"]),
+        (["Dictionary(Int32, Utf8)", "Utf8"], ["(1, 'a'), (2, 'zz')", "(1, 'b')"]),
+        (
+            ["Timestamp(Millisecond, None)", "Timestamp(Microsecond, None)"],
+            ["(1, '2021-01-01'), (2, '2001-01-01')", "(1, '2020-01-01')"],
+        ),
+        (["Date32", "Timestamp(Microsecond, None)"], ["(1, '2021-01-01')", "(1, '2020-01-01')"]),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let at = show(dir.path());
+        write_two(dir.path(), "parquet", types, types[1], values).await;
+        let ctx = four();
+        for select in ["max(x)", "max(x), count(*)", "min(x)", "min(x), max(x)"] {
+            let sql = format!("SELECT {select} FROM '{at}/'");
+            let read = format!("{sql} WHERE x IS NOT NULL AND id >= 0");
+            assert_eq!(rows_or_error(&ctx, &sql).await, rows_or_error(&ctx, &read).await, "{sql}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn stock_bounds_of_other_types_are_still_null() {
+    let dir = tempfile::tempdir().unwrap();
+    let values = ["(1, 1), (2, 100)", "(1, 2), (2, 5)"];
+    write_two(dir.path(), "parquet", ["Int32", "Int64"], "Int64", values).await;
+    let ctx = SessionContext::new();
+    let create = format!(
+        "CREATE EXTERNAL TABLE t (x BIGINT) STORED AS PARQUET LOCATION '{}/'",
+        show(dir.path())
+    );
+    batches(&ctx, &create).await.unwrap();
+    assert_eq!(one(&ctx, "SELECT max(x) FROM t").await, 5);
+}
+
+/// Writes the columns `i`, `x`, `s.x` and `l`, the last three of a type, and returns the path.
+async fn write_column(dir: &Path, extension: &str, data_type: &str, values: &str) -> String {
+    let path = show(&dir.join(format!("a.{extension}")));
+    let x = format!("arrow_cast(x, '{data_type}')");
+    let rows = format!(
+        "SELECT i, {x} AS x, named_struct('x', {x}, 'i', i) AS s, [{x}] AS l FROM (VALUES {values}) v(i, x)"
+    );
+    let copy = format!("COPY ({rows}) TO '{path}' OPTIONS (overwrite true)");
+    assert!(rows_or_error(&four(), &copy).await.parse::<u64>().is_ok(), "{copy}");
+    path
+}
+
+#[tokio::test]
+async fn values_that_the_type_of_a_table_cannot_hold_are_refused() {
+    for extension in ["parquet", "arrow"] {
+        for (from, to, values, bad) in [
+            ("Float64", "INT", "(1, 2.0), (2, 2.9)", "2.9"),
+            ("Float64", "BIGINT", "(1, 2.0), (2, 'NaN')", "NaN"),
+            ("Int64", "INT", "(1, 2), (2, 4294967296)", "4294967296"),
+            ("Int64", "DOUBLE", "(1, 2), (2, 9007199254740993)", "9007199254740993"),
+            ("Decimal128(5, 3)", "DECIMAL(5, 2)", "(1, 2.0), (2, 1.239)", "1.239"),
+            (
+                "Timestamp(Microsecond, None)",
+                "DATE",
+                "(1, '2020-01-01'), (2, '2020-01-02 10:00:00')",
+                "2020-01-02T10:00:00",
+            ),
+            (
+                "Timestamp(Microsecond, None)",
+                "TIMESTAMP(0)",
+                "(1, '2020-01-01'), (2, '2020-01-02 10:00:00.5')",
+                "10:00:00.5",
+            ),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = write_column(dir.path(), extension, from, values).await;
+            for partitions in [1, 3] {
+                let config = SessionConfig::new().with_target_partitions(partitions);
+                let ctx = serrate::sql::session_with(config);
+                let create = format!(
+                    "CREATE EXTERNAL TABLE t (i BIGINT, x {to}, s STRUCT(x {to}), l {to}[]) STORED AS {extension} LOCATION '{path}'"
+                );
+                assert_eq!(rows_or_error(&ctx, &create).await, "", "{create}");
+                for sql in [
+                    "SELECT x FROM t",
+                    "SELECT max(x) FROM t",
+                    "SELECT s.x FROM t",
+                    "SELECT s FROM t",
+                    "SELECT l FROM t",
+                    "SELECT count(*) FROM t WHERE x IN (SELECT t.x FROM t)",
+                    "SELECT i FROM t WHERE s.x::VARCHAR <> '' AND i > 0",
+                ] {
+                    let e = rows_or_error(&ctx, sql).await;
+                    assert!(e.contains(bad) && e.contains(&path), "{create} {sql}: {e}");
+                }
+                assert_eq!(rows_or_error(&ctx, "SELECT sum(i) FROM t").await, "3");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn later_files_of_an_inferred_table_lose_nothing() {
+    for extension in ["parquet", "arrow"] {
+        let dir = tempfile::tempdir().unwrap();
+        let ctx = four();
+        write_column(dir.path(), extension, "Int32", "(1, 1), (2, 2)").await;
+        let create = format!(
+            "CREATE EXTERNAL TABLE t STORED AS {extension} LOCATION '{}/'",
+            show(dir.path())
+        );
+        assert_eq!(rows_or_error(&ctx, &create).await, "");
+        let path = format!("{}/b.{extension}", show(dir.path()));
+        let copy = |x: &str| {
+            format!("COPY (SELECT 3 AS i, {x}::DOUBLE AS x) TO '{path}' OPTIONS (overwrite true)")
+        };
+        assert_eq!(rows_or_error(&ctx, &copy("2.9")).await, "1");
+        for sql in ["SELECT x FROM t", "SELECT max(x) FROM t"] {
+            let e = rows_or_error(&ctx, sql).await;
+            assert!(e.contains("2.9") && e.contains(&path) && e.contains("'x'"), "{sql}: {e}");
+        }
+        assert_eq!(rows_or_error(&ctx, &copy("7")).await, "1");
+        assert_eq!(rows_or_error(&ctx, "SELECT max(x) FROM t").await, "7");
+        assert_eq!(rows_or_error(&ctx, "SELECT i FROM t WHERE x > 2").await, "3");
+    }
+}
+
+#[tokio::test]
+async fn stock_fractions_in_files_are_still_cut() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write_column(dir.path(), "parquet", "Float64", "(1, 2.9)").await;
+    let ctx = SessionContext::new();
+    let create = format!("CREATE EXTERNAL TABLE t (x INT) STORED AS PARQUET LOCATION '{path}'");
+    batches(&ctx, &create).await.unwrap();
+    assert_eq!(one(&ctx, "SELECT x FROM t").await, 2);
+}
+
+#[tokio::test]
+async fn conditions_on_coarser_times_in_structs_are_exact() {
+    let dir = tempfile::tempdir().unwrap();
+    let values = "(1, '1970-01-01 00:00:00'), (2, '2020-01-01 00:00:00')";
+    let path = write_column(dir.path(), "parquet", "Timestamp(Millisecond, None)", values).await;
+    let create = format!(
+        "CREATE EXTERNAL TABLE t (i BIGINT, s STRUCT(x TIMESTAMP(6), y INT)) STORED AS PARQUET LOCATION '{path}'"
+    );
+    expect_rows(
+        &[&create],
+        &[
+            ("SELECT count(*) FROM t WHERE s.x = TIMESTAMP '1970-01-01 00:00:00.0005'", "0"),
+            ("SELECT count(*) FROM t WHERE s.x < TIMESTAMP '1970-01-01 00:00:00.0005'", "1"),
+            ("SELECT i, s.y FROM t WHERE s.x = TIMESTAMP '2020-01-01'", "2 NULL"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn fields_of_structs_are_widened() {
+    for extension in ["parquet", "arrow"] {
+        let dir = tempfile::tempdir().unwrap();
+        let at = show(dir.path());
+        let ctx = four();
+        for (file, s, l) in [
+            (0, "{x: arrow_cast(1, 'Int32'), a: 'p'}", "[{x: arrow_cast(1, 'Int32')}]"),
+            (1, "{b: 7, x: 4294967296}", "[{x: 4294967296}, NULL]"),
+        ] {
+            let copy = format!(
+                "COPY (SELECT {file} AS id, {s} AS s, {l} AS l) TO '{at}/{file}.{extension}'"
+            );
+            assert_eq!(rows_or_error(&ctx, &copy).await, "1", "{copy}");
+        }
+        let sql = format!("SELECT s.x, s.a, s.b, l FROM '{at}/' ORDER BY id");
+        let rows = rows_or_error(&ctx, &sql).await;
+        assert_eq!(rows, "1 p NULL [{x: 1}]; 4294967296 NULL 7 [{x: 4294967296}, ]");
+        let sql = format!("SELECT id FROM '{at}/' WHERE s.x > 1 AND s.b = 7");
+        assert_eq!(rows_or_error(&ctx, &sql).await, "1");
+    }
 }

@@ -178,8 +178,8 @@ impl ScalarUDFImpl for Round {
     }
 }
 
-/// Replaces NaN and infinity in `found`, the rounded values, where the original in `value` is
-/// finite. The replacement is the original if it is rounded to a positive number of places, else 0.
+/// Replaces NaN and infinity in the rounded values `found`: by the value itself if it is not finite or is rounded to a
+/// positive number of places, else by 0.
 fn limit_values<T>(
     found: &ArrayRef,
     value: &ArrayRef,
@@ -199,9 +199,9 @@ where
     let mut rows = PrimitiveBuilder::<T>::with_capacity(found.len());
     for row in 0..found.len() {
         let (rounded, original) = (found.value(row), value.value(row));
-        let is_right = rounded.into().is_finite() || !original.into().is_finite();
-        rows.append_option(found.is_valid(row).then(|| match is_right {
+        rows.append_option(found.is_valid(row).then(|| match rounded.into().is_finite() {
             true => rounded,
+            false if !original.into().is_finite() => original,
             false if places.value(row) > 0 => original,
             false => T::Native::default(),
         }));

@@ -34,6 +34,7 @@ use object_store::path::Path as Location;
 use object_store::{ObjectMeta, ObjectStore};
 
 use crate::sql::sources::arrow_files::CheckedArrow;
+use crate::sql::sources::exact::find_unheld;
 use crate::sql::sources::urls::shown_location;
 use serrate_core::internal::panic_text;
 
@@ -48,6 +49,9 @@ fn damaged_error(file: &Location, panic: &(dyn Any + Send)) -> DataFusionError {
 
 /// Adds the file name to an error of a file reader. Leaves other errors (a cast in a filter, say) unchanged.
 fn add_file_name(file: &Location, error: DataFusionError) -> DataFusionError {
+    if let Some(message) = find_unheld(&error.strip_backtrace()) {
+        return exec_datafusion_err!("{}: {message}", shown_location(file));
+    }
     let of_reader = match error.find_root() {
         DataFusionError::ParquetError(_)
         | DataFusionError::ObjectStore(_)

@@ -7,10 +7,12 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::physical_expr_adapter::{BatchAdapter, BatchAdapterFactory};
 use object_store::path::Path;
 
+use crate::sql::sources::exact::find_unheld;
+use crate::sql::sources::exact_casts::ExactCasts;
 use crate::sql::sources::urls::shown_location;
 
 /// Converts batches of one file to columns of a table as a Parquet scan does: finds columns by name, casts
-/// them, and fills a column that the file lacks with NULL.
+/// them without loss, and fills a column that the file lacks with NULL.
 pub(in crate::sql) struct FileAdapter {
     file: Path,
     /// The columns of the table that the scan returns.
@@ -28,7 +30,7 @@ impl FileAdapter {
         wanted: &SchemaRef,
         read: &SchemaRef,
     ) -> Result<Self> {
-        let adapter = BatchAdapterFactory::new(Arc::clone(wanted)).make_adapter(read);
+        let adapter = adapter_factory(wanted).make_adapter(read);
         let adapter = adapter.map_err(|e| name_file(file, &e))?;
         Ok(Self { file: file.clone(), wanted: Arc::clone(wanted), adapter })
     }
@@ -41,9 +43,12 @@ impl FileAdapter {
     /// Casts each column alone to find the column that fails. If none fails alone, adds only the
     /// name of the file.
     fn name_column(&self, batch: &RecordBatch, error: &DataFusionError) -> DataFusionError {
+        if let Some(message) = find_unheld(&error.strip_backtrace()) {
+            return exec_datafusion_err!("{}: {message}", shown_location(&self.file));
+        }
         for field in self.wanted.fields() {
             let one = Arc::new(Schema::new(vec![Arc::clone(field)]));
-            let adapter = BatchAdapterFactory::new(one).make_adapter(&batch.schema());
+            let adapter = adapter_factory(&one).make_adapter(&batch.schema());
             if let Err(e) = adapter.and_then(|a| a.adapt_batch(batch)) {
                 return exec_datafusion_err!(
                     "{}: the column '{}' cannot be converted to {}, its type in the table; declare another type: {}",
@@ -56,6 +61,10 @@ impl FileAdapter {
         }
         name_file(&self.file, error)
     }
+}
+
+fn adapter_factory(wanted: &SchemaRef) -> BatchAdapterFactory {
+    BatchAdapterFactory::new(Arc::clone(wanted)).with_adapter_factory(ExactCasts::shared())
 }
 
 /// Returns the message of an error for a file with several columns of one name.

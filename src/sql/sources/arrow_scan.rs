@@ -1,4 +1,3 @@
-use std::fmt;
 use std::io::Cursor;
 use std::sync::Arc;
 
@@ -7,113 +6,29 @@ use arrow::ipc::convert::fb_to_schema;
 use arrow::ipc::reader::{StreamReader, read_footer_length};
 use arrow::ipc::root_as_footer;
 use bytes::Bytes;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{exec_datafusion_err, exec_err};
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::{
-    ArrowOpener, FileOpenFuture, FileOpener, FileScanConfig, FileSource,
-};
-use datafusion::datasource::projection::{ProjectionOpener, SplitProjection};
-use datafusion::datasource::table_schema::TableSchema;
+use datafusion::datasource::physical_plan::{ArrowOpener, FileOpenFuture, FileOpener};
 use datafusion::error::{DataFusionError, Result};
-use datafusion::physical_expr::projection::ProjectionExprs;
-use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
-use datafusion::physical_plan::DisplayFormatType;
-use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::{StreamExt, stream};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 
 use crate::sql::sources::adapt::{FileAdapter, repeated_column};
+use crate::sql::sources::format_scan::{FormatScan, ReadFormat, Wanted};
 use crate::sql::sources::urls::shown_location;
 
-/// A scan of Arrow files and streams that finds columns by name. DataFusion's source reads the
-/// files of a table either all in the file format or all in the stream format. It reads columns at
-/// their positions in the table, whatever the columns of the file
-/// (`stock_arrow_files_are_still_read_by_position`).
+/// A scan of Arrow files and streams that finds columns by name. DataFusion's source reads all files of a
+/// table as files or all as streams, and reads columns at their positions in the table, whatever the columns
+/// of the file (`stock_arrow_files_are_still_read_by_position`).
+pub(in crate::sql) type ArrowScan = FormatScan<ArrowReader>;
+
 #[derive(Clone)]
-pub(in crate::sql) struct ArrowScan {
-    /// DataFusion's source, which divides files and holds the metrics.
-    stock: Arc<dyn FileSource>,
-    projection: SplitProjection,
-}
+pub(in crate::sql) struct ArrowReader;
 
-impl ArrowScan {
-    pub(in crate::sql) fn new(stock: Arc<dyn FileSource>) -> Self {
-        let table = stock.table_schema();
-        let projection = match stock.projection() {
-            Some(projection) => SplitProjection::new(table.file_schema(), projection),
-            None => SplitProjection::unprojected(table),
-        };
-        Self { stock, projection }
-    }
-}
-
-impl FileSource for ArrowScan {
-    fn create_file_opener(
-        &self,
-        store: Arc<dyn ObjectStore>,
-        _config: &FileScanConfig,
-        _partition: usize,
-    ) -> Result<Arc<dyn FileOpener>> {
-        let schema = self.table_schema().file_schema();
-        let wanted = Arc::new(schema.project(&self.projection.file_indices)?);
-        let opener = Arc::new(NamedOpener { store, wanted });
-        ProjectionOpener::try_new(self.projection.clone(), opener, schema)
-    }
-
-    fn table_schema(&self) -> &TableSchema {
-        self.stock.table_schema()
-    }
-
-    fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
-        Arc::new(Self { stock: self.stock.with_batch_size(batch_size), ..self.clone() })
-    }
-
-    fn projection(&self) -> Option<&ProjectionExprs> {
-        Some(&self.projection.source)
-    }
-
-    fn try_pushdown_projection(
-        &self,
-        projection: &ProjectionExprs,
-    ) -> Result<Option<Arc<dyn FileSource>>> {
-        let merged = self.projection.source.try_merge(projection)?;
-        let projection = SplitProjection::new(self.table_schema().file_schema(), &merged);
-        Ok(Some(Arc::new(Self { projection, ..self.clone() })))
-    }
-
-    fn metrics(&self) -> &ExecutionPlanMetricsSet {
-        self.stock.metrics()
-    }
-
-    fn file_type(&self) -> &str {
-        self.stock.file_type()
-    }
-
-    fn fmt_extra(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.stock.fmt_extra(t, f)
-    }
-
-    fn supports_repartitioning(&self) -> bool {
-        self.stock.supports_repartitioning()
-    }
-
-    fn repartitioned(
-        &self,
-        target_partitions: usize,
-        min_size: usize,
-        ordering: Option<LexOrdering>,
-        config: &FileScanConfig,
-    ) -> Result<Option<FileScanConfig>> {
-        self.stock.repartitioned(target_partitions, min_size, ordering, config)
-    }
-
-    fn apply_expressions(
-        &self,
-        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        datafusion::physical_plan::apply_expression_roots(self.projection.source.iter(), f)
+impl ReadFormat for ArrowReader {
+    fn create_opener(&self, wanted: Wanted) -> Arc<dyn FileOpener> {
+        Arc::new(NamedOpener { store: wanted.store, wanted: wanted.columns })
     }
 }
 

@@ -17,10 +17,27 @@ use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
+use datafusion::sql::parser::Statement;
 use futures::StreamExt;
 
 /// Value in the name of a folder that stands for NULL, as Hive, Spark, pyarrow and DuckDB write it.
-const NULL_NAME: &str = "__HIVE_DEFAULT_PARTITION__";
+pub(in crate::sql) const NULL_NAME: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// Removes the quotes from the names in PARTITIONED BY, which the parser keeps.
+pub(in crate::sql) fn unquote_partitions(statement: &mut Statement) {
+    let names = match statement {
+        Statement::CopyTo(copy) => &mut copy.partitioned_by,
+        Statement::CreateExternalTable(table) => &mut table.table_partition_cols,
+        Statement::Explain(explain) => return unquote_partitions(&mut explain.statement),
+        Statement::Statement(_) | Statement::Reset(_) => return,
+    };
+    for name in names {
+        let inner = name.strip_prefix('"').and_then(|inner| inner.strip_suffix('"'));
+        if let Some(inner) = inner {
+            *name = inner.replace("\"\"", "\"");
+        }
+    }
+}
 
 /// The partition columns, whose values become names of folders. DataFusion's writer writes NULL as 0 or ''
 /// (`stock_null_is_still_written_to_the_folder_of_zero`), so it receives the names instead of the values.

@@ -1,10 +1,13 @@
 //! The two forms of JSON: one record per line, or a list of records.
 
 use std::any::Any;
-use std::io::BufReader;
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef};
+use arrow::error::ArrowError;
 use arrow::json::reader::{ValueIter, infer_json_schema_from_iterator};
 use bytes::Buf;
 use datafusion::catalog::Session;
@@ -15,12 +18,14 @@ use datafusion::datasource::file_format::json::JsonFormat;
 use datafusion::datasource::physical_plan::{
     FileGroup, FileScanConfig, FileScanConfigBuilder, FileSource, JsonSource,
 };
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::physical_expr::Partitioning;
+use datafusion_datasource_json::utils::JsonArrayToNdjsonReader;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{GetResultPayload, ObjectMeta, ObjectStore, ObjectStoreExt};
 use serde_json::Value;
 
+use crate::sql::sources::json_scan::ListReader;
 use crate::sql::sources::urls::shown_location;
 
 /// Makes a JSON format infer the schema from all records, unless the statement sets a number of records.
@@ -38,43 +43,44 @@ pub(in crate::sql) fn infer_all(format: Arc<dyn FileFormat>) -> Arc<dyn FileForm
     }
 }
 
-/// Infers one schema for files with one record per line; it has the columns of all files. A column of numbers
-/// is Float64 if a number in any file has a fraction; the same rule holds within one file.
+/// Infers one schema for files of records; it has the columns of all files. A column of numbers is Float64 if a
+/// number in any file has a fraction; the same rule holds within one file.
 ///
 /// # Errors
 /// If a file is not JSON, or values of one name have types that no column can hold.
-pub(in crate::sql) async fn infer_lines(
+pub(in crate::sql) async fn infer_records(
     json: &JsonFormat,
+    has_lines: bool,
+    state: &dyn Session,
     store: &Arc<dyn ObjectStore>,
     objects: &[ObjectMeta],
 ) -> Result<SchemaRef> {
     let options = json.options();
     let compression = FileCompressionType::from(options.compression);
-    let mut left = options.schema_infer_max_rec.unwrap_or(usize::MAX);
-    let mut fields = Fields::empty();
-    for object in objects {
-        if left == 0 {
-            break;
-        }
-        let answer = store.get(&object.location).await?;
-        let reader = match answer.payload {
-            GetResultPayload::File(file, _) => compression.convert_read(file)?,
-            GetResultPayload::Stream(_) => {
-                compression.convert_read(answer.bytes().await?.reader())?
+    let limit = options.schema_infer_max_rec.unwrap_or(usize::MAX);
+    // Under a limit, the records of a file depend on those of the files before it.
+    let parallel = match limit {
+        usize::MAX => state.config().target_partitions().max(1),
+        _ => 1,
+    };
+    let left = Arc::new(AtomicUsize::new(limit));
+    let inferred = stream::iter(objects.to_vec()).map(|object| {
+        let (store, left) = (Arc::clone(store), Arc::clone(&left));
+        async move {
+            let most = left.load(Ordering::Relaxed);
+            if most == 0 {
+                return Ok::<_, DataFusionError>((object, Fields::empty()));
             }
-        };
-        let mut read = 0usize;
-        let records = ValueIter::new(BufReader::new(reader), None).take(left);
-        let records = records.inspect(|_| read += 1).map(|record| {
-            record.map(|mut value| {
-                omit_nulls(&mut value);
-                value
-            })
-        });
-        let schema = infer_json_schema_from_iterator(records)
-            .map_err(|e| plan_datafusion_err!("{}: {e}", shown_location(&object.location)))?;
-        left = left.saturating_sub(read);
-        fields = unite_fields(&fields, schema.fields()).map_err(|name| {
+            let (fields, read) = infer_file(&store, &object, compression, has_lines, most).await?;
+            left.store(most.saturating_sub(read), Ordering::Relaxed);
+            Ok((object, fields))
+        }
+    });
+    let mut inferred = inferred.buffered(parallel);
+    let mut fields = Fields::empty();
+    while let Some(one) = inferred.next().await {
+        let (object, of_file): (ObjectMeta, Fields) = one?;
+        fields = unite_fields(&fields, &of_file).map_err(|name| {
             plan_datafusion_err!(
                 "{}: the column '{name}' has values of another type than in other files; read the file as a table of its own",
                 shown_location(&object.location)
@@ -82,6 +88,47 @@ pub(in crate::sql) async fn infer_lines(
         })?;
     }
     Ok(Arc::new(Schema::new(fields)))
+}
+
+/// Infers the columns of one file from at most `most` records, on a thread for blocking work. Returns the columns and
+/// the number of records.
+async fn infer_file(
+    store: &Arc<dyn ObjectStore>,
+    object: &ObjectMeta,
+    compression: FileCompressionType,
+    has_lines: bool,
+    most: usize,
+) -> Result<(Fields, usize)> {
+    let answer = store.get(&object.location).await?;
+    let reader: Box<dyn Read + Send> = match answer.payload {
+        GetResultPayload::File(file, _) => compression.convert_read(file)?,
+        GetResultPayload::Stream(_) => compression.convert_read(answer.bytes().await?.reader())?,
+    };
+    // A cancelled statement drops this future, and with it the value that the thread watches.
+    let running = Arc::new(());
+    let watched = Arc::downgrade(&running);
+    let infer = move || {
+        let reader: Box<dyn BufRead> = match has_lines {
+            true => Box::new(BufReader::new(reader)),
+            false => Box::new(ListReader(JsonArrayToNdjsonReader::new(reader))),
+        };
+        let mut read = 0usize;
+        let records = ValueIter::new(reader, None).take(most);
+        let records = records.take_while(|_| watched.strong_count() > 0).map(|record| {
+            read = read.saturating_add(1);
+            record.map(|mut value| {
+                omit_nulls(&mut value);
+                value
+            })
+        });
+        let schema = infer_json_schema_from_iterator(records)?;
+        Ok::<_, ArrowError>((schema.fields, read))
+    };
+    let inferred = tokio::task::spawn_blocking(infer)
+        .await
+        .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))?;
+    drop(running);
+    inferred.map_err(|e| plan_datafusion_err!("{}: {e}", shown_location(&object.location)))
 }
 
 /// Removes NULL from lists, because Arrow's inference takes NULL in a list for a scalar
@@ -101,8 +148,11 @@ fn omit_nulls(value: &mut Value) {
 /// name of a field without a common type as an error.
 fn unite_fields(a: &Fields, b: &Fields) -> std::result::Result<Fields, String> {
     let mut united: Vec<FieldRef> = a.iter().map(Arc::clone).collect();
+    let places: HashMap<&str, usize> =
+        a.iter().enumerate().map(|(at, field)| (field.name().as_str(), at)).collect();
     for field in b {
-        let Some(known) = united.iter_mut().find(|known| known.name() == field.name()) else {
+        let place = places.get(field.name().as_str());
+        let Some(known) = place.and_then(|at| united.get_mut(*at)) else {
             united.push(Arc::clone(field));
             continue;
         };
@@ -125,6 +175,8 @@ fn unite_types(a: &DataType, b: &DataType) -> Option<DataType> {
             DataType::List(Arc::new(a.as_ref().clone().with_data_type(data_type)))
         }
         (DataType::Struct(a), DataType::Struct(b)) => DataType::Struct(unite_fields(a, b).ok()?),
+        // Different scalars are text, as within one file.
+        (a, b) if !a.is_nested() && !b.is_nested() => DataType::Utf8,
         _ => return None,
     })
 }

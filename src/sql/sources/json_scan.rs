@@ -1,287 +1,218 @@
-//! [`JsonScan`]: scans JSON files without dropping fractions of numbers.
+//! [`JsonScan`]: scans of JSON files that lose no part of a number or a time.
 
-use std::fmt;
+use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, GenericListArray, OffsetSizeTrait, RecordBatch, RecordBatchOptions,
-    StructArray,
-};
-use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, Decimal128Type, Field, Fields, Schema, SchemaRef};
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
+use arrow::error::ArrowError;
+use arrow::json::ReaderBuilder;
+use bytes::Buf;
 use datafusion::common::exec_datafusion_err;
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::file_format::json::JsonDecoder;
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::{
-    FileOpenFuture, FileOpener, FileScanConfig, FileSource, JsonOpener,
-};
-use datafusion::datasource::projection::{ProjectionOpener, SplitProjection};
-use datafusion::datasource::table_schema::TableSchema;
-use datafusion::error::Result;
-use datafusion::physical_expr::projection::ProjectionExprs;
-use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
-use datafusion::physical_plan::DisplayFormatType;
-use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
-use futures::StreamExt;
-use object_store::ObjectStore;
+use datafusion::datasource::physical_plan::{FileOpenFuture, FileOpener, FileScanConfig};
+use datafusion::error::{DataFusionError, Result};
+use datafusion_datasource::boundary_stream::AlignedBoundaryStream;
+use datafusion_datasource::decoder::{DecoderDeserializer, deserialize_stream};
+use datafusion_datasource_json::utils::JsonArrayToNdjsonReader;
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt, TryStreamExt};
+use object_store::{GetResultPayload, ObjectStoreExt};
 
+use crate::sql::sources::exact::{Inexact, TextRules, convert_exact, unheld_message};
+use crate::sql::sources::format_scan::{FormatScan, ReadFormat, Wanted};
 use crate::sql::sources::urls::shown_location;
 
-/// Scale of the decimals in which integer columns are read first. DataFusion's reader of integers
-/// would drop a fraction; the decimal keeps it, so that the scan can report it.
-const SCALE: i8 = 18;
+/// A scan of JSON files. DataFusion's reader cuts the fraction of a number in a column of integers
+/// (`stock_late_fields_of_json_are_still_lost`), and digits of decimals and seconds.
+pub(in crate::sql) type JsonScan = FormatScan<JsonReader>;
 
-/// A scan of JSON files for a table with integer columns. It reads them as decimals and returns an
-/// error for a fraction. DataFusion's reader drops the fraction of a number in an integer column
-/// (`stock_late_fields_of_json_are_still_lost`).
 #[derive(Clone)]
-pub(in crate::sql) struct JsonScan {
-    /// DataFusion's source, which divides files and holds the metrics.
-    stock: Arc<dyn FileSource>,
+pub(in crate::sql) struct JsonReader {
     /// Whether a file has one record per line, and is not a list of records.
     has_lines: bool,
-    projection: SplitProjection,
-    batch_size: usize,
+    rules: TextRules,
 }
 
-impl JsonScan {
-    /// Returns the scan, or `None` if no column has integers.
-    pub(in crate::sql) fn try_new(stock: Arc<dyn FileSource>, has_lines: bool) -> Option<Self> {
-        let table = stock.table_schema();
-        let fields = table.file_schema().fields();
-        if fields.iter().all(|field| type_read(field.data_type()) == *field.data_type()) {
-            return None;
-        }
-        let projection = match stock.projection() {
-            Some(projection) => SplitProjection::new(table.file_schema(), projection),
-            None => SplitProjection::unprojected(table),
-        };
-        Some(Self { stock, has_lines, projection, batch_size: 8192 })
+impl JsonReader {
+    pub(in crate::sql) fn new(has_lines: bool, is_declared: bool) -> Self {
+        Self { has_lines, rules: TextRules { exact_floats: !is_declared, numeric_times: true } }
     }
 }
 
-impl FileSource for JsonScan {
-    fn create_file_opener(
-        &self,
-        store: Arc<dyn ObjectStore>,
-        config: &FileScanConfig,
-        _partition: usize,
-    ) -> Result<Arc<dyn FileOpener>> {
-        let table = self.table_schema().file_schema();
-        let wanted = Arc::new(table.project(&self.projection.file_indices)?);
-        let read = Arc::new(Schema::new(fields_read(wanted.fields())));
-        let stock = JsonOpener::new(
-            self.batch_size,
-            read,
-            config.file_compression_type,
-            store,
-            self.has_lines,
-        );
-        let opener = ExactOpener { stock: Arc::new(stock), wanted };
-        ProjectionOpener::try_new(self.projection.clone(), Arc::new(opener), table)
+impl ReadFormat for JsonReader {
+    fn create_opener(&self, wanted: Wanted) -> Arc<dyn FileOpener> {
+        Arc::new(JsonOpener { reader: self.clone(), wanted })
     }
 
-    fn table_schema(&self) -> &TableSchema {
-        self.stock.table_schema()
-    }
-
-    fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
-        let stock = self.stock.with_batch_size(batch_size);
-        Arc::new(Self { stock, batch_size, ..self.clone() })
-    }
-
-    fn projection(&self) -> Option<&ProjectionExprs> {
-        Some(&self.projection.source)
-    }
-
-    fn try_pushdown_projection(
-        &self,
-        projection: &ProjectionExprs,
-    ) -> Result<Option<Arc<dyn FileSource>>> {
-        let merged = self.projection.source.try_merge(projection)?;
-        let projection = SplitProjection::new(self.table_schema().file_schema(), &merged);
-        Ok(Some(Arc::new(Self { projection, ..self.clone() })))
-    }
-
-    fn metrics(&self) -> &ExecutionPlanMetricsSet {
-        self.stock.metrics()
-    }
-
-    fn file_type(&self) -> &str {
-        self.stock.file_type()
-    }
-
-    fn fmt_extra(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.stock.fmt_extra(t, f)
-    }
-
-    fn supports_repartitioning(&self) -> bool {
-        self.stock.supports_repartitioning()
-    }
-
-    fn repartitioned(
-        &self,
-        target_partitions: usize,
-        min_size: usize,
-        ordering: Option<LexOrdering>,
-        config: &FileScanConfig,
-    ) -> Result<Option<FileScanConfig>> {
-        self.stock.repartitioned(target_partitions, min_size, ordering, config)
-    }
-
-    fn apply_expressions(
-        &self,
-        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        datafusion::physical_plan::apply_expression_roots(self.projection.source.iter(), f)
+    fn can_divide(&self, stock: bool, _config: &FileScanConfig) -> bool {
+        stock && self.has_lines
     }
 }
 
-/// Opens one file, or a range of its bytes, and converts its decimals to integers.
-struct ExactOpener {
-    stock: Arc<dyn FileOpener>,
-    wanted: SchemaRef,
+/// Opens one file, or a range of its bytes, and converts the text of its numbers.
+#[derive(Clone)]
+struct JsonOpener {
+    reader: JsonReader,
+    wanted: Wanted,
 }
 
-impl FileOpener for ExactOpener {
+impl FileOpener for JsonOpener {
     fn open(&self, file: PartitionedFile) -> Result<FileOpenFuture> {
-        let (location, wanted) = (file.object_meta.location.clone(), Arc::clone(&self.wanted));
-        let is_start = file.range.as_ref().is_none_or(|range| range.start == 0);
-        let opened = self.stock.open(file)?;
+        let scan = self.clone();
         Ok(Box::pin(async move {
+            let location = file.object_meta.location.clone();
+            let is_start = file.range.as_ref().is_none_or(|range| range.start == 0);
+            let (wanted, rules) = (Arc::clone(&scan.wanted.columns), scan.reader.rules);
             let mut before = 0usize;
-            let batches = opened.await?.map(move |batch| {
+            let batches = scan.open_texts(file).await?.map(move |batch| {
                 let batch = batch?;
-                let exact = to_integers(&batch, &wanted).map_err(|found| {
-                    // If only a byte range of the file is read, the number of rows before the range
-                    // is unknown, so the error names no row.
-                    let row = match (is_start, found.row) {
-                        (true, Some(row)) => format!(" (row {})", before.saturating_add(row)),
-                        _ => String::new(),
-                    };
-                    exec_datafusion_err!(
-                        "{}: the column '{}' has the type {}, which cannot hold {}{row}; declare the column as DOUBLE in CREATE EXTERNAL TABLE",
-                        shown_location(&location),
-                        found.column,
-                        found.data_type,
-                        found.value
-                    )
-                })?;
+                let exact = to_types(&batch, &wanted, rules, is_start.then_some(before));
                 before = before.saturating_add(batch.num_rows());
-                Ok(exact)
+                exact.map_err(|message| {
+                    exec_datafusion_err!("{}: {message}", shown_location(&location))
+                })
             });
             Ok(batches.boxed())
         }))
     }
 }
 
-/// A number that its column cannot hold.
-struct Misfit {
-    column: String,
-    data_type: DataType,
-    value: String,
-    /// The row within the batch, if the column is no list and no struct.
-    row: Option<usize>,
+impl JsonOpener {
+    /// Returns a builder of a reader that keeps the texts of numbers.
+    fn text_builder(&self) -> ReaderBuilder {
+        let schema =
+            Arc::new(Schema::new(fields_read(self.wanted.columns.fields(), self.reader.rules)));
+        ReaderBuilder::new(schema)
+            .with_batch_size(self.wanted.batch_size)
+            .with_coerce_primitive(true)
+    }
+
+    async fn open_texts(
+        &self,
+        file: PartitionedFile,
+    ) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let (wanted, meta) = (&self.wanted, &file.object_meta);
+        let location = meta.location.clone();
+        let bytes = match &file.range {
+            Some(range) => {
+                let place = |at: i64| u64::try_from(at).unwrap_or(0);
+                let (start, end) = (place(range.start), place(range.end));
+                let store = Arc::clone(&wanted.store);
+                AlignedBoundaryStream::new(store, location, start, end, meta.size, b'\n')
+                    .await?
+                    .boxed()
+            }
+            None => {
+                let answer = wanted.store.get(&location).await?;
+                match answer.payload {
+                    GetResultPayload::File(file, _) => {
+                        return self.read_records(wanted.compression.convert_read(file)?);
+                    }
+                    GetResultPayload::Stream(bytes) if self.reader.has_lines => bytes,
+                    GetResultPayload::Stream(_) => {
+                        let bytes = answer.bytes().await?.reader();
+                        return self.read_records(wanted.compression.convert_read(bytes)?);
+                    }
+                }
+            }
+        };
+        let bytes =
+            wanted.compression.convert_stream(bytes.map_err(DataFusionError::from).boxed())?;
+        let decoder = JsonDecoder::new(self.text_builder().build_decoder()?);
+        let batches = deserialize_stream(bytes.fuse(), DecoderDeserializer::new(decoder));
+        Ok(batches.map_err(Into::into).boxed())
+    }
+
+    fn read_records(
+        &self,
+        reader: impl Read + Send + 'static,
+    ) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let reader: Box<dyn BufRead + Send> = match self.reader.has_lines {
+            true => Box::new(BufReader::new(reader)),
+            false => Box::new(ListReader(JsonArrayToNdjsonReader::new(reader))),
+        };
+        let batches = self.text_builder().build(reader)?;
+        Ok(stream::iter(batches).map_err(Into::into).boxed())
+    }
 }
 
-/// Returns the type in which a column is read: its own type, with decimals in place of integers.
-fn type_read(data_type: &DataType) -> DataType {
+/// Reads a list of records as lines. A list without its end is an error.
+pub(in crate::sql) struct ListReader<R: Read>(pub(in crate::sql) JsonArrayToNdjsonReader<R>);
+
+impl<R: Read> Read for ListReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.0.read(buffer)?;
+        if read == 0 && !buffer.is_empty() {
+            self.0.validate_complete()?;
+        }
+        Ok(read)
+    }
+}
+
+impl<R: Read> BufRead for ListReader<R> {
+    fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
+        if self.0.fill_buf()?.is_empty() {
+            self.0.validate_complete()?;
+        }
+        self.0.fill_buf()
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.0.consume(amount);
+    }
+}
+
+/// Returns the type in which a column is read: text for numbers and times, of which the reader would cut a part.
+fn type_read(data_type: &DataType, rules: TextRules) -> DataType {
     match data_type {
-        t if t.is_integer() => DataType::Decimal128(38, SCALE),
-        DataType::List(of) => DataType::List(Arc::new(field_read(of))),
-        DataType::LargeList(of) => DataType::LargeList(Arc::new(field_read(of))),
-        DataType::Struct(fields) => DataType::Struct(fields_read(fields)),
+        DataType::Float64 if rules.exact_floats => DataType::Utf8,
+        t if t.is_integer() || t.is_decimal() => DataType::Utf8,
+        DataType::Date32
+        | DataType::Timestamp(_, _)
+        | DataType::Time32(_)
+        | DataType::Time64(_) => DataType::Utf8,
+        DataType::List(of) => DataType::List(Arc::new(field_read(of, rules))),
+        DataType::LargeList(of) => DataType::LargeList(Arc::new(field_read(of, rules))),
+        DataType::Map(entries, sorted) => {
+            DataType::Map(Arc::new(field_read(entries, rules)), *sorted)
+        }
+        DataType::Struct(fields) => DataType::Struct(fields_read(fields, rules)),
         other => other.clone(),
     }
 }
 
-fn field_read(field: &Field) -> Field {
-    field.clone().with_data_type(type_read(field.data_type()))
+fn field_read(field: &Field, rules: TextRules) -> Field {
+    field.clone().with_data_type(type_read(field.data_type(), rules))
 }
 
-fn fields_read(fields: &Fields) -> Fields {
-    fields.iter().map(|field| Arc::new(field_read(field))).collect()
+fn fields_read(fields: &Fields, rules: TextRules) -> Fields {
+    fields.iter().map(|field| Arc::new(field_read(field, rules))).collect()
 }
 
-fn to_integers(
+/// Converts columns that were read as text (see [`type_read`]). `before` is the number of rows before the batch, if
+/// the rows of the file are counted. Returns the message of an error.
+fn to_types(
     batch: &RecordBatch,
     wanted: &SchemaRef,
-) -> std::result::Result<RecordBatch, Misfit> {
+    rules: TextRules,
+    before: Option<usize>,
+) -> std::result::Result<RecordBatch, String> {
     let columns = batch.columns().iter().zip(wanted.fields()).map(|(column, field)| {
-        convert_column(column, field.data_type()).map_err(|(row, value)| Misfit {
-            column: field.name().clone(),
-            data_type: field.data_type().clone(),
-            value,
-            row: field.data_type().is_integer().then_some(row),
+        convert_exact(column, field.data_type(), rules).map_err(|inexact| match inexact {
+            Inexact::Value { row, text } => {
+                let place = before.map(|before| format!(" (row {})", before.saturating_add(row)));
+                unheld_message(field.name(), field.data_type(), &text, &place.unwrap_or_default())
+            }
+            Inexact::Failed(e) => read_failure(field, &e),
         })
     });
-    let columns = columns.collect::<std::result::Result<Vec<_>, Misfit>>()?;
+    let columns = columns.collect::<std::result::Result<Vec<_>, String>>()?;
     let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(Arc::clone(wanted), columns, &rows).map_err(|e| Misfit {
-        column: String::new(),
-        data_type: DataType::Null,
-        value: e.to_string(),
-        row: None,
-    })
+    RecordBatch::try_new_with_options(Arc::clone(wanted), columns, &rows).map_err(|e| e.to_string())
 }
 
-/// Converts a column that was read in another type, see [`type_read`]. Returns as an error the position and the text
-/// of the first number that the type cannot hold.
-fn convert_column(
-    column: &ArrayRef,
-    to: &DataType,
-) -> std::result::Result<ArrayRef, (usize, String)> {
-    if column.data_type() == to {
-        return Ok(Arc::clone(column));
-    }
-    let failed = |e: arrow::error::ArrowError| (0, e.to_string());
-    Ok(match to {
-        DataType::List(of) => Arc::new(convert_list::<i32>(column, of.data_type())?),
-        DataType::LargeList(of) => Arc::new(convert_list::<i64>(column, of.data_type())?),
-        DataType::Struct(fields) => {
-            let parts = column.as_struct();
-            let columns = parts.columns().iter().zip(fields);
-            let columns = columns.map(|(column, field)| convert_column(column, field.data_type()));
-            let columns = columns.collect::<std::result::Result<Vec<_>, _>>()?;
-            let nulls = parts.nulls().cloned();
-            let length = parts.len();
-            let made = StructArray::try_new_with_length(fields.clone(), columns, nulls, length);
-            Arc::new(made.map_err(failed)?)
-        }
-        to => {
-            let numbers = column.as_primitive::<Decimal128Type>();
-            let one = 10i128.pow(u32::from(SCALE.unsigned_abs()));
-            let fraction = numbers.iter().position(|n| n.is_some_and(|n| n % one != 0));
-            let text = |row: usize| {
-                let text = numbers.value_as_string(row);
-                match text.contains('.') {
-                    true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-                    false => text,
-                }
-            };
-            if let Some(row) = fraction {
-                return Err((row, text(row)));
-            }
-            let strict = CastOptions { safe: false, ..CastOptions::default() };
-            match cast_with_options(column, to, &strict) {
-                Ok(integers) => integers,
-                Err(e) => {
-                    let lenient = CastOptions { safe: true, ..CastOptions::default() };
-                    let held = cast_with_options(column, to, &lenient).map_err(failed)?;
-                    let row = (0..column.len()).find(|r| column.is_valid(*r) && held.is_null(*r));
-                    return Err(row.map_or_else(|| failed(e), |row| (row, text(row))));
-                }
-            }
-        }
-    })
-}
-
-fn convert_list<O: OffsetSizeTrait>(
-    column: &ArrayRef,
-    to: &DataType,
-) -> std::result::Result<GenericListArray<O>, (usize, String)> {
-    let (field, offsets, values, nulls) = column.as_list::<O>().clone().into_parts();
-    let values = convert_column(&values, to)?;
-    let field = Arc::new(field.as_ref().clone().with_data_type(to.clone()));
-    GenericListArray::try_new(field, offsets, values, nulls).map_err(|e| (0, e.to_string()))
+fn read_failure(field: &Field, e: &ArrowError) -> String {
+    format!("the column '{}' cannot be read as {}: {e}", field.name(), field.data_type())
 }

@@ -28,8 +28,7 @@ pub(in crate::sql) struct OutputOptions {
 }
 
 impl OutputOptions {
-    /// Parses `overwrite` and the boolean options in `known`. COPY adds the prefix `format.` to
-    /// their names.
+    /// Parses `overwrite` and the boolean options in `known`, to which COPY adds the prefix `format.`.
     pub(in crate::sql) fn parse(
         format: &str,
         options: &HashMap<String, String>,
@@ -90,7 +89,7 @@ pub(in crate::sql) fn local_folder(conf: &FileSinkConfig, format: &str) -> Resul
             conf.table_paths.len()
         );
     };
-    if conf.insert_op != InsertOp::Append || !conf.file_group.is_empty() {
+    if !is_copy(conf) {
         return plan_err!("INSERT is not supported for {format}; use COPY .. TO 'folder'");
     }
     if !conf.table_partition_cols.is_empty() {
@@ -109,15 +108,17 @@ pub(in crate::sql) fn local_folder(conf: &FileSinkConfig, format: &str) -> Resul
 
 /// Returns the file that a COPY writes, or an error for folders, remote targets and INSERT.
 pub(in crate::sql) fn local_target(conf: &FileSinkConfig, format: &str) -> Result<PathBuf> {
+    if !is_copy(conf) {
+        return plan_err!(
+            "INSERT is not supported for {format}, because a file cannot be appended to; write a new file with COPY .. TO 'file'"
+        );
+    }
     let [url] = conf.table_paths.as_slice() else {
         return plan_err!(
             "COPY to {format} writes one file, but {} targets are given; name one",
             conf.table_paths.len()
         );
     };
-    if conf.insert_op != InsertOp::Append {
-        return plan_err!("INSERT OVERWRITE is not supported for {format}; use COPY .. TO 'file'");
-    }
     if !conf.table_partition_cols.is_empty() {
         return plan_err!(
             "PARTITIONED BY is not supported for {format}, which identifies rows by position; remove it"
@@ -133,12 +134,6 @@ pub(in crate::sql) fn local_target(conf: &FileSinkConfig, format: &str) -> Resul
     let Ok(path) = parsed else {
         return plan_err!("{} is not the path of a file; name a local file", conf.original_url);
     };
-    // Only an INSERT has a list of the files of its table, so this is not a COPY.
-    if !conf.file_group.is_empty() {
-        return plan_err!(
-            "INSERT cannot append to a file of the format {format}; write a new file with COPY"
-        );
-    }
     if url.is_collection() || path.is_dir() {
         return plan_err!(
             "COPY to {format} writes one file, but {} is a folder; name a file in it (`serrate convert` converts a folder to a folder, one file per input file)",
@@ -160,12 +155,9 @@ pub(in crate::sql) fn single_file(conf: &FileSinkConfig) -> Option<PathBuf> {
     (!path.is_dir()).then_some(path)
 }
 
-/// Whether a writer is part of COPY. COPY and INSERT share `FileSinkConfig`, and only COPY sets `original_url` without
-/// a `file_group`.
+/// Whether a writer is part of COPY. COPY and INSERT share `FileSinkConfig`, and only COPY sets `original_url`.
 fn is_copy(conf: &FileSinkConfig) -> bool {
-    conf.insert_op == InsertOp::Append
-        && !conf.original_url.is_empty()
-        && conf.file_group.is_empty()
+    conf.insert_op == InsertOp::Append && !conf.original_url.is_empty()
 }
 
 /// Whether a COPY writes files to a folder that is not divided by the values of columns.
@@ -258,8 +250,7 @@ pub(in crate::sql) async fn write_blocking<T: Send + 'static>(
     write_unless_cancelled(data, |batches, _| write(batches)).await
 }
 
-/// Does the same as [`write_blocking`], but `write` can also check, while it works, whether the
-/// query was dropped.
+/// Like [`write_blocking`], for a `write` that also checks, while it works, whether the query was dropped.
 pub(in crate::sql) async fn write_unless_cancelled<T: Send + 'static>(
     mut data: SendableRecordBatchStream,
     write: impl FnOnce(&mut dyn Iterator<Item = Result<RecordBatch>>, &dyn Fn() -> bool) -> Result<T>

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Schema};
 use async_trait::async_trait;
 use datafusion::catalog::{TableProvider, UrlTableFactory};
-use datafusion::common::plan_err;
+use datafusion::common::{TableReference, plan_err};
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::listing::{
@@ -15,13 +15,15 @@ use datafusion::datasource::listing::{
 };
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Location;
+use url::Url;
 
 use crate::sql::sources::empty::refuse_empty;
 use crate::sql::sources::from::files;
 use crate::sql::sources::listing::{
-    FileSet, FilesTable, ListedFile, find_kind, folder_type, infer_names, infer_schema,
+    FileSet, FilesTable, ListedFile, find_kind, infer_names, infer_schema, split_folders,
 };
 
 /// Resolves a path to a table. The error for an unreadable path gives the reason, unlike DataFusion's.
@@ -59,7 +61,7 @@ impl UrlTableFactory for PathTables {
         if let Some(table) = crate::sql::sources::dok::at_path(url).await? {
             return Ok(Some(table));
         }
-        let Ok(path) = ListingTableUrl::parse(url) else {
+        let Ok(path) = parse_path(url) else {
             return Ok(None);
         };
         let files = match FileSet::new(vec![path.clone()], None).list_files(&state).await {
@@ -101,42 +103,68 @@ async fn open_files(
     kind.refuse_compressed().map_err(|e| explain_error(url, &e))?;
     let format = factory.create(state, &HashMap::new())?;
     let files = FileSet::new(vec![path.clone()], Some(kind.clone()));
-    list_table(state, vec![path], files, format, &kind.extension).await
+    let listed = files.list_files(state).await?;
+    list_table(state, vec![path], files, &listed, format, &kind.extension).await
 }
 
-/// Returns a table of the files of a set, with their columns and the columns in their folder names.
+/// Returns a table of the files of a set, with their columns and the columns in their folder names. `listed` are the
+/// files at present.
 pub(in crate::sql) async fn list_table(
     state: &SessionState,
     paths: Vec<ListingTableUrl>,
     files: FileSet,
+    listed: &[ListedFile],
     format: Arc<dyn FileFormat>,
     extension: &str,
 ) -> Result<FilesTable> {
-    let listed = files.list_files(state).await?;
-    refuse_empty(&listed, extension)?;
+    refuse_empty(listed, extension)?;
     let Some(path) = paths.first() else {
         return plan_err!("the table has no path; give the path of a file or folder");
     };
     let store = state.runtime_env().object_store(path)?;
-    let schema = infer_schema(state, &store, &format, &listed).await?;
-    // A column in folder names replaces a column of this name in the files, as in DuckDB.
-    let folders: Vec<(String, DataType)> = infer_names(&listed)?
-        .into_iter()
-        .map(|name| {
-            let in_files = schema.field_with_name(&name).ok();
-            let data_type = in_files.map_or_else(folder_type, |field| field.data_type().clone());
-            (name, data_type)
-        })
-        .collect();
-    let is_in_files = |name: &str| !folders.iter().any(|(folder, _)| folder == name);
-    let fields = schema.fields().iter().filter(|field| is_in_files(field.name())).cloned();
-    let schema = Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone());
+    let schema = infer_schema(state, &store, &format, listed).await?;
+    let (schema, folders) = split_folders(&schema, infer_names(listed)?);
     let options =
         ListingOptions::new(format).with_file_extension("").with_table_partition_cols(folders);
     let config = ListingTableConfig::new_with_multi_paths(paths)
         .with_listing_options(options)
-        .with_schema(Arc::new(schema));
+        .with_schema(schema);
     Ok(FilesTable::new(ListingTable::try_new(config)?, files))
+}
+
+/// Parses a path. A bracket in the name of a local file or folder that exists is no pattern.
+pub(in crate::sql) fn parse_path(text: &str) -> Result<ListingTableUrl> {
+    let path = Path::new(text);
+    if text.contains('[') && !text.contains(['*', '?']) && !text.contains("://") && path.exists() {
+        let full = std::path::absolute(path).map_err(|e| crate::Error::io(path, e))?;
+        let url = match full.is_dir() {
+            true => Url::from_directory_path(&full),
+            false => Url::from_file_path(&full),
+        };
+        if let Ok(url) = url {
+            return ListingTableUrl::try_new(url, None);
+        }
+    }
+    ListingTableUrl::parse(text)
+}
+
+/// Makes CREATE TABLE and CREATE VIEW create a name that no table of the catalog has. DataFusion takes a file or folder
+/// of this name for an existing table, because the session resolves paths.
+pub(in crate::sql) fn replace_paths(state: &SessionState, mut plan: LogicalPlan) -> LogicalPlan {
+    let is_new = |name: &TableReference| {
+        state.schema_for_ref(name.clone()).is_ok_and(|schema| !schema.table_exist(name.table()))
+    };
+    match &mut plan {
+        LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) if is_new(&table.name) => {
+            table.if_not_exists = false;
+            table.or_replace = true;
+        }
+        LogicalPlan::Ddl(DdlStatement::CreateView(view)) if is_new(&view.name) => {
+            view.or_replace = true;
+        }
+        _ => {}
+    }
+    plan
 }
 
 /// Returns the path of an object for display. Local files get the leading slash, which locations lack.

@@ -35,11 +35,12 @@ use object_store::{ObjectMeta, ObjectStore};
 use crate::sql::exec::guard::infer_guarded;
 use crate::sql::order::ordered_sink;
 use crate::sql::sources::arrow_files::CheckedArrow;
-use crate::sql::sources::arrow_scan::ArrowScan;
-use crate::sql::sources::csv_scan::{CsvScan, infer_csv_schema, resolve_options};
+use crate::sql::sources::arrow_scan::{ArrowReader, ArrowScan};
+use crate::sql::sources::csv_scan::{CsvReader, CsvScan};
+use crate::sql::sources::csv_schema::{check_options, infer_csv_schema, resolve_options};
 use crate::sql::sources::folders::Folders;
 use crate::sql::sources::json;
-use crate::sql::sources::json_scan::JsonScan;
+use crate::sql::sources::json_scan::{JsonReader, JsonScan};
 use crate::sql::sources::json_sink::with_nulls;
 use crate::sql::sources::output::{
     OutputOptions, is_copy_to_folder, make_folder, single_file, with_any_batch,
@@ -94,12 +95,23 @@ impl FileFormatFactory for WholeFileFormatFactory {
         }
         let said = theirs.keys().any(|k| k.ends_with("newline_delimited"));
         let inner = json::infer_all(self.inner.create(state, &theirs)?);
+        if let Some(csv) = inner.downcast_ref::<CsvFormat>() {
+            check_options(csv.options())?;
+        }
+        if let Some(options) = inner.downcast_ref::<JsonFormat>().map(JsonFormat::options)
+            && options.compression_level.is_some()
+            && !FileCompressionType::from(options.compression).is_compressed()
+        {
+            return plan_err!(
+                "the option compression_level of JSON has no effect without compression; remove it"
+            );
+        }
         Ok(Arc::new(WholeFileFormat {
             array: json::as_array(&inner).filter(|_| !said),
             inner,
             extension: self.extension.clone(),
             overwrite: ours.overwrite,
-            is_declared: theirs.keys().any(|k| k.ends_with("schema_infer_max_rec")),
+            is_declared: false,
         }))
     }
 
@@ -134,7 +146,7 @@ pub(crate) struct WholeFileFormat {
     array: Option<Arc<dyn FileFormat>>,
     extension: String,
     overwrite: bool,
-    /// Whether a statement declares the columns, so that they do not follow from the values of JSON files.
+    /// Whether a statement declares the columns, so that they do not follow from the files.
     is_declared: bool,
 }
 
@@ -175,15 +187,12 @@ impl FileFormat for WholeFileFormat {
         store: &Arc<dyn ObjectStore>,
         objects: &[ObjectMeta],
     ) -> Result<SchemaRef> {
-        if let Some(array) = &self.array
-            && json::are_arrays(state, store, objects).await?
-        {
-            return array.infer_schema(state, store, objects).await;
-        }
-        if let Some(json) = self.inner.downcast_ref::<JsonFormat>()
-            && json.is_newline_delimited()
-        {
-            return json::infer_lines(json, store, objects).await;
+        if let Some(json) = self.inner.downcast_ref::<JsonFormat>() {
+            let has_lines = match &self.array {
+                Some(_) => !json::are_arrays(state, store, objects).await?,
+                None => json.is_newline_delimited(),
+            };
+            return json::infer_records(json, has_lines, state, store, objects).await;
         }
         if let Some(csv) = self.inner.downcast_ref::<CsvFormat>() {
             return infer_csv_schema(csv, state, store, objects).await;
@@ -223,23 +232,29 @@ impl FileFormat for WholeFileFormat {
             None => (conf, json.is_some_and(JsonFormat::is_newline_delimited)),
         };
         let plan = self.inner.create_physical_plan(state, conf).await?;
-        let csv = self.inner.downcast_ref::<CsvFormat>();
-        if !self.is_arrow() && csv.is_none() && !self.is_declared {
-            return Ok(plan);
-        }
-        let files = plan.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
-        let Some(files) = files.and_then(|f| f.downcast_ref::<FileScanConfig>()) else {
-            return Ok(plan);
+        let scan = plan.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
+        let Some(files) = scan.and_then(|scan| scan.downcast_ref::<FileScanConfig>()) else {
+            return internal_err!(
+                "internal error: the scan of {} files is a {}; please report it",
+                self.name(),
+                plan.name()
+            );
         };
         let mut files = files.clone();
         let stock = Arc::clone(files.file_source());
+        let csv = self.inner.downcast_ref::<CsvFormat>();
         files.file_source = match (csv, json) {
-            (Some(csv), _) => Arc::new(CsvScan::new(stock, resolve_options(csv, state))),
-            (None, Some(_)) => match JsonScan::try_new(stock, has_lines) {
-                Some(scan) => Arc::new(scan),
-                None => return Ok(plan),
-            },
-            (None, None) => Arc::new(ArrowScan::new(stock)),
+            (Some(csv), _) => {
+                let options = resolve_options(csv, state);
+                let has_no_newlines = csv.options().newlines_in_values == Some(false);
+                let reader = CsvReader::new(options, self.is_declared, has_no_newlines);
+                Arc::new(CsvScan::new(stock, reader))
+            }
+            (None, Some(_)) => {
+                Arc::new(JsonScan::new(stock, JsonReader::new(has_lines, self.is_declared)))
+            }
+            (None, None) if self.is_arrow() => Arc::new(ArrowScan::new(stock, ArrowReader)),
+            (None, None) => stock,
         };
         Ok(DataSourceExec::from_data_source(files))
     }

@@ -89,12 +89,14 @@ use crate::sql::mends::lambdas;
 use crate::sql::mends::shared_rows::share_ctes;
 use crate::sql::mends::times;
 use crate::sql::sources::dok::DokFormatFactory;
+use crate::sql::sources::folders::unquote_partitions;
 use crate::sql::sources::from::{check_distinct_names, rewrite_factor, summarize_text};
 use crate::sql::sources::nrt::NrtFormatFactory;
 use crate::sql::sources::parquet::ParquetFileFormatFactory;
 use crate::sql::sources::relation::as_unnest;
 use crate::sql::sources::safetensors::SafetensorsFormatFactory;
 use crate::sql::sources::training::BATCHES;
+use crate::sql::sources::urls::replace_paths;
 use crate::sql::sources::whole::WholeFileFormatFactory;
 use crate::sql::statement::anew::{
     keep_prepared, keep_view, prepared_by, prepares_without_types, refresh_views, with_arguments,
@@ -341,6 +343,7 @@ async fn plan_here(
         predicates::as_operators(&state, sql);
     });
     let unexpanded = unexpanded_calls(&statement);
+    unquote_partitions(&mut statement);
     let plan = state.statement_to_plan(statement).await;
     let plan = plan.map_err(|e| {
         explain_calls(explain_error(of_statement(e), &conditions), &state, &unexpanded)
@@ -363,7 +366,7 @@ async fn plan_here(
         keep_prepared(&state, prepared);
     }
     check_lists(&plan)?;
-    let mut plan = reset_to_default(with_headings(plan)?)?;
+    let mut plan = replace_paths(&state, reset_to_default(with_headings(plan)?)?);
     if from_query {
         plan = with_nullable_columns(plan)?;
     }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
 use datafusion::common::plan_err;
-use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
@@ -15,7 +14,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use super::text;
 use crate::sql::sources::listing::{FileSet, named_kind};
-use crate::sql::sources::urls::{list_table, missing_file};
+use crate::sql::sources::urls::{list_table, missing_file, parse_path};
 
 pub(super) const FORMATS: [&str; 9] =
     ["arrow", "avro", "csv", "json", "jsonl", "ndjson", "nrt", "parquet", "safetensors"];
@@ -193,20 +192,18 @@ pub(crate) async fn files(
         );
     };
     let options: HashMap<String, String> = call.options.iter().cloned().collect();
-    let paths = call.paths.iter().map(ListingTableUrl::parse).collect::<Result<Vec<_>>>()?;
+    let paths = call.paths.iter().map(|path| parse_path(path)).collect::<Result<Vec<_>>>()?;
     let explain =
         |e: DataFusionError| DataFusionError::Plan(format!("{name}: {}", e.strip_backtrace()));
     let kind = named_kind(state, &paths, ending, &options).await.map_err(explain)?;
     let format = factory.create(state, &options)?;
     // A named file has the format whatever its extension; in a folder, the extension selects files.
     let files = FileSet::new(paths.clone(), Some(kind));
-    if files.list_files(state).await.map_err(explain)?.is_empty() {
+    let listed = files.list_files(state).await.map_err(explain)?;
+    if listed.is_empty() {
         return Err(missing_file(&call.paths.join(", ")));
     }
-    let table = list_table(state, paths, files, format, ending).await.map_err(explain)?;
-    if table.schema().fields().is_empty() {
-        return Err(missing_file(&call.paths.join(", ")));
-    }
+    let table = list_table(state, paths, files, &listed, format, ending).await.map_err(explain)?;
     Ok(Some(Arc::new(table)))
 }
 

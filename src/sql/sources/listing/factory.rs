@@ -16,8 +16,9 @@ use datafusion::logical_expr::CreateExternalTable;
 use crate::sql::sources::empty::refuse_empty;
 use crate::sql::sources::listing::hive::find_values;
 use crate::sql::sources::listing::{
-    FileSet, FilesTable, ListedFile, folder_type, infer_names, infer_schema, named_kind,
+    FileSet, FilesTable, ListedFile, infer_names, infer_schema, named_kind, split_folders,
 };
+use crate::sql::sources::urls::parse_path;
 use crate::sql::sources::whole::with_declared_columns;
 
 /// Creates tables of files. Another factory creates unbounded tables.
@@ -59,28 +60,29 @@ impl TableProviderFactory for FilesTableFactory {
         let files = FileSet::new(paths.clone(), Some(kind.clone()));
         let listed = files.list_files(state).await?;
         refuse_empty(&listed, &kind.extension)?;
-        let folders = folder_columns(state, command, &listed)?;
-        for file in &listed {
-            find_values(file, &folders)?;
+        let declared = declared_columns(command)?;
+        if declared.is_none() && listed.is_empty() {
+            return plan_err!(
+                "table '{}': no file at '{}', so its columns are unknown; declare them, as in CREATE EXTERNAL TABLE t (a INT) ..",
+                command.name,
+                command.locations.join("', '")
+            );
         }
-        let schema = match declared_columns(command)? {
+        let (schema, folders) = match declared {
             Some(schema) => {
                 format = with_declared_columns(format);
-                schema
-            }
-            None if listed.is_empty() => {
-                return plan_err!(
-                    "table '{}': no file at '{}', so its columns are unknown; declare them, as in CREATE EXTERNAL TABLE t (a INT) ..",
-                    command.name,
-                    command.locations.join("', '")
-                );
+                (schema, declared_folders(command)?)
             }
             None => {
                 let Some(path) = paths.first() else { return no_location() };
                 let store = state.runtime_env().object_store(path)?;
-                infer_schema(state, &store, &format, &listed).await?
+                let schema = infer_schema(state, &store, &format, &listed).await?;
+                split_folders(&schema, inferred_folders(state, command, &listed)?)
             }
         };
+        for file in &listed {
+            find_values(file, &folders)?;
+        }
         check_order(command, &schema)?;
         let listing = ListingOptions::new(format)
             .with_file_extension(format!(".{kind}"))
@@ -102,9 +104,7 @@ fn no_location<T>() -> Result<T> {
 }
 
 fn parse_locations(command: &CreateExternalTable) -> Result<Vec<ListingTableUrl>> {
-    let parse = |location: &String| {
-        Ok(ListingTableUrl::parse(location)?.with_table_ref(command.name.clone()))
-    };
+    let parse = |location: &String| Ok(parse_path(location)?.with_table_ref(command.name.clone()));
     let paths: Vec<ListingTableUrl> = command.locations.iter().map(parse).collect::<Result<_>>()?;
     let Some(first) = paths.first() else { return no_location() };
     match paths.iter().find(|path| path.object_store() != first.object_store()) {
@@ -127,30 +127,31 @@ fn declared_columns(command: &CreateExternalTable) -> Result<Option<SchemaRef>> 
     Ok(Some(Arc::new(schema.project(&in_files)?)))
 }
 
-fn folder_columns(
+/// Returns the columns of PARTITIONED BY in a statement that declares the columns.
+fn declared_folders(command: &CreateExternalTable) -> Result<Vec<(String, DataType)>> {
+    let column = |name: &String| {
+        let field = command.schema.inner().field_with_name(name).map_err(|_| {
+            plan_datafusion_err!(
+                "table '{}': PARTITIONED BY names '{name}', which is not among the declared columns; declare it",
+                command.name
+            )
+        })?;
+        Ok((name.clone(), field.data_type().clone()))
+    };
+    command.table_partition_cols.iter().map(column).collect()
+}
+
+fn inferred_folders(
     state: &SessionState,
     command: &CreateExternalTable,
     listed: &[ListedFile],
-) -> Result<Vec<(String, DataType)>> {
+) -> Result<Vec<String>> {
     let declared = &command.table_partition_cols;
-    if !command.schema.fields().is_empty() {
-        let column = |name: &String| {
-            let field = command.schema.inner().field_with_name(name).map_err(|_| {
-                plan_datafusion_err!(
-                    "table '{}': PARTITIONED BY names '{name}', which is not among the declared columns; declare it",
-                    command.name
-                )
-            })?;
-            Ok((name.clone(), field.data_type().clone()))
-        };
-        return declared.iter().map(column).collect();
-    }
     let infers = state.config_options().execution.listing_table_factory_infer_partitions;
-    let names = match declared.is_empty() && infers {
-        true => infer_names(listed)?,
-        false => declared.clone(),
-    };
-    Ok(names.into_iter().map(|name| (name, folder_type())).collect())
+    match declared.is_empty() && infers {
+        true => infer_names(listed),
+        false => Ok(declared.clone()),
+    }
 }
 
 fn check_order(command: &CreateExternalTable, schema: &SchemaRef) -> Result<()> {

@@ -5,8 +5,9 @@ use datafusion::catalog::Session;
 use datafusion::common::plan_err;
 use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::error::{DataFusionError, Result};
-use futures::TryStreamExt;
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use glob::MatchOptions;
+use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStoreExt};
 use serrate_core::internal::natural;
 
@@ -50,24 +51,43 @@ impl FileSet {
     /// # Errors
     /// If a folder has files of the table's format that the table skips for their compression or extension.
     pub(in crate::sql) async fn list_files(&self, state: &dyn Session) -> Result<Vec<ListedFile>> {
-        let mut files = Vec::new();
-        let mut seen = HashSet::new();
+        let parallel = state.config_options().execution.meta_fetch_concurrency.get();
+        let mut lists = Vec::with_capacity(self.paths.len());
         for path in &self.paths {
-            for file in self.list_path(state, path).await? {
-                if seen.insert(file.meta.location.clone()) {
-                    files.push(file);
-                }
-            }
+            lists.push(self.list_path(state, path).boxed());
         }
+        let lists: Vec<Vec<ListedFile>> =
+            stream::iter(lists).buffered(parallel).try_collect().await?;
+        let mut files = lists.concat();
+        let mut seen = HashSet::new();
+        files.retain(|file| seen.insert(file.meta.location.clone()));
         Ok(files)
+    }
+
+    /// Returns an error if a new file of the table's format would hide the files of the table, see [`keep_kind`].
+    pub(super) async fn check_insert(&self, state: &dyn Session) -> Result<()> {
+        let Some(kind) = &self.kind else { return Ok(()) };
+        let files = self.list_files(state).await?;
+        let is_hidden = |file: &&ListedFile| {
+            let found = FileKind::of_name(&file.meta.location);
+            found.extension.is_empty() && !is_part(&file.meta.location)
+        };
+        match files.iter().find(is_hidden) {
+            None => Ok(()),
+            Some(file) => plan_err!(
+                "cannot insert into the table, because {} has no extension, and files without one are read only if no file has the extension .{kind}; rename the files to *.{kind}",
+                shown_location(&file.meta.location)
+            ),
+        }
     }
 
     /// Returns an error if a named file or folder does not exist. A local folder may be empty, and a pattern
     /// may match nothing.
     pub(super) fn check_named(&self, listed: &[ListedFile]) -> Result<()> {
+        let known: HashSet<&Path> = listed.iter().map(|file| &file.meta.location).collect();
         let missing = self.paths.iter().filter(|path| path.get_glob().is_none()).find(|path| {
             let holds = |file: &ListedFile| path.strip_prefix(&file.meta.location).is_some();
-            !listed.iter().any(holds) && !is_local_folder(path)
+            !known.contains(path.prefix()) && !listed.iter().any(holds) && !is_local_folder(path)
         });
         missing.map_or(Ok(()), |path| Err(missing_file(&shown_location(path.prefix()))))
     }
@@ -120,6 +140,8 @@ fn find_below(
     is_named.then_some(ListedFile { meta, folders })
 }
 
+/// Keeps the files of a kind, and parts such as part-00000 of Spark and Hive, which have no extension. If there are
+/// none of these, keeps all files without an extension, except documents.
 fn keep_kind(
     files: Vec<ListedFile>,
     kind: &FileKind,
@@ -129,17 +151,15 @@ fn keep_kind(
     let (mut unnamed, mut other) = (Vec::new(), None);
     for file in files {
         let found = FileKind::of_name(&file.meta.location);
-        if found == *kind {
+        if found == *kind || is_part(&file.meta.location) {
             kept.push(file);
         } else if found.is_same_format(kind) {
             other.get_or_insert(file);
-        } else if found.extension.is_empty() {
+        } else if found.extension.is_empty() && !is_document(&file.meta.location) {
             unnamed.push(file);
         }
     }
     match other {
-        // If no file has the extension of the format, the table has the files without an extension, such as
-        // part-00000 of Spark and Hive.
         None if kept.is_empty() => Ok(unnamed),
         None => Ok(kept),
         Some(other) => plan_err!(
@@ -147,6 +167,45 @@ fn keep_kind(
             shown_location(&other.meta.location)
         ),
     }
+}
+
+/// Whether a file has the name of a part of a table: `part-00000`, `part-0.c000`, `000000_0`.
+fn is_part(location: &Path) -> bool {
+    let name = location.filename().unwrap_or_default();
+    let stem = name.strip_prefix("part").unwrap_or(name);
+    let stem = match stem.rsplit_once(".c") {
+        Some((stem, count)) if count.bytes().all(|byte| byte.is_ascii_digit()) => stem,
+        _ => stem,
+    };
+    let is_marked = stem.len() < name.len();
+    let digits = stem.trim_start_matches(['-', '_', '.']);
+    let has_digit = digits.starts_with(|first: char| first.is_ascii_digit());
+    has_digit
+        && match is_marked {
+            // Spark adds the identifier of a job: part-00000-1f0c..-c000.
+            true => {
+                digits.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+            }
+            false => digits.bytes().all(|byte| byte.is_ascii_digit() || b"-_".contains(&byte)),
+        }
+}
+
+/// Whether a file without an extension describes other files.
+fn is_document(location: &Path) -> bool {
+    const DOCUMENTS: [&str; 10] = [
+        "readme",
+        "license",
+        "licence",
+        "copying",
+        "notice",
+        "authors",
+        "changelog",
+        "changes",
+        "makefile",
+        "dockerfile",
+    ];
+    let name = location.filename().unwrap_or_default().to_ascii_lowercase();
+    DOCUMENTS.contains(&name.as_str())
 }
 
 fn is_local_folder(path: &ListingTableUrl) -> bool {

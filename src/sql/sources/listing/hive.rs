@@ -1,21 +1,42 @@
 //! Columns whose values are in the names of folders: `year=2020/month=1/a.parquet`.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::array::{ArrayRef, StringArray};
+use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion::common::{ScalarValue, plan_datafusion_err, plan_err};
 use datafusion::error::Result;
 use percent_encoding::percent_decode_str;
 
+use crate::sql::sources::exact::{TextRules, convert_exact};
+use crate::sql::sources::folders::NULL_NAME;
 use crate::sql::sources::listing::files::ListedFile;
 use crate::sql::sources::urls::shown_location;
 
-/// Value in the name of a folder that stands for NULL, as Hive, Spark, pyarrow and DuckDB write it.
-const NULL_FOLDER: &str = "__HIVE_DEFAULT_PARTITION__";
+/// Returns the type of columns in folder names if neither the table nor the files have it. A table may have more than
+/// 65,536 folders, so keys of DataFusion's type UInt16 are too short.
+fn folder_type() -> DataType {
+    DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8))
+}
 
-/// Returns the type of columns in folder names if the table does not declare it.
-pub(in crate::sql) fn folder_type() -> DataType {
-    DataType::Dictionary(Box::new(DataType::UInt16), Box::new(DataType::Utf8))
+/// Returns the columns in files, and the columns in folder names, with their types. A column in folder names replaces
+/// a column of this name in the files, as in DuckDB, and has its type.
+pub(in crate::sql) fn split_folders(
+    schema: &Schema,
+    names: Vec<String>,
+) -> (SchemaRef, Vec<(String, DataType)>) {
+    let in_folders = |field: &&FieldRef| names.contains(field.name());
+    let fields: Vec<FieldRef> =
+        schema.fields().iter().filter(|field| !in_folders(field)).cloned().collect();
+    let in_files = Schema::new_with_metadata(fields, schema.metadata().clone());
+    let typed = names.into_iter().map(|name| {
+        let in_files = schema.field_with_name(&name).ok();
+        let data_type = in_files.map_or_else(folder_type, |field| field.data_type().clone());
+        (name, data_type)
+    });
+    let folders = typed.collect();
+    (Arc::new(in_files), folders)
 }
 
 /// Returns the names in `name=value` of the folders of all files.
@@ -34,7 +55,7 @@ pub(in crate::sql) fn infer_names(files: &[ListedFile]) -> Result<Vec<String>> {
     }
     let repeated = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name));
     match repeated {
-        None => Ok(names.into_iter().map(str::to_owned).collect()),
+        None => Ok(names.into_iter().map(Cow::into_owned).collect()),
         Some((_, name)) => plan_err!(
             "{} is in two folders '{name}=..'; a column must appear once in a path",
             shown_location(&first.meta.location)
@@ -42,8 +63,13 @@ pub(in crate::sql) fn infer_names(files: &[ListedFile]) -> Result<Vec<String>> {
     }
 }
 
-fn names_of(file: &ListedFile) -> Vec<&str> {
-    file.folders.iter().filter_map(|folder| Some(folder.split_once('=')?.0)).collect()
+fn names_of(file: &ListedFile) -> Vec<Cow<'_, str>> {
+    file.folders.iter().filter_map(|folder| Some(decode_name(folder.split_once('=')?.0))).collect()
+}
+
+/// Decodes a name or a value, which are percent-encoded in the names of folders. What is not UTF-8 then stays encoded.
+fn decode_name(text: &str) -> Cow<'_, str> {
+    percent_decode_str(text).decode_utf8().unwrap_or(Cow::Borrowed(text))
 }
 
 /// Returns the values of `columns` in the folder names of a file's path. Other folders are ignored.
@@ -59,18 +85,19 @@ pub(super) fn find_values(
 
 fn find_value(file: &ListedFile, name: &str, data_type: &DataType) -> Result<ScalarValue> {
     let mut pairs = file.folders.iter().filter_map(|folder| folder.split_once('='));
-    let Some((_, value)) = pairs.find(|(key, _)| *key == name) else {
+    let Some((_, value)) = pairs.find(|(key, _)| decode_name(key) == name) else {
         return plan_err!(
             "{} is not in a folder '{name}=..', but the table takes the column '{name}' from folder names; move the file into such a folder",
             shown_location(&file.meta.location)
         );
     };
-    if value == NULL_FOLDER {
+    if value == NULL_NAME {
         return ScalarValue::try_from(data_type);
     }
-    // A value that is not UTF-8 after percent-decoding stays encoded.
-    let text = percent_decode_str(value).decode_utf8().unwrap_or(Cow::Borrowed(value));
-    ScalarValue::try_from_string(text.clone().into_owned(), data_type).map_err(|_| {
+    let text: ArrayRef = Arc::new(StringArray::from(vec![decode_name(value).into_owned()]));
+    let found = convert_exact(&text, data_type, TextRules::default()).ok();
+    let found = found.and_then(|found| ScalarValue::try_from_array(&found, 0).ok());
+    found.ok_or_else(|| {
         plan_datafusion_err!(
             "{}: the folder '{name}={value}' has no value of {data_type}, the type of column '{name}'; declare the column as VARCHAR, or rename the folder",
             shown_location(&file.meta.location)

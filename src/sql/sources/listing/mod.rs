@@ -30,9 +30,9 @@ use crate::sql::sources::parquet::ParquetFileFormat;
 
 pub(in crate::sql) use factory::FilesTableFactory;
 pub(in crate::sql) use files::{FileSet, ListedFile};
-pub(in crate::sql) use hive::{folder_type, infer_names};
+pub(in crate::sql) use hive::{infer_names, split_folders};
 pub(in crate::sql) use kind::{find_kind, named_kind};
-pub(in crate::sql) use schema::{infer_schema, merge_fields, merge_schemas};
+pub(in crate::sql) use schema::{infer_schema, merge_schemas};
 
 /// A table over the files of a [`FileSet`].
 ///
@@ -158,6 +158,7 @@ impl TableProvider for FilesTable {
                 "cannot insert into a table of files that is not a folder; create the table with LOCATION 'folder/'"
             );
         };
+        self.files.check_insert(state).await?;
         let config = FileSinkConfig {
             original_url: String::default(),
             object_store_url: path.object_store(),

@@ -22,11 +22,12 @@ use datafusion_datasource::compute_all_files_statistics;
 use datafusion_datasource::file_scan_config::output_partitioning_from_partition_fields;
 use datafusion_datasource::table_schema::TableSchemaBuilder;
 use futures::{StreamExt, TryStreamExt, stream};
-use serrate_core::internal::natural;
 
+use crate::sql::sources::empty::refuse_empty;
+use crate::sql::sources::exact_casts::ExactCasts;
 use crate::sql::sources::listing::files::{FileSet, ListedFile};
 use crate::sql::sources::listing::hive::find_values;
-use crate::sql::sources::parquet::{ExactTimesFactory, ParquetFileFormat};
+use crate::sql::sources::parquet::ParquetFileFormat;
 
 /// Returns the columns of a table. Columns in folder names may be NULL, unlike in DataFusion's table.
 pub(super) fn schema_of(table: &ListingTable) -> TableSchema {
@@ -61,9 +62,10 @@ pub(super) async fn plan_scan(
     let schema = schema_of(table);
     let listed = files.list_files(state).await?;
     files.check_named(&listed)?;
+    // A file may have become empty since the table was created.
+    refuse_empty(&listed, &options.format.get_ext())?;
     let filters = args.filters().unwrap_or_default();
-    let mut files = prune_files(to_partitioned(&listed, columns)?, columns, filters, state)?;
-    files.sort_by_cached_key(|file| natural(file.object_meta.location.as_ref()));
+    let files = prune_files(to_partitioned(&listed, columns)?, columns, filters, state)?;
     let collect = state.config_options().execution.collect_statistics;
     let Some(path) = table.table_paths().first().filter(|_| !files.is_empty()) else {
         let schema = project_schema(schema.table_schema(), projection.as_ref())?;
@@ -112,7 +114,7 @@ pub(super) async fn plan_scan(
         .with_output_ordering(orders)
         .with_output_partitioning(partitioning.flatten());
     if options.format.is::<ParquetFileFormat>() {
-        config = config.with_expr_adapter(ExactTimesFactory::of_table(schema.file_schema()));
+        config = config.with_expr_adapter(Some(ExactCasts::shared()));
     }
     if let Some(constraints) = table.constraints() {
         config = config.with_constraints(constraints.clone());

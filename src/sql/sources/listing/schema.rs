@@ -1,6 +1,7 @@
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
 use datafusion::catalog::Session;
 use datafusion::common::plan_err;
 use datafusion::datasource::file_format::FileFormat;
@@ -8,6 +9,7 @@ use datafusion::error::Result;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
+use crate::sql::sources::exact::integer_bits;
 use crate::sql::sources::listing::files::ListedFile;
 use crate::sql::sources::urls::shown_location;
 
@@ -46,10 +48,11 @@ pub(in crate::sql) async fn infer_schema(
     }
 }
 
-/// A column of the merged schema, and the position of the first file that has it.
+/// A column of the merged schema, the position of the first file that has it, and the number of such files.
 struct Merged {
     field: FieldRef,
     file: usize,
+    files: usize,
 }
 
 /// Merges the schemas of files. `merge` merges two columns of the same name, or returns `None` if
@@ -65,12 +68,14 @@ pub(in crate::sql) fn merge_schemas(
     let Some(first) = schemas.first() else { return Ok(Arc::new(Schema::empty())) };
     let mut metadata = first.metadata().clone();
     let mut columns: Vec<Merged> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
     for (file, schema) in schemas.iter().enumerate() {
         for (name, value) in schema.metadata() {
             metadata.entry(name.clone()).or_insert_with(|| value.clone());
         }
         for field in schema.fields() {
-            match columns.iter_mut().find(|column| column.field.name() == field.name()) {
+            let known = places.get(field.name().as_str());
+            match known.and_then(|at| columns.get_mut(*at)) {
                 Some(known) => match merge(&known.field, field) {
                     Some(merged) => known.field = merged,
                     None => {
@@ -84,18 +89,23 @@ pub(in crate::sql) fn merge_schemas(
                         );
                     }
                 },
-                None => columns.push(Merged { field: Arc::clone(field), file }),
+                None => {
+                    places.insert(field.name(), columns.len());
+                    columns.push(Merged { field: Arc::clone(field), file, files: 0 });
+                }
+            }
+            if let Some(column) =
+                places.get(field.name().as_str()).and_then(|at| columns.get_mut(*at))
+            {
+                column.files = column.files.saturating_add(1);
             }
         }
     }
     let fields: Vec<FieldRef> = columns
         .into_iter()
-        .map(|Merged { field, .. }| {
-            let is_everywhere = schemas.iter().all(|s| s.index_of(field.name()).is_ok());
-            match is_everywhere || field.is_nullable() {
-                true => field,
-                false => Arc::new(field.as_ref().clone().with_nullable(true)),
-            }
+        .map(|Merged { field, files, .. }| match files >= schemas.len() || field.is_nullable() {
+            true => field,
+            false => Arc::new(field.as_ref().clone().with_nullable(true)),
         })
         .collect();
     Ok(Arc::new(Schema::new_with_metadata(fields, metadata)))
@@ -111,14 +121,32 @@ pub(in crate::sql) fn merge_fields(a: &FieldRef, b: &FieldRef) -> Option<FieldRe
     if merged.try_merge(b).is_ok() {
         return Some(Arc::new(merged));
     }
-    let data_type = widen_types(a.data_type(), b.data_type())?;
+    // Fields whose types are equal differ in their metadata; the first file has it.
+    let data_type = match a.data_type() == b.data_type() {
+        true => a.data_type().clone(),
+        false => widen_types(a.data_type(), b.data_type())?,
+    };
     let is_nullable = a.is_nullable() || b.is_nullable();
     Some(Arc::new(Field::clone(a).with_data_type(data_type).with_nullable(is_nullable)))
 }
 
+fn merge_structs(a: &Fields, b: &Fields) -> Option<Fields> {
+    let as_nullable = |field: &FieldRef| Arc::new(field.as_ref().clone().with_nullable(true));
+    let named = |fields: &Fields, name: &str| fields.find(name).map(|(_, field)| Arc::clone(field));
+    let mut merged: Vec<FieldRef> = Vec::with_capacity(a.len().max(b.len()));
+    for field in a {
+        merged.push(match named(b, field.name()) {
+            Some(other) => merge_fields(field, &other)?,
+            None => as_nullable(field),
+        });
+    }
+    merged.extend(b.iter().filter(|field| named(a, field.name()).is_none()).map(as_nullable));
+    Some(merged.into())
+}
+
 /// Returns the type that holds the numbers, times or lists of two types exactly.
 fn widen_types(a: &DataType, b: &DataType) -> Option<DataType> {
-    use DataType::{Date32, Float16, Float32, Float64, LargeList, List, Timestamp};
+    use DataType::{Date32, Float16, Float32, Float64, LargeList, List, Struct, Timestamp};
     if let (Some(a), Some(b)) = (integer_bits(a), integer_bits(b)) {
         return widen_integers(a, b);
     }
@@ -142,21 +170,7 @@ fn widen_types(a: &DataType, b: &DataType) -> Option<DataType> {
         }
         (List(a), List(b)) => List(merge_fields(a, b)?),
         (LargeList(a), LargeList(b)) => LargeList(merge_fields(a, b)?),
-        _ => return None,
-    })
-}
-
-/// Returns whether an integer type is signed, and its width in bits; `None` for any other type.
-fn integer_bits(t: &DataType) -> Option<(bool, u32)> {
-    Some(match t {
-        DataType::Int8 => (true, 8),
-        DataType::Int16 => (true, 16),
-        DataType::Int32 => (true, 32),
-        DataType::Int64 => (true, 64),
-        DataType::UInt8 => (false, 8),
-        DataType::UInt16 => (false, 16),
-        DataType::UInt32 => (false, 32),
-        DataType::UInt64 => (false, 64),
+        (Struct(a), Struct(b)) => Struct(merge_structs(a, b)?),
         _ => return None,
     })
 }

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use arrow::datatypes::Schema;
 use bytes::Bytes;
-use datafusion::common::Statistics;
 use datafusion::common::stats::Precision;
+use datafusion::common::{ScalarValue, Statistics};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{
     FileScanConfig, FileScanConfigBuilder, ParquetFileReaderFactory, ParquetSource,
@@ -45,10 +45,17 @@ pub(super) fn without_float_bounds(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn Exec
     DataSourceExec::from_data_source(config)
 }
 
-/// Removes minimum and maximum of floats from the statistics of a table.
+/// Removes minimum and maximum of floats from the statistics of a file, and of columns that have another type in the
+/// file than in the table, for which DataFusion returns NULL as the exact bound
+/// (`stock_bounds_of_other_types_are_still_null`).
 pub(super) fn without_bounds(mut statistics: Statistics, schema: &Schema) -> Statistics {
     for (field, column) in schema.fields().iter().zip(&mut statistics.column_statistics) {
-        if leaf_type(field.data_type()).is_floating() {
+        let is_null =
+            |bound: &Precision<ScalarValue>| bound.get_value().is_some_and(ScalarValue::is_null);
+        if leaf_type(field.data_type()).is_floating()
+            || is_null(&column.min_value)
+            || is_null(&column.max_value)
+        {
             column.min_value = Precision::Absent;
             column.max_value = Precision::Absent;
         }

@@ -1,11 +1,9 @@
 //! Parquet: files as tables, COPY to them, and a scan that decodes list columns with Serrate's decoder.
 
-mod exact_times;
 mod floats;
 mod format;
 mod scan;
 
-pub(in crate::sql) use exact_times::ExactTimesFactory;
 pub(crate) use format::{ParquetFileFormat, ParquetFileFormatFactory};
 #[cfg(feature = "cluster")]
 pub(in crate::sql) use scan::ListsSource;

@@ -12,7 +12,7 @@ use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use super::cut::file_windows;
 use super::source::ListsSource;
 use crate::config::SerrateOptions;
-use crate::sql::sources::parquet::ExactTimesFactory;
+use crate::sql::sources::exact_casts::ExactCasts;
 
 /// Physical optimizer rule, after all others: makes scans of Parquet files decode lists with
 /// Serrate's decoder. A scan stays unchanged if it has virtual columns or a schema adapter other
@@ -65,7 +65,7 @@ impl PhysicalOptimizerRule for ParquetLists {
 fn is_supported(files: &FileScanConfig, stock: &ParquetSource) -> bool {
     let shown = Shown(stock).to_string();
     let reordered = ["sort_order_for_reorder=", "reverse_row_groups=true"];
-    ExactTimesFactory::is_known(files)
+    ExactCasts::is_known(files)
         && stock.table_schema().virtual_columns().is_empty()
         && !reordered.iter().any(|mark| shown.contains(mark))
 }

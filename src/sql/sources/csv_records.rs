@@ -1,0 +1,291 @@
+//! Where the records of CSV files end.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use datafusion::common::config::CsvOptions;
+use datafusion::error::Result;
+use memchr::{memchr, memchr2};
+use object_store::path::Path;
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+
+/// What the bytes before a place of a file mean for the next byte. These are the states of the crate `csv-core`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    StartRecord,
+    StartField,
+    InField,
+    InQuotes,
+    AfterEscape,
+    /// After a quote in quotes, which ends them or is the first of a pair.
+    AfterQuote,
+    InComment,
+}
+
+/// Finds the ends of records as the reader of CSV does: a quote counts only at the start of a field, and a line break
+/// within quotes does not end a record.
+#[derive(Clone, Debug)]
+pub(in crate::sql) struct Records {
+    delimiter: u8,
+    quote: u8,
+    escape: Option<u8>,
+    comment: Option<u8>,
+    terminator: Option<u8>,
+    state: State,
+    /// How many bytes of the mark of UTF-8 at the start of the file were read, or could not be there.
+    marked: usize,
+    /// Number of records that ended.
+    pub(in crate::sql) ended: usize,
+}
+
+/// The mark of UTF-8 at the start of a file.
+const MARK: &[u8] = b"\xEF\xBB\xBF";
+
+impl Records {
+    pub(in crate::sql) fn new(options: &CsvOptions) -> Self {
+        Self {
+            delimiter: options.delimiter,
+            quote: options.quote,
+            escape: options.escape,
+            comment: options.comment,
+            terminator: options.terminator,
+            state: State::StartRecord,
+            marked: 0,
+            ended: 0,
+        }
+    }
+
+    /// Returns the byte after which a range of a file may begin.
+    fn line_end(&self) -> u8 {
+        self.terminator.unwrap_or(b'\n')
+    }
+
+    fn is_end(&self, byte: u8) -> bool {
+        match self.terminator {
+            Some(terminator) => byte == terminator,
+            None => matches!(byte, b'\n' | b'\r'),
+        }
+    }
+
+    /// Returns the state after a byte outside quotes that opens no quotes.
+    fn state_after(&self, byte: u8) -> State {
+        if byte == self.delimiter {
+            State::StartField
+        } else if self.is_end(byte) {
+            State::StartRecord
+        } else {
+            State::InField
+        }
+    }
+
+    fn read_byte(&mut self, byte: u8) {
+        if let Some(expected) = MARK.get(self.marked) {
+            if byte == *expected {
+                self.marked = self.marked.saturating_add(1);
+                return;
+            }
+            if self.marked > 0 {
+                self.state = State::InField;
+            }
+            self.marked = MARK.len();
+        }
+        let next = match self.state {
+            State::InQuotes if byte == self.quote => State::AfterQuote,
+            State::InQuotes if Some(byte) == self.escape => State::AfterEscape,
+            State::InQuotes | State::AfterEscape => State::InQuotes,
+            State::AfterQuote if byte == self.quote => State::InQuotes,
+            State::InComment if byte == b'\n' => State::StartRecord,
+            State::InComment => State::InComment,
+            State::StartRecord if self.is_end(byte) => State::StartRecord,
+            State::StartRecord if Some(byte) == self.comment => State::InComment,
+            State::StartRecord | State::StartField if byte == self.quote => State::InQuotes,
+            _ => self.state_after(byte),
+        };
+        let was_in_record = !matches!(self.state, State::StartRecord | State::InComment);
+        if was_in_record && next == State::StartRecord {
+            self.ended = self.ended.saturating_add(1);
+        }
+        self.state = next;
+    }
+
+    /// Reads bytes until `count` records have ended. Returns the number of bytes to the end of the last one.
+    pub(in crate::sql) fn read_records(&mut self, bytes: &[u8], count: usize) -> Option<usize> {
+        for (at, byte) in bytes.iter().enumerate() {
+            self.read_byte(*byte);
+            if self.ended >= count {
+                return Some(at.saturating_add(1));
+            }
+        }
+        None
+    }
+
+    /// Reads bytes without counting records. Searches only for quotes, which alone change the meaning of line breaks.
+    fn skip_bytes(&mut self, bytes: &[u8]) {
+        if self.comment.is_some() {
+            bytes.iter().for_each(|byte| self.read_byte(*byte));
+            return;
+        }
+        let mut left = bytes;
+        while let Some(first) = left.first() {
+            let found = match self.state {
+                _ if self.marked < MARK.len() => Some(0),
+                State::InQuotes => memchr2(self.quote, self.escape.unwrap_or(self.quote), left),
+                State::AfterEscape | State::AfterQuote => Some(0),
+                _ => memchr(self.quote, left),
+            };
+            let at = match found {
+                Some(0) => {
+                    self.read_byte(*first);
+                    left = left.get(1..).unwrap_or_default();
+                    continue;
+                }
+                Some(at) => at,
+                None => left.len(),
+            };
+            if self.state != State::InQuotes
+                && let Some(last) = left.get(at.saturating_sub(1))
+            {
+                self.state = self.state_after(*last);
+            }
+            left = left.get(at..).unwrap_or_default();
+        }
+    }
+
+    /// Returns the position after the first line break in `bytes` from `from` on that is not within quotes.
+    fn find_line(&mut self, bytes: &[u8], from: usize) -> Option<usize> {
+        let (before, after) = bytes.split_at_checked(from)?;
+        self.skip_bytes(before);
+        for (at, byte) in after.iter().enumerate() {
+            self.read_byte(*byte);
+            if self.state == State::StartRecord && *byte == self.line_end() {
+                return Some(from.saturating_add(at).saturating_add(1));
+            }
+        }
+        None
+    }
+}
+
+/// Number of bytes between two known states of a file.
+const STEP: u64 = 4 << 20;
+
+/// The states of one file at multiples of [`STEP`], as far as they are known.
+struct Marks {
+    states: Vec<Records>,
+}
+
+/// The files of a scan whose ranges begin and end at records. One pass over a file serves all of its ranges.
+#[derive(Clone, Default)]
+pub(in crate::sql) struct RangeStarts {
+    files: Arc<Mutex<HashMap<(Path, u64), Arc<tokio::sync::Mutex<Marks>>>>>,
+}
+
+impl RangeStarts {
+    /// Returns the first position at or after `at` at which a record, an empty line or a comment begins.
+    pub(in crate::sql) async fn find_start(
+        &self,
+        store: &Arc<dyn ObjectStore>,
+        meta: &ObjectMeta,
+        options: &CsvOptions,
+        at: u64,
+    ) -> Result<u64> {
+        if at == 0 || at >= meta.size {
+            return Ok(at.min(meta.size));
+        }
+        let marks = {
+            let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+            let key = (meta.location.clone(), meta.size);
+            let marks = files.entry(key).or_insert_with(|| {
+                let states = vec![Records::new(options)];
+                Arc::new(tokio::sync::Mutex::new(Marks { states }))
+            });
+            Arc::clone(marks)
+        };
+        // A line that ends just before `at` ends with the byte before it.
+        let before = at.saturating_sub(1);
+        let mut step = before / STEP;
+        let mut records = {
+            let mut marks = marks.lock().await;
+            let wanted = usize::try_from(step).unwrap_or(usize::MAX);
+            loop {
+                if let Some(records) = marks.states.get(wanted) {
+                    break records.clone();
+                }
+                let known = marks.states.len().saturating_sub(1);
+                let start = u64::try_from(known).unwrap_or(u64::MAX).saturating_mul(STEP);
+                let bytes = read_step(store, meta, start).await?;
+                let Some(mut records) = marks.states.last().cloned() else { return Ok(meta.size) };
+                records.skip_bytes(bytes.as_ref());
+                marks.states.push(records);
+            }
+        };
+        let mut from = before.saturating_sub(step.saturating_mul(STEP));
+        loop {
+            let start = step.saturating_mul(STEP);
+            if start >= meta.size {
+                return Ok(meta.size);
+            }
+            let bytes = read_step(store, meta, start).await?;
+            let within = usize::try_from(from).unwrap_or(usize::MAX);
+            if let Some(found) = records.find_line(&bytes, within) {
+                return Ok(start.saturating_add(u64::try_from(found).unwrap_or(0)));
+            }
+            (step, from) = (step.saturating_add(1), 0);
+        }
+    }
+}
+
+async fn read_step(
+    store: &Arc<dyn ObjectStore>,
+    meta: &ObjectMeta,
+    start: u64,
+) -> Result<bytes::Bytes> {
+    let end = start.saturating_add(STEP).min(meta.size);
+    Ok(store.get_range(&meta.location, start..end).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skipping_and_stepping_have_one_state() {
+        let texts = [
+            "a,b\n\"x\ny\",2\n",
+            "5\" pipe,\"q\"\"q\n\"\r\n\r\n3,4",
+            "\"a\\\"\n\",b\n\"\"\n",
+            "#\"\nx,\"#\n\"\n",
+            "\"open\n1,2\n",
+            "len_\",b\n\"a\"b\"c,\"d\n",
+            "\u{feff}\"a\nb\",c\n",
+        ];
+        for text in texts {
+            for (escape, comment) in
+                [(None, None), (Some(b'\\'), None), (None, Some(b'#')), (Some(b'\\'), Some(b'#'))]
+            {
+                let options = CsvOptions { escape, comment, ..CsvOptions::default() };
+                for cut in 0..=text.len() {
+                    let mut stepped = Records::new(&options);
+                    text.as_bytes()[..cut].iter().for_each(|byte| stepped.read_byte(*byte));
+                    for middle in 0..=cut {
+                        let mut skipped = Records::new(&options);
+                        skipped.skip_bytes(&text.as_bytes()[..middle]);
+                        skipped.skip_bytes(&text.as_bytes()[middle..cut]);
+                        assert_eq!(skipped.state, stepped.state, "{text:?} {cut} {middle}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn records_end_outside_quotes() {
+        let options = CsvOptions::default();
+        let ends = |text: &str, count| Records::new(&options).read_records(text.as_bytes(), count);
+        assert_eq!(ends("a,b\n1,2\n", 1), Some(4));
+        assert_eq!(ends("\"a\nb\",c\r\n1", 1), Some(8));
+        assert_eq!(ends("\n\nlen_\",b\n1\n", 1), Some(10));
+        assert_eq!(ends("\u{feff}\"a\nb\"\n1\n", 1), Some(9));
+        assert_eq!(ends("a,b", 1), None);
+        assert_eq!(Records::new(&options).find_line(b"\"a\nb\"\nc\n", 1), Some(6));
+    }
+}

@@ -1,0 +1,224 @@
+//! The columns of CSV files: headers, and types of the first records.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow::csv::reader::Format;
+use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
+use datafusion::catalog::Session;
+use datafusion::common::config::CsvOptions;
+use datafusion::common::{exec_datafusion_err, plan_datafusion_err, plan_err};
+use datafusion::datasource::file_format::csv::CsvFormat;
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::error::{DataFusionError, Result};
+use futures::{StreamExt, TryStreamExt, stream};
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+use regex::Regex;
+
+use crate::sql::sources::csv_records::Records;
+use crate::sql::sources::listing::merge_schemas;
+use crate::sql::sources::urls::shown_location;
+
+/// Returns the options of a format, with the session's setting for headers.
+pub(in crate::sql) fn resolve_options(csv: &CsvFormat, state: &dyn Session) -> CsvOptions {
+    let catalog = &state.config_options().catalog;
+    let mut options = csv.options().clone();
+    options.has_header = Some(options.has_header.unwrap_or(catalog.has_header));
+    options.newlines_in_values =
+        Some(options.newlines_in_values.unwrap_or(catalog.newlines_in_values));
+    options
+}
+
+/// Returns an error for options with which DataFusion would panic, or which it would ignore.
+pub(in crate::sql) fn check_options(options: &CsvOptions) -> Result<()> {
+    if let Some(pattern) = &options.null_regex {
+        parse_null_regex(pattern)?;
+    }
+    let compression = FileCompressionType::from(options.compression);
+    if options.compression_level.is_some() && !compression.is_compressed() {
+        return plan_err!(
+            "the option compression_level of CSV has no effect without compression; remove it"
+        );
+    }
+    Ok(())
+}
+
+fn parse_null_regex(pattern: &str) -> Result<Regex> {
+    Regex::new(pattern).map_err(|e| {
+        plan_datafusion_err!(
+            "the option null_regex of CSV is '{pattern}', which is no regular expression; correct it: {e}"
+        )
+    })
+}
+
+/// Whether headers name all columns. With truncated rows, a header may lack the names of further columns.
+pub(in crate::sql) fn has_names(options: &CsvOptions) -> bool {
+    options.has_header == Some(true) && options.truncated_rows != Some(true)
+}
+
+/// Number of records of a file, and of all files together, that determine the types of columns.
+const RECORDS: usize = 1000;
+const RECORDS_OF_ALL: usize = 16_000;
+/// Number of records that are read of each of many files.
+const FEWEST_RECORDS: usize = 64;
+
+/// Infers the schema of CSV files: all columns of their headers, with text for a column without a value.
+/// DataFusion reads no file after the first thousand records, and gives an empty column the type Null, in
+/// which the reader ignores all later values (`stock_columns_that_begin_empty_still_stay_empty`).
+pub(in crate::sql) async fn infer_csv_schema(
+    csv: &CsvFormat,
+    state: &dyn Session,
+    store: &Arc<dyn ObjectStore>,
+    objects: &[ObjectMeta],
+) -> Result<SchemaRef> {
+    let options = resolve_options(csv, state);
+    check_options(&options)?;
+    let most = options.schema_infer_max_rec.unwrap_or(RECORDS);
+    let share = RECORDS_OF_ALL / objects.len().max(1);
+    let records = most.min(share.max(FEWEST_RECORDS));
+    let compression = options.compression.into();
+    let parallel = state.config_options().execution.meta_fetch_concurrency.get();
+    let schemas: Vec<SchemaRef> = stream::iter(objects.to_vec())
+        .map(|object| {
+            let (store, options) = (Arc::clone(store), options.clone());
+            async move { read_start(&store, &object, compression, &options, records).await }
+        })
+        .buffered(parallel)
+        .try_collect()
+        .await?;
+    if has_names(&options) {
+        check_headers(objects, &schemas)?;
+    }
+    let schema = match schemas.as_slice() {
+        [schema] => Arc::clone(schema),
+        schemas => merge_schemas(objects, schemas, |a, b| {
+            let data_type = unite_types(a.data_type(), b.data_type());
+            Some(Arc::new(a.as_ref().clone().with_data_type(data_type)))
+        })?,
+    };
+    let fields = schema.fields().iter().map(|field| match field.data_type() {
+        DataType::Null => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8)),
+        _ => Arc::clone(field),
+    });
+    Ok(Arc::new(Schema::new(fields.collect::<Vec<FieldRef>>())))
+}
+
+/// Returns an error for a file none of whose columns is a column of the files before it, or with a repeated column.
+fn check_headers(objects: &[ObjectMeta], schemas: &[SchemaRef]) -> Result<()> {
+    let mut seen: HashSet<&str> = HashSet::new();
+    for (object, schema) in objects.iter().zip(schemas) {
+        let header: Vec<&String> = schema.fields().iter().map(|field| field.name()).collect();
+        let is_strange = !header.iter().any(|name| seen.contains(name.as_str()));
+        if !seen.is_empty() && !header.is_empty() && is_strange {
+            return plan_err!(
+                "{}: the header has {}, none of which is a column of the other files; read the file as a table of its own, or set has_header to false if the files have no header",
+                shown_location(&object.location),
+                list_names(header.into_iter())
+            );
+        }
+        if schemas.len() > 1
+            && let Some(name) = find_repeated(header.iter().copied())
+        {
+            return plan_err!(
+                "{}",
+                crate::sql::sources::adapt::repeated_column(&object.location, name)
+            );
+        }
+        seen.extend(header.iter().map(|name| name.as_str()));
+    }
+    Ok(())
+}
+
+pub(in crate::sql) fn find_repeated<'a>(
+    names: impl IntoIterator<Item = &'a String>,
+) -> Option<&'a String> {
+    let mut seen = HashSet::new();
+    names.into_iter().find(|name| !seen.insert(*name))
+}
+
+pub(in crate::sql) fn list_names<'a>(names: impl Iterator<Item = &'a String>) -> String {
+    names.map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the type of a column of two files, which is the type that one file with the values of both has.
+fn unite_types(a: &DataType, b: &DataType) -> DataType {
+    use DataType::{Date32, Float64, Int64, Null, Timestamp, Utf8};
+    match (a, b) {
+        (a, b) if a == b => a.clone(),
+        (Null, other) | (other, Null) => other.clone(),
+        (Int64, Float64) | (Float64, Int64) => Float64,
+        (Date32, Timestamp(unit, zone)) | (Timestamp(unit, zone), Date32) => {
+            Timestamp(*unit, zone.clone())
+        }
+        (Timestamp(a, zone), Timestamp(b, _)) => Timestamp(*a.max(b), zone.clone()),
+        _ => Utf8,
+    }
+}
+
+/// Maximum number of bytes of a header, and of the records that determine types. Further bytes are ignored.
+const MOST_BYTES: usize = 64 << 20;
+
+/// Returns the names in the header of a file, none for an empty file.
+pub(in crate::sql) async fn read_header(
+    store: &Arc<dyn ObjectStore>,
+    meta: &ObjectMeta,
+    compression: FileCompressionType,
+    options: &CsvOptions,
+) -> Result<Vec<String>> {
+    let schema = read_start(store, meta, compression, options, 0).await?;
+    Ok(schema.fields().iter().map(|f| f.name().clone()).collect())
+}
+
+/// Returns the columns of a file, with the types of its first `records`.
+async fn read_start(
+    store: &Arc<dyn ObjectStore>,
+    meta: &ObjectMeta,
+    compression: FileCompressionType,
+    options: &CsvOptions,
+    records: usize,
+) -> Result<SchemaRef> {
+    let bytes = store.get(&meta.location).await?.into_stream().map_err(DataFusionError::from);
+    let mut bytes = compression.convert_stream(bytes.boxed())?;
+    let (mut start, mut ends) = (Vec::new(), Records::new(options));
+    let wanted = match options.has_header {
+        Some(true) => records.saturating_add(1),
+        _ => records.max(1),
+    };
+    while start.len() < MOST_BYTES {
+        let Some(more) = bytes.next().await else { break };
+        let more = more?;
+        let end = ends.read_records(&more, wanted);
+        start.extend_from_slice(more.get(..end.unwrap_or(more.len())).unwrap_or_default());
+        if end.is_some() {
+            break;
+        }
+    }
+    let (schema, _) = csv_format(options)?.infer_schema(start.as_slice(), Some(records)).map_err(|e| {
+        exec_datafusion_err!(
+            "{}: the first records of the CSV file cannot be read; correct them or the options of the table: {e}",
+            shown_location(&meta.location)
+        )
+    })?;
+    Ok(Arc::new(schema))
+}
+
+fn csv_format(options: &CsvOptions) -> Result<Format> {
+    let mut format = Format::default()
+        .with_header(options.has_header == Some(true))
+        .with_delimiter(options.delimiter)
+        .with_quote(options.quote)
+        .with_truncated_rows(options.truncated_rows == Some(true));
+    if let Some(escape) = options.escape {
+        format = format.with_escape(escape);
+    }
+    if let Some(comment) = options.comment {
+        format = format.with_comment(comment);
+    }
+    if let Some(terminator) = options.terminator {
+        format = format.with_terminator(terminator);
+    }
+    if let Some(pattern) = &options.null_regex {
+        format = format.with_null_regex(parse_null_regex(pattern)?);
+    }
+    Ok(format)
+}

@@ -1,0 +1,703 @@
+//! Conversions of values of files to the types of a table that lose nothing: a value that the type cannot hold is an
+//! error, never rounded or cut.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use arrow::array::timezone::Tz;
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanBufferBuilder, Float16Array, Float32Array,
+    Float64Array, GenericListArray, MapArray, OffsetSizeTrait, PrimitiveArray, Scalar, StringArray,
+    StructArray, new_null_array,
+};
+use arrow::buffer::{BooleanBuffer, OffsetBuffer};
+use arrow::compute::kernels::cast_utils::{Parser, parse_decimal, string_to_datetime};
+use arrow::compute::kernels::cmp::neq;
+use arrow::compute::kernels::numeric::add;
+use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::datatypes::{
+    DataType, Date32Type, Decimal128Type, Decimal256Type, DecimalType, FieldRef, Fields,
+    Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimeUnit,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow::error::ArrowError;
+use arrow::util::display::array_value_to_string;
+
+/// Why a conversion failed.
+#[derive(Debug)]
+pub(in crate::sql) enum Inexact {
+    /// The first value that the type cannot hold, as text, and its row.
+    Value { row: usize, text: String },
+    /// The types have no conversion.
+    Failed(ArrowError),
+}
+
+impl From<ArrowError> for Inexact {
+    fn from(error: ArrowError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// How to read text.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::sql) struct TextRules {
+    /// Whether an integer must be exact in a column of floats, which was inferred and not declared.
+    pub(in crate::sql) exact_floats: bool,
+    /// Whether a number is a time or date as the type stores it, as in JSON.
+    pub(in crate::sql) numeric_times: bool,
+}
+
+/// Converts an array to another type. Text is parsed, structs are matched by the names of their fields, and values
+/// below NULL are ignored.
+pub(in crate::sql) fn convert_exact(
+    array: &ArrayRef,
+    to: &DataType,
+    rules: TextRules,
+) -> Result<ArrayRef, Inexact> {
+    let (converted, unheld) = convert_marked(array, to, rules)?;
+    match unheld.and_then(|rows| rows.set_indices().next()) {
+        None => Ok(converted),
+        Some(row) => Err(Inexact::Value { row, text: array_value_to_string(array, row)? }),
+    }
+}
+
+/// Returns the message for a value that the type of a column cannot hold.
+pub(in crate::sql) fn unheld_message(
+    column: &str,
+    data_type: &DataType,
+    value: &str,
+    place: &str,
+) -> String {
+    const MOST: usize = 200;
+    let end = value.char_indices().nth(MOST).map_or(value.len(), |(at, _)| at);
+    let cut = if end < value.len() { ".." } else { "" };
+    let value = value.get(..end).unwrap_or_default();
+    let mut leaf = data_type;
+    while let Some(inner) = inner_type(leaf) {
+        leaf = inner;
+    }
+    let remedy = match leaf {
+        t if t.is_temporal() => "TIMESTAMP or VARCHAR",
+        t if t.is_integer() => "DOUBLE",
+        DataType::Struct(_) => "VARCHAR, or its fields as DOUBLE",
+        _ => "VARCHAR",
+    };
+    format!(
+        "{UNHELD}{column}' has the type {data_type}, which cannot hold '{value}{cut}'{place}; declare the column as {remedy}{UNHELD_END}"
+    )
+}
+
+const UNHELD: &str = "the column '";
+const UNHELD_END: &str = " in CREATE EXTERNAL TABLE";
+
+/// Finds an [`unheld_message`] in the text of an error. Parquet's readers pass the errors of conditions on as text.
+pub(in crate::sql) fn find_unheld(error: &str) -> Option<&str> {
+    let start = error.find(UNHELD)?;
+    let text = error.get(start..)?;
+    let end = text.find(UNHELD_END)?;
+    let message = text.get(..end.saturating_add(UNHELD_END.len()))?;
+    message.contains("which cannot hold").then_some(message)
+}
+
+fn inner_type(data_type: &DataType) -> Option<&DataType> {
+    match data_type {
+        DataType::List(f) | DataType::LargeList(f) | DataType::FixedSizeList(f, _) => {
+            Some(f.data_type())
+        }
+        _ => None,
+    }
+}
+
+/// Whether each value of a type is a value of another, and DataFusion's own conversion keeps it. False for times of
+/// different units, because DataFusion moves such a conversion to the other side of a comparison, where it rounds.
+pub(in crate::sql) fn holds_all(from: &DataType, to: &DataType) -> bool {
+    use DataType::*;
+    match (from, to) {
+        (from, to) if from == to => true,
+        (Null, _) => true,
+        (Dictionary(_, from), to) => holds_all(from, to),
+        (from, Dictionary(_, to)) => holds_all(from, to),
+        (Utf8 | LargeUtf8 | Utf8View, Utf8 | LargeUtf8 | Utf8View) => true,
+        (Binary | LargeBinary | BinaryView, Binary | LargeBinary | BinaryView) => true,
+        (List(from), List(to)) | (LargeList(from), LargeList(to)) => {
+            holds_all(from.data_type(), to.data_type())
+        }
+        (Float16, Float32 | Float64) | (Float32, Float64) => true,
+        (Decimal128(p, s) | Decimal256(p, s), Decimal128(q, t) | Decimal256(q, t)) => {
+            let digits = |p: u8, s: i8| i16::from(p) - i16::from(s);
+            t >= s && digits(*q, *t) >= digits(*p, *s)
+        }
+        (Timestamp(a, _), Timestamp(b, _)) => a == b,
+        (from, to) => match (integer_bits(from), integer_bits(to)) {
+            (Some((true, a)), Some((true, b))) | (Some((false, a)), Some((false, b))) => a <= b,
+            (Some((false, a)), Some((true, b))) => a < b,
+            (Some((_, bits)), None) => match to {
+                Float64 => bits <= 32,
+                Float32 => bits <= 16,
+                Utf8 | LargeUtf8 | Utf8View => true,
+                _ => false,
+            },
+            _ => false,
+        },
+    }
+}
+
+/// Returns whether an integer type is signed, and its width in bits; `None` for any other type.
+pub(in crate::sql) fn integer_bits(t: &DataType) -> Option<(bool, u32)> {
+    Some(match t {
+        DataType::Int8 => (true, 8),
+        DataType::Int16 => (true, 16),
+        DataType::Int32 => (true, 32),
+        DataType::Int64 => (true, 64),
+        DataType::UInt8 => (false, 8),
+        DataType::UInt16 => (false, 16),
+        DataType::UInt32 => (false, 32),
+        DataType::UInt64 => (false, 64),
+        _ => return None,
+    })
+}
+
+/// An array, and a bit for each row whose value its type cannot hold. No bits if there is no such row.
+type Marked = Result<(ArrayRef, Option<BooleanBuffer>), ArrowError>;
+
+fn convert_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> Marked {
+    use DataType::*;
+    let from = array.data_type();
+    if from == to {
+        return Ok((Arc::clone(array), None));
+    }
+    match (from, to) {
+        (Dictionary(_, values), _) => convert_marked(&cast(array, values)?, to, rules),
+        (_, Dictionary(_, values)) => {
+            let (converted, unheld) = convert_marked(array, values, rules)?;
+            Ok((cast_with_options(&converted, to, &strict_options())?, unheld))
+        }
+        (List(_), List(field)) => convert_list::<i32>(array, field, rules),
+        (LargeList(_), LargeList(field)) => convert_list::<i64>(array, field, rules),
+        (LargeList(from) | FixedSizeList(from, _), List(_)) => convert_marked(
+            &cast_with_options(array, &List(Arc::clone(from)), &strict_options())?,
+            to,
+            rules,
+        ),
+        (List(from) | FixedSizeList(from, _), LargeList(_)) => {
+            let large = LargeList(Arc::clone(from));
+            convert_marked(&cast_with_options(array, &large, &strict_options())?, to, rules)
+        }
+        (FixedSizeList(from, _), FixedSizeList(field, _)) => {
+            let lists = cast_with_options(array, &List(Arc::clone(from)), &strict_options())?;
+            let (lists, unheld) = convert_marked(&lists, &List(Arc::clone(field)), rules)?;
+            Ok((cast_with_options(&lists, to, &strict_options())?, unheld))
+        }
+        (Struct(_), Struct(fields)) => {
+            let (converted, unheld) = convert_struct(array.as_struct(), fields, rules)?;
+            Ok((Arc::new(converted), unheld))
+        }
+        (Map(_, _), Map(field, sorted)) => convert_map(array.as_map(), field, *sorted, rules),
+        (Utf8 | LargeUtf8 | Utf8View, _) => parse_marked(array, to, rules),
+        _ => convert_leaf(array, to),
+    }
+}
+
+fn strict_options() -> CastOptions<'static> {
+    CastOptions { safe: false, ..CastOptions::default() }
+}
+
+fn lenient_options() -> CastOptions<'static> {
+    CastOptions { safe: true, ..CastOptions::default() }
+}
+
+/// Returns the bits, or `None` if no bit is set.
+fn any_set(bits: BooleanBuffer) -> Option<BooleanBuffer> {
+    (bits.count_set_bits() > 0).then_some(bits)
+}
+
+fn convert_list<O: OffsetSizeTrait>(
+    array: &ArrayRef,
+    field: &FieldRef,
+    rules: TextRules,
+) -> Marked {
+    let (_, offsets, values, nulls) = array.as_list::<O>().clone().into_parts();
+    let range = offsets.iter().copied().map(O::as_usize);
+    let (first, last) = (range.clone().next().unwrap_or(0), range.last().unwrap_or(0));
+    let base = O::usize_as(first);
+    let offsets: Vec<O> = offsets.iter().map(|offset| *offset - base).collect();
+    let offsets = OffsetBuffer::new(offsets.into());
+    let values = values.slice(first, last.saturating_sub(first));
+    let (values, unheld) = convert_marked(&values, field.data_type(), rules)?;
+    let list = GenericListArray::try_new(Arc::clone(field), offsets, values, nulls)?;
+    let unheld = unheld.and_then(|unheld| lists_with(&unheld, list.offsets(), &list));
+    Ok((Arc::new(list), unheld))
+}
+
+/// Marks the lists, valid in `lists`, that have a marked element.
+fn lists_with<O: OffsetSizeTrait>(
+    elements: &BooleanBuffer,
+    offsets: &OffsetBuffer<O>,
+    lists: &dyn Array,
+) -> Option<BooleanBuffer> {
+    let mut rows = BooleanBufferBuilder::new(lists.len());
+    for (row, bounds) in offsets.windows(2).enumerate() {
+        let (start, end) = (bounds[0].as_usize(), bounds[1].as_usize());
+        let has = lists.is_valid(row)
+            && start < end
+            && elements.slice(start, end - start).count_set_bits() > 0;
+        rows.append(has);
+    }
+    any_set(rows.finish())
+}
+
+fn convert_struct(
+    array: &StructArray,
+    fields: &Fields,
+    rules: TextRules,
+) -> Result<(StructArray, Option<BooleanBuffer>), ArrowError> {
+    let mut columns = Vec::with_capacity(fields.len());
+    let mut unheld: Option<BooleanBuffer> = None;
+    let has_common = fields.iter().any(|field| array.column_by_name(field.name()).is_some());
+    if !has_common && !fields.is_empty() && array.num_columns() > 0 {
+        return Err(ArrowError::CastError(format!(
+            "the struct has none of the fields {}",
+            fields.iter().map(|f| format!("'{}'", f.name())).collect::<Vec<_>>().join(", ")
+        )));
+    }
+    for field in fields {
+        let Some(column) = array.column_by_name(field.name()) else {
+            columns.push(new_null_array(field.data_type(), array.len()));
+            continue;
+        };
+        let (column, marks) = convert_marked(column, field.data_type(), rules)?;
+        columns.push(column);
+        unheld = match (unheld, marks) {
+            (Some(a), Some(b)) => Some(&a | &b),
+            (a, b) => a.or(b),
+        };
+    }
+    let nulls = array.nulls().cloned();
+    let visible = match (unheld, &nulls) {
+        (Some(marks), Some(nulls)) => any_set(&marks & nulls.inner()),
+        (marks, _) => marks,
+    };
+    let made = StructArray::try_new_with_length(fields.clone(), columns, nulls, array.len())?;
+    Ok((made, visible))
+}
+
+fn convert_map(array: &MapArray, field: &FieldRef, sorted: bool, rules: TextRules) -> Marked {
+    let DataType::Struct(fields) = field.data_type() else {
+        return Err(ArrowError::CastError("the entries of a map are no structs".into()));
+    };
+    // The names of the two fields of an entry differ between writers, so they are matched by position.
+    let entries = array.entries();
+    let renamed = StructArray::try_new_with_length(
+        entries
+            .fields()
+            .iter()
+            .zip(fields)
+            .map(|(a, b)| a.as_ref().clone().with_name(b.name()))
+            .collect(),
+        entries.columns().to_vec(),
+        entries.nulls().cloned(),
+        entries.len(),
+    )?;
+    let (entries, unheld) = convert_struct(&renamed, fields, rules)?;
+    let (offsets, nulls) = (array.offsets().clone(), array.nulls().cloned());
+    let map = MapArray::try_new(Arc::clone(field), offsets, entries, nulls, sorted)?;
+    let unheld = unheld.and_then(|unheld| lists_with(&unheld, map.offsets(), &map));
+    Ok((Arc::new(map), unheld))
+}
+
+/// Casts values, and casts them back to find those that changed.
+fn convert_leaf(array: &ArrayRef, to: &DataType) -> Marked {
+    let from = array.data_type();
+    let converted = cast_with_options(array, to, &lenient_options())?;
+    let mut unheld = BooleanBufferBuilder::new(array.len());
+    if is_rounding(from, to) {
+        // A finite number must not become infinite.
+        let became_infinite = |row: usize| match (finite_at(array, row), finite_at(&converted, row))
+        {
+            (Some(before), Some(after)) => before && !after,
+            (_, after) => after == Some(false) && !from.is_floating(),
+        };
+        for row in 0..array.len() {
+            unheld.append(array.is_valid(row) && (converted.is_null(row) || became_infinite(row)));
+        }
+        return Ok((converted, any_set(unheld.finish())));
+    }
+    if !is_reversible(from, to) {
+        for row in 0..array.len() {
+            unheld.append(array.is_valid(row) && converted.is_null(row));
+        }
+        return Ok((converted, any_set(unheld.finish())));
+    }
+    let back = cast_with_options(&converted, from, &lenient_options())?;
+    let changed = neq(&without_negative_zeros(array)?, &back)?;
+    for row in 0..array.len() {
+        unheld.append(array.is_valid(row) && (changed.is_null(row) || changed.value(row)));
+    }
+    Ok((converted, any_set(unheld.finish())))
+}
+
+/// Whether a conversion may round, because floats are approximate.
+fn is_rounding(from: &DataType, to: &DataType) -> bool {
+    to.is_floating() && (from.is_floating() || from.is_decimal())
+}
+
+/// Whether casting back shows what a cast has lost.
+fn is_reversible(from: &DataType, to: &DataType) -> bool {
+    let plain = |t: &DataType| {
+        matches!(t, DataType::Boolean)
+            || t.is_numeric()
+            || matches!(t, DataType::Duration(_))
+            || matches!(
+                t,
+                DataType::Date32
+                    | DataType::Date64
+                    | DataType::Time32(_)
+                    | DataType::Time64(_)
+                    | DataType::Timestamp(_, _)
+            )
+    };
+    plain(from) && plain(to)
+}
+
+/// Returns whether a float is finite; `None` for other types and for NULL.
+fn finite_at(array: &ArrayRef, row: usize) -> Option<bool> {
+    if array.is_null(row) {
+        return None;
+    }
+    match array.data_type() {
+        DataType::Float16 => Some(array.as_primitive::<Float16Type>().value(row).is_finite()),
+        DataType::Float32 => Some(array.as_primitive::<Float32Type>().value(row).is_finite()),
+        DataType::Float64 => Some(array.as_primitive::<Float64Type>().value(row).is_finite()),
+        _ => None,
+    }
+}
+
+/// Replaces -0.0, which an integer cannot show, by 0.0.
+fn without_negative_zeros(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    match array.data_type() {
+        DataType::Float16 => {
+            add(array, &Scalar::new(Float16Array::from(vec![half::f16::from_f32(0.0)])))
+        }
+        DataType::Float32 => add(array, &Scalar::new(Float32Array::from(vec![0.0]))),
+        DataType::Float64 => add(array, &Scalar::new(Float64Array::from(vec![0.0]))),
+        _ => Ok(Arc::clone(array)),
+    }
+}
+
+/// Parses texts. A text that is no value of the type is marked.
+fn parse_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> Marked {
+    use DataType::*;
+    let texts = cast(array, &Utf8)?;
+    let texts = texts.as_string::<i32>();
+    match to {
+        Int8 => parse_with::<Int8Type>(texts, to, parse_integer),
+        Int16 => parse_with::<Int16Type>(texts, to, parse_integer),
+        Int32 => parse_with::<Int32Type>(texts, to, parse_integer),
+        Int64 => parse_with::<Int64Type>(texts, to, parse_integer),
+        UInt8 => parse_with::<UInt8Type>(texts, to, parse_integer),
+        UInt16 => parse_with::<UInt16Type>(texts, to, parse_integer),
+        UInt32 => parse_with::<UInt32Type>(texts, to, parse_integer),
+        UInt64 => parse_with::<UInt64Type>(texts, to, parse_integer),
+        Float32 => parse_with::<Float32Type>(texts, to, Float32Type::parse),
+        Float64 => parse_with::<Float64Type>(texts, to, |text| {
+            let number = Float64Type::parse(text)?;
+            (!rules.exact_floats || is_exact_float(text, number)).then_some(number)
+        }),
+        Date32 => parse_with::<Date32Type>(texts, to, |text| parse_date(text, rules)),
+        Timestamp(unit, zone) => {
+            let zone = Tz::from_str(zone.as_deref().unwrap_or("+00:00"))?;
+            let parse = |text: &str| parse_time(text, *unit, zone, rules);
+            match unit {
+                TimeUnit::Second => parse_with::<TimestampSecondType>(texts, to, parse),
+                TimeUnit::Millisecond => parse_with::<TimestampMillisecondType>(texts, to, parse),
+                TimeUnit::Microsecond => parse_with::<TimestampMicrosecondType>(texts, to, parse),
+                TimeUnit::Nanosecond => parse_with::<TimestampNanosecondType>(texts, to, parse),
+            }
+        }
+        Time32(TimeUnit::Second) => parse_with::<Time32SecondType>(texts, to, |text| {
+            parse_clock::<Time32SecondType>(text, 0, rules)
+        }),
+        Time32(_) => parse_with::<Time32MillisecondType>(texts, to, |text| {
+            parse_clock::<Time32MillisecondType>(text, 3, rules)
+        }),
+        Time64(TimeUnit::Microsecond) => parse_with::<Time64MicrosecondType>(texts, to, |text| {
+            parse_clock::<Time64MicrosecondType>(text, 6, rules)
+        }),
+        Time64(_) => parse_with::<Time64NanosecondType>(texts, to, |text| {
+            parse_clock::<Time64NanosecondType>(text, 9, rules)
+        }),
+        Decimal128(p, s) => parse_with::<Decimal128Type>(texts, to, |text| {
+            parse_exact_decimal::<Decimal128Type>(text, *p, *s)
+        }),
+        Decimal256(p, s) => parse_with::<Decimal256Type>(texts, to, |text| {
+            parse_exact_decimal::<Decimal256Type>(text, *p, *s)
+        }),
+        _ => convert_leaf(array, to),
+    }
+}
+
+fn parse_with<T: ArrowPrimitiveType>(
+    texts: &StringArray,
+    to: &DataType,
+    parse: impl Fn(&str) -> Option<T::Native>,
+) -> Marked {
+    let mut unheld: Vec<usize> = Vec::new();
+    let values: PrimitiveArray<T> = texts
+        .iter()
+        .enumerate()
+        .map(|(row, text)| {
+            let value = parse(text?);
+            if value.is_none() {
+                unheld.push(row);
+            }
+            value
+        })
+        .collect();
+    let values: ArrayRef = Arc::new(values.with_data_type(to.clone()));
+    if unheld.is_empty() {
+        return Ok((values, None));
+    }
+    let mut marks = BooleanBufferBuilder::new(texts.len());
+    marks.append_n(texts.len(), false);
+    for row in unheld {
+        marks.set_bit(row, true);
+    }
+    Ok((values, Some(marks.finish())))
+}
+
+/// A decimal number: the integer `digits` times ten to the power `exponent`. The digits neither begin nor end with 0.
+struct Number {
+    is_negative: bool,
+    digits: String,
+    exponent: i64,
+}
+
+impl Number {
+    fn parse(text: &str) -> Option<Self> {
+        let (is_negative, unsigned) = match text.as_bytes().first()? {
+            b'-' => (true, text.get(1..)?),
+            b'+' => (false, text.get(1..)?),
+            _ => (false, text),
+        };
+        let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
+            Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
+            None => (unsigned, 0),
+        };
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        if whole.len() + fraction.len() == 0 || !is_number(whole) || !is_number(fraction) {
+            return None;
+        }
+        let all = format!("{whole}{fraction}");
+        let trimmed = all.trim_end_matches('0');
+        let zeros = i64::try_from(all.len() - trimmed.len()).ok()?;
+        let places = i64::try_from(fraction.len()).ok()?;
+        let exponent = exponent.checked_sub(places)?.checked_add(zeros)?;
+        let digits = trimmed.trim_start_matches('0').to_owned();
+        let exponent = if digits.is_empty() { 0 } else { exponent };
+        Some(Self { is_negative, digits, exponent })
+    }
+
+    /// Returns the number if it is an integer of at most 38 digits.
+    fn as_integer(&self) -> Option<i128> {
+        if self.digits.is_empty() {
+            return Some(0);
+        }
+        let zeros = u32::try_from(self.exponent).ok()?;
+        if self.digits.len() > 38 || zeros > 38 {
+            return None;
+        }
+        let digits: i128 = self.digits.parse().ok()?;
+        let value = digits.checked_mul(10i128.checked_pow(zeros)?)?;
+        Some(if self.is_negative { -value } else { value })
+    }
+}
+
+fn parse_integer<N: TryFrom<i128>>(text: &str) -> Option<N> {
+    let value = match text.parse::<i64>() {
+        Ok(value) => i128::from(value),
+        Err(_) => Number::parse(text)?.as_integer()?,
+    };
+    N::try_from(value).ok()
+}
+
+/// Whether a float has the value of its text, if that is an integer without point and exponent.
+fn is_exact_float(text: &str, number: f64) -> bool {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if number.abs() < EXACT || !number.is_finite() || text.contains(['.', 'e', 'E']) {
+        return true;
+    }
+    let unsigned = text.trim_start_matches(['+', '-']).trim_start_matches('0');
+    format!("{:.0}", number.abs()) == unsigned
+}
+
+/// Returns how many digits a text has after its point, without zeros at their end.
+fn fraction_digits(text: &str) -> usize {
+    let Some((_, fraction)) = text.rsplit_once('.') else { return 0 };
+    let end = fraction.find(|c: char| !c.is_ascii_digit()).unwrap_or(fraction.len());
+    fraction.get(..end).unwrap_or_default().trim_end_matches('0').len()
+}
+
+fn parse_date(text: &str, rules: TextRules) -> Option<i32> {
+    let Some(days) = Date32Type::parse(text) else {
+        return if rules.numeric_times { parse_integer(text) } else { None };
+    };
+    // A longer text has a time of day, unless it begins with the sign of a long year.
+    if text.len() <= 10 || text.starts_with(['+', '-']) {
+        return Some(days);
+    }
+    let time = string_to_datetime(&Tz::from_str("+00:00").ok()?, text).ok()?;
+    let is_midnight = time.timestamp() == i64::from(days).checked_mul(86_400)?
+        && time.timestamp_subsec_nanos() == 0
+        && fraction_digits(text) == 0;
+    is_midnight.then_some(days)
+}
+
+fn parse_time(text: &str, unit: TimeUnit, zone: Tz, rules: TextRules) -> Option<i64> {
+    let Ok(time) = string_to_datetime(&zone, text) else {
+        return if rules.numeric_times { parse_integer(text) } else { None };
+    };
+    let (places, value) = match unit {
+        TimeUnit::Second => (0, time.timestamp()),
+        TimeUnit::Millisecond => (3, time.timestamp_millis()),
+        TimeUnit::Microsecond => (6, time.timestamp_micros()),
+        TimeUnit::Nanosecond => (9, time.timestamp_nanos_opt()?),
+    };
+    (fraction_digits(text) <= places).then_some(value)
+}
+
+/// Parses a time of day with at most `places` digits after the point.
+fn parse_clock<T>(text: &str, places: usize, rules: TextRules) -> Option<T::Native>
+where
+    T: ArrowPrimitiveType + Parser,
+    T::Native: TryFrom<i128>,
+{
+    match T::parse(text) {
+        Some(time) => (fraction_digits(text) <= places).then_some(time),
+        None if rules.numeric_times => parse_integer(text),
+        None => None,
+    }
+}
+
+fn parse_exact_decimal<T: DecimalType>(text: &str, precision: u8, scale: i8) -> Option<T::Native> {
+    let number = Number::parse(text)?;
+    if number.exponent.checked_add(i64::from(scale))? < 0 {
+        return None;
+    }
+    // Without an exponent and zeros at its end, which Arrow's parser would count.
+    let zeros = usize::try_from(number.exponent.max(0)).ok().filter(|zeros| *zeros <= 80)?;
+    let sign = if number.is_negative { "-" } else { "" };
+    let places = usize::try_from(number.exponent.min(0).unsigned_abs()).ok()?;
+    let digits = format!("{:0>width$}{}", number.digits, "0".repeat(zeros), width = places + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - places);
+    let plain = match places {
+        0 => format!("{sign}{whole}"),
+        _ => format!("{sign}{whole}.{fraction}"),
+    };
+    parse_decimal::<T>(&plain, precision, scale).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{Int64Array, ListArray, TimestampMillisecondArray};
+
+    use super::*;
+
+    fn texts(values: &[&str]) -> ArrayRef {
+        Arc::new(StringArray::from(values.to_vec()))
+    }
+
+    fn unheld_row(array: &ArrayRef, to: &DataType, rules: TextRules) -> Option<usize> {
+        match convert_exact(array, to, rules) {
+            Ok(_) => None,
+            Err(Inexact::Value { row, .. }) => Some(row),
+            Err(Inexact::Failed(e)) => panic!("{e}"),
+        }
+    }
+
+    #[test]
+    fn texts_are_parsed_exactly_or_refused() {
+        use DataType::{Date32, Decimal128, Float64, Int8, Int64, Time32, Timestamp, UInt64};
+        let json = TextRules { exact_floats: true, numeric_times: true };
+        let seconds = Timestamp(TimeUnit::Second, None);
+        let micros = Timestamp(TimeUnit::Microsecond, None);
+        for (to, good, bad) in [
+            (Int8, vec!["1", "-128", "1e2", "1.0", "0.0e-9"], vec!["128", "0.5", "1e-19", "x"]),
+            (
+                UInt64,
+                vec!["18446744073709551615", "+7"],
+                vec!["-1", "18446744073709551616", "1.0000000000000000001", ""],
+            ),
+            (Int64, vec!["100e-2"], vec!["1e400", "-"]),
+            (
+                Float64,
+                vec!["9007199254740992", "9007199254740994", "0.1", "1e300", "NaN"],
+                vec!["9007199254740993", "9223372036854775809"],
+            ),
+            (
+                Date32,
+                vec!["2020-01-01", "2020-01-01T00:00:00.000", "18262"],
+                vec!["2020-01-01T00:00:00.0005", "2020-01-01 00:00:01"],
+            ),
+            (seconds, vec!["2020-01-01T00:00:00.000", "2020-01-01"], vec!["2020-01-01T00:00:00.9"]),
+            (micros, vec!["2020-01-01T00:00:00.1234560000"], vec!["2020-01-01T00:00:00.1234567"]),
+            (Time32(TimeUnit::Second), vec!["10:00:00"], vec!["10:00:00.5"]),
+            (
+                Decimal128(5, 2),
+                vec!["1.230", "123.45", "12e1", "-.5"],
+                vec!["1.239", "1234", "1e-3"],
+            ),
+        ] {
+            for text in good {
+                assert_eq!(unheld_row(&texts(&[text]), &to, json), None, "{text} {to}");
+            }
+            for text in bad {
+                assert_eq!(
+                    unheld_row(&texts(&["1", text]), &to, json).is_some(),
+                    true,
+                    "{text} {to}"
+                );
+            }
+        }
+        let rounded = convert_exact(&texts(&["9007199254740993"]), &Float64, TextRules::default());
+        assert!(rounded.is_ok());
+        let decimals = convert_exact(&texts(&["-.5", "12e1"]), &Decimal128(5, 2), json).unwrap();
+        assert_eq!(decimals.as_primitive::<Decimal128Type>().values(), &[-50, 12000]);
+    }
+
+    #[test]
+    fn casts_are_exact_or_refused() {
+        use DataType::{Date32, Float32, Float64, Int32, Timestamp};
+        let rules = TextRules::default();
+        let floats: ArrayRef = Arc::new(Float64Array::from(vec![-0.0, 2.0, 2.9]));
+        assert_eq!(unheld_row(&floats, &Int32, rules), Some(2));
+        assert_eq!(unheld_row(&floats.slice(0, 2), &Int32, rules), None);
+        assert_eq!(unheld_row(&floats, &Float32, rules), None);
+        let large: ArrayRef = Arc::new(Float64Array::from(vec![f64::INFINITY, f64::NAN, 1e300]));
+        assert_eq!(unheld_row(&large, &Float32, rules), Some(2));
+        assert_eq!(unheld_row(&large, &Int32, rules), Some(0));
+        let ints: ArrayRef = Arc::new(Int64Array::from(vec![1 << 53, (1 << 53) + 1]));
+        assert_eq!(unheld_row(&ints, &Float64, rules), Some(1));
+        assert_eq!(unheld_row(&ints, &Int32, rules), Some(0));
+        let times: ArrayRef = Arc::new(TimestampMillisecondArray::from(vec![0, 86_400_000, 1]));
+        assert_eq!(unheld_row(&times, &Timestamp(TimeUnit::Second, None), rules), Some(2));
+        assert_eq!(unheld_row(&times, &Date32, rules), Some(2));
+        assert_eq!(unheld_row(&times, &Timestamp(TimeUnit::Microsecond, None), rules), None);
+    }
+
+    #[test]
+    fn values_below_null_are_ignored() {
+        let values = Arc::new(Float64Array::from(vec![1.5, 2.0, 3.5]));
+        let field = Arc::new(arrow::datatypes::Field::new_list_field(DataType::Float64, true));
+        let offsets = OffsetBuffer::new(vec![0, 1, 2, 3].into());
+        let nulls = Some(vec![false, true, true].into());
+        let lists: ArrayRef = Arc::new(ListArray::new(field, offsets, values, nulls));
+        let to = DataType::new_list(DataType::Int32, true);
+        let rules = TextRules::default();
+        assert_eq!(unheld_row(&lists, &to, rules), Some(2));
+        assert_eq!(unheld_row(&lists.slice(0, 2), &to, rules), None);
+        assert_eq!(unheld_row(&lists.slice(2, 1), &to, rules), Some(0));
+    }
+}

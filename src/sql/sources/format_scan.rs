@@ -1,0 +1,176 @@
+//! [`FormatScan`]: the common part of the scans of Arrow, CSV and JSON files.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use datafusion::common::exec_datafusion_err;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{
+    FileOpenFuture, FileOpener, FileScanConfig, FileSource,
+};
+use datafusion::datasource::projection::{ProjectionOpener, SplitProjection};
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
+use datafusion::physical_plan::DisplayFormatType;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use futures::{StreamExt, TryStreamExt};
+use object_store::ObjectStore;
+use object_store::path::Path;
+
+use crate::sql::sources::urls::shown_location;
+
+/// What a scan reads from each of its files.
+#[derive(Clone)]
+pub(in crate::sql) struct Wanted {
+    pub(in crate::sql) store: Arc<dyn ObjectStore>,
+    pub(in crate::sql) url: ObjectStoreUrl,
+    pub(in crate::sql) compression: FileCompressionType,
+    /// All columns of the table that are in files.
+    pub(in crate::sql) table: SchemaRef,
+    /// The columns that the scan returns.
+    pub(in crate::sql) columns: SchemaRef,
+    pub(in crate::sql) batch_size: usize,
+    pub(in crate::sql) partition: usize,
+}
+
+/// Reads the files of one format.
+pub(in crate::sql) trait ReadFormat: Clone + Send + Sync + 'static {
+    /// Returns the opener of a file, or of a range of its bytes, which returns the columns `wanted`.
+    fn create_opener(&self, wanted: Wanted) -> Arc<dyn FileOpener>;
+
+    /// Whether a file can be read in ranges of bytes. `stock` says so without regard to the contents of files.
+    fn can_divide(&self, stock: bool, _config: &FileScanConfig) -> bool {
+        stock
+    }
+}
+
+/// A scan of files whose format is read by Serrate and not by DataFusion. Errors name the file.
+#[derive(Clone)]
+pub(in crate::sql) struct FormatScan<R> {
+    /// DataFusion's source, which divides files and holds the metrics.
+    stock: Arc<dyn FileSource>,
+    reader: R,
+    projection: SplitProjection,
+    batch_size: usize,
+}
+
+impl<R: ReadFormat> FormatScan<R> {
+    pub(in crate::sql) fn new(stock: Arc<dyn FileSource>, reader: R) -> Self {
+        let table = stock.table_schema();
+        let projection = match stock.projection() {
+            Some(projection) => SplitProjection::new(table.file_schema(), projection),
+            None => SplitProjection::unprojected(table),
+        };
+        Self { stock, reader, projection, batch_size: 8192 }
+    }
+}
+
+impl<R: ReadFormat> FileSource for FormatScan<R> {
+    fn create_file_opener(
+        &self,
+        store: Arc<dyn ObjectStore>,
+        config: &FileScanConfig,
+        partition: usize,
+    ) -> Result<Arc<dyn FileOpener>> {
+        let table = self.table_schema().file_schema();
+        let opener = self.reader.create_opener(Wanted {
+            store,
+            url: config.object_store_url.clone(),
+            compression: config.file_compression_type,
+            table: Arc::clone(table),
+            columns: Arc::new(table.project(&self.projection.file_indices)?),
+            batch_size: self.batch_size,
+            partition,
+        });
+        ProjectionOpener::try_new(self.projection.clone(), Arc::new(NamedFile { opener }), table)
+    }
+
+    fn table_schema(&self) -> &TableSchema {
+        self.stock.table_schema()
+    }
+
+    fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
+        let stock = self.stock.with_batch_size(batch_size);
+        Arc::new(Self { stock, batch_size, ..self.clone() })
+    }
+
+    fn projection(&self) -> Option<&ProjectionExprs> {
+        Some(&self.projection.source)
+    }
+
+    fn try_pushdown_projection(
+        &self,
+        projection: &ProjectionExprs,
+    ) -> Result<Option<Arc<dyn FileSource>>> {
+        let merged = self.projection.source.try_merge(projection)?;
+        let projection = SplitProjection::new(self.table_schema().file_schema(), &merged);
+        Ok(Some(Arc::new(Self { projection, ..self.clone() })))
+    }
+
+    fn metrics(&self) -> &ExecutionPlanMetricsSet {
+        self.stock.metrics()
+    }
+
+    fn file_type(&self) -> &str {
+        self.stock.file_type()
+    }
+
+    fn fmt_extra(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.stock.fmt_extra(t, f)
+    }
+
+    fn supports_repartitioning(&self) -> bool {
+        self.stock.supports_repartitioning()
+    }
+
+    fn repartitioned(
+        &self,
+        target_partitions: usize,
+        min_size: usize,
+        ordering: Option<LexOrdering>,
+        config: &FileScanConfig,
+    ) -> Result<Option<FileScanConfig>> {
+        match self.reader.can_divide(self.stock.supports_repartitioning(), config) {
+            true => self.stock.repartitioned(target_partitions, min_size, ordering, config),
+            false => Ok(None),
+        }
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        datafusion::physical_plan::apply_expression_roots(self.projection.source.iter(), f)
+    }
+}
+
+/// Adds the name of the file to the errors of an opener.
+struct NamedFile {
+    opener: Arc<dyn FileOpener>,
+}
+
+impl FileOpener for NamedFile {
+    fn open(&self, file: PartitionedFile) -> Result<FileOpenFuture> {
+        let location = file.object_meta.location.clone();
+        let opened = self.opener.open(file)?;
+        Ok(Box::pin(async move {
+            let batches = opened.await.map_err(|e| name_file(&location, e))?;
+            Ok(batches.map_err(move |e| name_file(&location, e)).boxed())
+        }))
+    }
+}
+
+pub(in crate::sql) fn name_file(file: &Path, error: DataFusionError) -> DataFusionError {
+    let text = error.strip_backtrace();
+    let is_memory = matches!(error.find_root(), DataFusionError::ResourcesExhausted(_));
+    match is_memory || text.contains(file.as_ref()) {
+        true => error,
+        false => exec_datafusion_err!("{}: {text}", shown_location(file)),
+    }
+}
