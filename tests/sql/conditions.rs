@@ -430,3 +430,27 @@ async fn stock_casts_in_branches_still_fail() {
             .await;
     assert!(message.contains("Cannot cast string"), "{message}");
 }
+
+#[tokio::test]
+async fn keys_of_joins_and_arguments_with_filter_see_their_rows_alone() {
+    let setup = [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, 0), (1, 5), (2, 0), (2, NULL)) v(k, n)",
+        "CREATE TABLE s AS SELECT * FROM (VALUES (1, 'x'), (2, '5')) v(k, s)",
+    ];
+    let guarded = "ON a.n <> 0 AND b.n = 25 / a.n";
+    let cases = [
+        (format!("SELECT a.k, a.n, b.n FROM t a LEFT JOIN t b {guarded} ORDER BY 1, 2"), "1 0 NULL; 1 5 5; 2 0 NULL; 2 NULL NULL"),
+        (format!("SELECT count(*) FROM t a FULL JOIN t b {guarded}"), "7"),
+        (format!("SELECT count(*) FROM t a JOIN t b {guarded}"), "1"),
+        ("SELECT a.k FROM t a LEFT JOIN t b ON b.n <> 0 AND 25 / b.n = a.n AND a.n > 0 WHERE b.k IS NOT NULL".into(), "1"),
+        ("SELECT a.k FROM t a LEFT JOIN t b ON a.n <> 0 AND 25 / a.n > b.n WHERE b.k IS NOT NULL ORDER BY b.n".into(), "1; 1"),
+        ("SELECT k, n FROM t a WHERE NOT EXISTS (SELECT 1 FROM t b WHERE a.n <> 0 AND b.n = 25 / a.n) ORDER BY 1, 2".into(), "1 0; 2 0; 2 NULL"),
+        ("SELECT t.n FROM t LEFT JOIN s ON s.s ~ '^[0-9]+$' AND s.s::INT = t.n WHERE s.k = 2".into(), "5"),
+        ("SELECT k, sum(100 / n) FILTER (WHERE n <> 0) FROM t GROUP BY k ORDER BY k".into(), "1 20; 2 NULL"),
+        ("SELECT sum(100 / n) FILTER (WHERE n <> 0), count(*) FILTER (WHERE 1 / (n + 1) = 0) FROM t".into(), "20 1"),
+        ("SELECT DISTINCT k, max(100 / n) FILTER (WHERE n <> 0) OVER (PARTITION BY k) FROM t ORDER BY k".into(), "1 20; 2 NULL"),
+        ("SELECT array_agg(100 / n ORDER BY n) FILTER (WHERE n <> 0) FROM t".into(), "[20]"),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&setup, &cases).await;
+}

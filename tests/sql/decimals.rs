@@ -257,3 +257,23 @@ async fn nullif_of_an_integer_is_an_integer() {
     ];
     expect_rows(&[], &cases).await;
 }
+
+#[tokio::test]
+async fn literals_become_decimals_digit_by_digit() {
+    expect_rows(
+        &[],
+        &[
+            ("SELECT 1.005::DECIMAL(10, 2), -0.285::DECIMAL(10, 2), 10.075::DECIMAL(10, 2)", "1.01 -0.29 10.08"),
+            ("SELECT 0.1::DECIMAL(38, 30)", "0.100000000000000000000000000000"),
+            ("SELECT CAST((123456789.123) AS DECIMAL(30, 10)), TRY_CAST(99.995 AS DECIMAL(4, 2))", "123456789.1230000000 NULL"),
+            ("SELECT 1e2::DECIMAL(10, 2), 5::DECIMAL(4, 1), .5::DECIMAL(4, 1), 2.::DECIMAL(4, 1)", "100.00 5.0 0.5 2.0"),
+        ],
+    )
+    .await;
+    let ctx = serrate::sql::session();
+    let frame = serrate::sql::sql(&ctx, "SELECT 1.5::DECIMAL(3, 1), -2.5::DECIMAL(3, 1) + 1")
+        .await
+        .unwrap();
+    let names: Vec<_> = frame.schema().fields().iter().map(|f| f.name().clone()).collect();
+    assert_eq!(names, ["1.5", "-2.5 + 1"]);
+}

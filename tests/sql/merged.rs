@@ -236,3 +236,36 @@ async fn merged_columns_stand_beside_those_of_tables() {
         assert_eq!(found, others, "{join}");
     }
 }
+
+#[tokio::test]
+async fn joins_with_an_alias_and_tables_without_one_merge_columns() {
+    let setup =
+        ["CREATE TABLE u AS SELECT 1 AS id, 10 AS k", "CREATE TABLE w AS SELECT 1 AS id, 100 AS m"];
+    let cases = [
+        ("SELECT id FROM (u FULL JOIN (SELECT 9 AS id) x USING (id)) AS j ORDER BY 1", "1; 9"),
+        ("SELECT j.* FROM (u JOIN w USING (id)) AS j WHERE j.id = 1", "1 10 100"),
+        ("SELECT * FROM (u NATURAL JOIN w) AS j(a, b, c)", "1 10 100"),
+        ("SELECT * FROM u LEFT JOIN (SELECT id, m FROM w WHERE false) USING (id)", "1 10 NULL"),
+        (
+            "SELECT * FROM u JOIN w USING (id) JOIN (SELECT id, 3 AS g FROM w) USING (id)",
+            "1 10 100 3",
+        ),
+        ("SELECT id, k FROM u JOIN (SELECT 1 AS id) USING (id)", "1 10"),
+        (
+            "SELECT id, max(m) FROM (u JOIN w USING (id)) FULL JOIN (SELECT 9 AS id) x USING (id) GROUP BY id ORDER BY id",
+            "1 100; 9 NULL",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+    let ctx = four();
+    for sql in setup {
+        batches(&ctx, sql).await.unwrap();
+    }
+    for sql in [
+        "SELECT k, m FROM u JOIN w ON u.id = w.id RIGHT JOIN (SELECT 99 AS k) q USING (k)",
+        "SELECT max(m) FROM u JOIN w USING (id) FULL JOIN (SELECT 500 AS m) q USING (m)",
+    ] {
+        let e = rows_or_error(&ctx, sql).await;
+        assert!(e.contains("it is unknown which of them has the column"), "{sql}: {e}");
+    }
+}

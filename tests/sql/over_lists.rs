@@ -173,3 +173,18 @@ async fn stock_element_fields_still_differ() {
         assert!(batches(&ctx, &sql).await.is_err(), "{function}");
     }
 }
+
+#[tokio::test]
+async fn functions_of_strings_do_not_take_the_text_of_a_list() {
+    expect_rows(
+        &[],
+        &[
+            ("SELECT left(['abc'], 1), reverse(['ab']), string_split(['a b'], ' ')", "[a] [ba] [[a, b]]"),
+            ("SELECT lpad([['a'], NULL], 2, 'x'), translate(['ab'], 'a', 'c'), regexp_replace(['aab'], 'a+', 'z')", "[[xa], NULL] [cb] [zb]"),
+            ("SELECT concat('a', ['b', NULL]), upper(['a']), array_to_string(['a', 'b'], ',')", "[ab, a] [A] a,b"),
+            ("SELECT coalesce(NULL, ['b']), greatest([1], [2]), len(['a', 'b']), concat(['a'], ['b'])", "[b] [2] 2 [a, b]"),
+            ("SELECT count(*) FROM (VALUES (['xy'])) v(s) WHERE ragged_any(left(s, 1) = 'x')", "1"),
+        ],
+    )
+    .await;
+}

@@ -186,3 +186,19 @@ async fn batches_of_parquet_are_sized_by_the_values_that_its_footer_counts() {
     let both = plan("x", "*.parquet").await;
     assert!(both.contains("BatchSizeExec: rows=46"), "{both}");
 }
+
+#[tokio::test]
+async fn lengths_are_keys_of_grouping_sets() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = show(&dir.path().join("t.parquet"));
+    let ctx = four();
+    let rows = "SELECT * FROM (VALUES (1, [1, 2]), (1, [3, 4]), (2, NULL)) v(k, xs)";
+    batches(&ctx, &format!("COPY ({rows}) TO '{path}'")).await.unwrap();
+    for length in ["len(xs)", "ragged_lengths(xs)", "ragged_count(xs)"] {
+        let sql = format!(
+            "SELECT k, {length}, count(*) FROM '{path}' GROUP BY ROLLUP (k, {length}) ORDER BY 1, 2"
+        );
+        let found = rows_or_error(&ctx, &sql).await;
+        assert!(found.starts_with("1 2 2; 1 NULL 2; 2 "), "{sql}: {found}");
+    }
+}

@@ -138,3 +138,37 @@ async fn equal_intervals_are_two_columns() {
     let found = names(&ctx, sql).await;
     assert_eq!(found, ["n * INTERVAL '1 day'", "n * INTERVAL '1 day'_1", "year(d)", "year(d)_1"]);
 }
+
+#[tokio::test]
+async fn subqueries_have_names_beside_their_expressions() {
+    let setup = ["CREATE TABLE u AS SELECT 1 AS id, 10 AS k"];
+    let cases = [
+        ("SELECT (SELECT count(*) FROM u), count(*) FROM u", "1 1"),
+        ("SELECT id, (SELECT max(k) FROM u), max(k) FROM u GROUP BY id", "1 10 10"),
+        ("SELECT (SELECT k + 1 FROM u), k + 1 FROM u", "11 11"),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+#[tokio::test]
+async fn comparisons_are_arguments_of_every_function() {
+    let setup = ["CREATE TABLE u AS SELECT * FROM (VALUES (0, 1), (5, 2)) v(x, id)"];
+    let cases = [
+        ("SELECT if(x = 0, 'a', 'b') FROM u ORDER BY x", "a; b"),
+        ("SELECT count_if(x = 5), arg_max(id, x = 0), bool_or(x = 7) FROM u", "1 1 false"),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+#[tokio::test]
+async fn aggregates_of_an_outer_query_are_refused() {
+    let ctx = four();
+    batches(&ctx, "CREATE TABLE u AS SELECT 1 AS id, 10 AS k").await.unwrap();
+    for sql in ["SELECT (SELECT sum(u.k)) FROM u", "SELECT (SELECT max(o.k) FROM u) FROM u AS o"] {
+        let e = rows_or_error(&ctx, sql).await;
+        assert!(e.contains("would be an aggregate of that query"), "{sql}: {e}");
+    }
+    let fine =
+        "SELECT (SELECT sum(u.k + o.k) FROM u), (SELECT count(*) FROM u WHERE u.k = o.k) FROM u o";
+    assert_eq!(rows_or_error(&ctx, fine).await, "20 1");
+}

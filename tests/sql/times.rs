@@ -731,3 +731,17 @@ async fn functions_take_dates_of_all_years() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn lists_of_dates_and_hours_make_times() {
+    expect_rows(
+        &[],
+        &[
+            ("SELECT [DATE '2020-01-01', NULL] + INTERVAL '12 hours'", "[2020-01-01T12:00:00, NULL]"),
+            ("SELECT [DATE '2020-01-01'] - INTERVAL '1 month 1 second'", "[2019-11-30T23:59:59]"),
+            ("SELECT [DATE '2020-01-31'] + INTERVAL '1 month', [DATE '2999-01-01'] + INTERVAL '2 days'", "[2020-02-29] [2999-01-03]"),
+            ("SELECT ragged_gt([TIMESTAMP '2020-01-01 06:00:00'], [DATE '2020-01-01'] + INTERVAL '12 hours')", "[false]"),
+        ],
+    )
+    .await;
+}

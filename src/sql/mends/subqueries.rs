@@ -93,7 +93,7 @@ pub(super) fn has_query(node: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-pub(super) fn query_of(expr: &Expr) -> Option<&Subquery> {
+pub(in crate::sql) fn query_of(expr: &Expr) -> Option<&Subquery> {
     match expr {
         Expr::InSubquery(test) => Some(&test.subquery),
         Expr::Exists(test) => Some(&test.subquery),

@@ -243,6 +243,11 @@ fn displayed_expr(expr: Expr, input: &LogicalPlan, tables: Qualifiers) -> Option
                 let plain = Column::new_unqualified(column.name);
                 Transformed::yes(Expr::OuterReferenceColumn(field, plain))
             }
+            // The literal in `1.5::DECIMAL(3, 1)` is planned as the string '1.5', which keeps its digits.
+            Expr::Cast(cast) if decimal_text(&cast).is_some() => {
+                let digits = decimal_text(&cast).unwrap_or_default();
+                Transformed::yes(Expr::Column(Column::new_unqualified(digits)))
+            }
             // DataFusion displays the literal 1 as `Int64(1)`.
             Expr::Literal(value, _) => {
                 Transformed::yes(Expr::Column(Column::new_unqualified(literal(&value))))
@@ -252,6 +257,14 @@ fn displayed_expr(expr: Expr, input: &LogicalPlan, tables: Qualifiers) -> Option
     });
     let plain = plain.and_then(|plain| plain.data.transform_up(with_parentheses));
     plain.ok().map(|plain| plain.data)
+}
+
+/// If a cast makes a decimal of a string of digits, returns the digits.
+fn decimal_text(cast: &Cast) -> Option<String> {
+    let Expr::Literal(value, _) = cast.expr.as_ref() else { return None };
+    let digits = value.try_as_str().flatten()?;
+    let is_number = digits.bytes().all(|b| b.is_ascii_digit() || b"-.".contains(&b));
+    (cast.field.data_type().is_decimal() && is_number).then(|| digits.to_owned())
 }
 
 /// Adds parentheses around operands that bind looser than their operator. DataFusion omits them in names.

@@ -16,6 +16,7 @@ use datafusion::sql::parser::{CopyToSource, Statement};
 
 use crate::array::{leaf_type, list_depth};
 use crate::functions::for_lists;
+use crate::sql::mends::subqueries::query_of;
 use crate::sql::statement::modifiers::{check_aggregate, check_window};
 
 #[derive(Debug)]
@@ -45,10 +46,29 @@ pub(in crate::sql) fn check_lists(plan: &LogicalPlan) -> Result<()> {
         node.apply_expressions(|e| {
             e.apply(|e| {
                 check_expr(e, &schema)?;
+                check_outer_aggregate(e)?;
                 Ok(TreeNodeRecursion::Continue)
             })
         })
     })?;
+    Ok(())
+}
+
+/// Returns an error for an aggregate in a subquery whose arguments have columns of an outer query only. In the SQL
+/// standard it is an aggregate of the outer query; DataFusion computes it within the subquery.
+fn check_outer_aggregate(expr: &Expr) -> Result<()> {
+    let Expr::AggregateFunction(call) = expr else { return Ok(()) };
+    let args = &call.params.args;
+    let is_outer = args.iter().any(Expr::contains_outer)
+        && args.iter().all(|arg| arg.column_refs().is_empty());
+    let has_query =
+        args.iter().any(|arg| arg.exists(|e| Ok(query_of(e).is_some())).unwrap_or(true));
+    if is_outer && !has_query {
+        return plan_err!(
+            "the aggregate {} in a subquery has columns of an outer query only, so it would be an aggregate of that query, which is not supported; compute it in a subquery of FROM",
+            call.func.name()
+        );
+    }
     Ok(())
 }
 

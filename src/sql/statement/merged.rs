@@ -259,8 +259,7 @@ fn check_holders(from: &TableWithJoins) -> Result<()> {
         let is_outer =
             matches!(join.join_operator, J::Right(_) | J::RightOuter(_) | J::FullOuter(_));
         for name in names {
-            let is_held = before == 0
-                || seen.iter().any(|known| same_name(known, name));
+            let is_held = before == 0 || seen.iter().any(|known| same_name(known, name));
             if is_outer && !is_held {
                 return plan_err!(
                     "USING ({name}) of a RIGHT or FULL JOIN after a join of several tables is not supported, because it is unknown which of them has the column {name}; write ON and coalesce(a.{name}, b.{name}) instead"

@@ -2,8 +2,8 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::{DFSchema, NullEquality};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, NullEquality};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{
     AggregateFunctionParams, Case, Exists, InSubquery, WindowFunctionParams,
