@@ -352,22 +352,6 @@ async fn a_column_of_folders_replaces_that_of_the_files() {
 }
 
 #[tokio::test]
-async fn more_folders_than_65_536_are_read() {
-    let dir = tempfile::tempdir().unwrap();
-    for k in 0..65_540 {
-        let folder = dir.path().join(format!("k={k}"));
-        std::fs::create_dir(&folder).unwrap();
-        std::fs::write(folder.join("a.csv"), if k % 20_000 == 5 { "x\n1\n" } else { "" }).unwrap();
-    }
-    let ctx = four();
-    let at = show(dir.path());
-    let sql = format!("SELECT x, k FROM '{at}/' WHERE k IN ('5', '7', '60005')");
-    assert_eq!(rows(&ctx, &format!("{sql} ORDER BY k")).await, ["1,5", "1,60005"]);
-    let sql = format!("SELECT count(DISTINCT k), max(k) FROM '{at}/'");
-    assert_eq!(rows(&ctx, &sql).await, ["4,60005"]);
-}
-
-#[tokio::test]
 async fn named_paths_keep_their_order() {
     let dir = tempfile::tempdir().unwrap();
     let at = show(dir.path());

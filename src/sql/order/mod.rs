@@ -170,13 +170,18 @@ fn single_input(plan: &Arc<dyn ExecutionPlan>) -> bool {
     matches!(required.as_slice(), [Distribution::SinglePartition])
 }
 
-/// Returns a scan of the same files, sorted by name and start, with consecutive files in each partition.
+/// The position of a file in a table whose statement names paths in another order than that of their names.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::sql) struct FileRank(pub(in crate::sql) usize);
+
+/// Returns a scan of the same files, sorted by rank, name and start, with consecutive files in each partition.
 fn ordered_scan(plan: &Arc<dyn ExecutionPlan>, scan: &DataSourceExec) -> Arc<dyn ExecutionPlan> {
     let Some(config) = scan.data_source().downcast_ref::<FileScanConfig>() else {
         return Arc::clone(plan);
     };
     let key = |f: &PartitionedFile| {
-        (natural(f.object_meta.location.as_ref()), f.range.as_ref().map_or(0, |r| r.start))
+        let rank = f.extension::<FileRank>().map_or(0, |rank| rank.0);
+        (rank, natural(f.object_meta.location.as_ref()), f.range.as_ref().map_or(0, |r| r.start))
     };
     let files: Vec<&PartitionedFile> =
         config.file_groups.iter().flat_map(FileGroup::iter).collect();

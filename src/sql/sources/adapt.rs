@@ -46,6 +46,9 @@ impl FileAdapter {
         if let Some(message) = find_unheld(&error.strip_backtrace()) {
             return exec_datafusion_err!("{}: {message}", shown_location(&self.file));
         }
+        if error.strip_backtrace().contains("the column '") {
+            return name_file(&self.file, error);
+        }
         for field in self.wanted.fields() {
             let one = Arc::new(Schema::new(vec![Arc::clone(field)]));
             let adapter = adapter_factory(&one).make_adapter(&batch.schema());

@@ -15,6 +15,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use regex::Regex;
 
+use crate::sql::sources::adapt::repeated_column;
 use crate::sql::sources::csv_records::Records;
 use crate::sql::sources::listing::merge_schemas;
 use crate::sql::sources::urls::shown_location;
@@ -116,13 +117,8 @@ fn check_headers(objects: &[ObjectMeta], schemas: &[SchemaRef]) -> Result<()> {
                 list_names(header.into_iter())
             );
         }
-        if schemas.len() > 1
-            && let Some(name) = find_repeated(header.iter().copied())
-        {
-            return plan_err!(
-                "{}",
-                crate::sql::sources::adapt::repeated_column(&object.location, name)
-            );
+        if let Some(name) = find_repeated(header.iter().copied()) {
+            return plan_err!("{}", repeated_column(&object.location, name));
         }
         seen.extend(header.iter().map(|name| name.as_str()));
     }

@@ -207,8 +207,9 @@ impl PhysicalExpr for ExactCast {
         match convert_exact(&values, to, TextRules::default()) {
             Ok(converted) => Ok(ColumnarValue::Array(converted)),
             Err(Inexact::Failed(e)) => Err(exec_datafusion_err!(
-                "the column '{}' cannot be converted to {to}, its type in the table; declare another type: {e}",
-                self.column
+                "the column '{}' of the type {} cannot be converted to {to}, its type in the table; declare another type: {e}",
+                self.column,
+                values.data_type()
             )),
             Err(Inexact::Value { text, .. }) => {
                 Err(exec_datafusion_err!("{}", unheld_message(&self.column, to, &text, "")))

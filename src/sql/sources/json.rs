@@ -20,7 +20,6 @@ use datafusion::datasource::physical_plan::{
 };
 use datafusion::error::{DataFusionError, Result};
 use datafusion::physical_expr::Partitioning;
-use datafusion_datasource_json::utils::JsonArrayToNdjsonReader;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{GetResultPayload, ObjectMeta, ObjectStore, ObjectStoreExt};
 use serde_json::Value;
@@ -110,7 +109,7 @@ async fn infer_file(
     let infer = move || {
         let reader: Box<dyn BufRead> = match has_lines {
             true => Box::new(BufReader::new(reader)),
-            false => Box::new(ListReader(JsonArrayToNdjsonReader::new(reader))),
+            false => Box::new(ListReader::try_new(reader)?),
         };
         let mut read = 0usize;
         let records = ValueIter::new(reader, None).take(most);

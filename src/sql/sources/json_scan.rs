@@ -1,6 +1,6 @@
 //! [`JsonScan`]: scans of JSON files that lose no part of a number or a time.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Chain, Cursor, Read};
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
@@ -131,7 +131,7 @@ impl JsonOpener {
     ) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let reader: Box<dyn BufRead + Send> = match self.reader.has_lines {
             true => Box::new(BufReader::new(reader)),
-            false => Box::new(ListReader(JsonArrayToNdjsonReader::new(reader))),
+            false => Box::new(ListReader::try_new(reader)?),
         };
         let batches = self.text_builder().build(reader)?;
         Ok(stream::iter(batches).map_err(Into::into).boxed())
@@ -139,7 +139,20 @@ impl JsonOpener {
 }
 
 /// Reads a list of records as lines. A list without its end is an error.
-pub(in crate::sql) struct ListReader<R: Read>(pub(in crate::sql) JsonArrayToNdjsonReader<R>);
+pub(in crate::sql) struct ListReader<R: Read>(JsonArrayToNdjsonReader<Chain<Cursor<Vec<u8>>, R>>);
+
+impl<R: Read> ListReader<R> {
+    /// Creates a reader that skips the mark of UTF-8 at the start of a file.
+    pub(in crate::sql) fn try_new(mut reader: R) -> std::io::Result<Self> {
+        const MARK: &[u8] = b"\xEF\xBB\xBF";
+        let mut start = Vec::with_capacity(MARK.len());
+        reader.by_ref().take(3).read_to_end(&mut start)?;
+        if start == MARK {
+            start.clear();
+        }
+        Ok(Self(JsonArrayToNdjsonReader::new(Read::chain(Cursor::new(start), reader))))
+    }
+}
 
 impl<R: Read> Read for ListReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {

@@ -104,3 +104,21 @@ fn find_value(file: &ListedFile, name: &str, data_type: &DataType) -> Result<Sca
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::Array;
+
+    use super::*;
+
+    #[test]
+    fn a_column_has_more_than_65_536_folders() {
+        let value = |k: usize| {
+            let text: ArrayRef = Arc::new(StringArray::from(vec![k.to_string()]));
+            let keyed = convert_exact(&text, &folder_type(), TextRules::default()).unwrap();
+            ScalarValue::try_from_array(&keyed, 0).unwrap()
+        };
+        let values = ScalarValue::iter_to_array((0..65_540).map(value)).unwrap();
+        assert_eq!((values.len(), values.data_type()), (65_540, &folder_type()));
+    }
+}

@@ -22,7 +22,9 @@ use datafusion_datasource::compute_all_files_statistics;
 use datafusion_datasource::file_scan_config::output_partitioning_from_partition_fields;
 use datafusion_datasource::table_schema::TableSchemaBuilder;
 use futures::{StreamExt, TryStreamExt, stream};
+use serrate_core::internal::natural;
 
+use crate::sql::order::FileRank;
 use crate::sql::sources::empty::refuse_empty;
 use crate::sql::sources::exact_casts::ExactCasts;
 use crate::sql::sources::listing::files::{FileSet, ListedFile};
@@ -132,7 +134,12 @@ fn to_partitioned(
         partitioned.partition_values = find_values(file, columns)?;
         Ok(partitioned)
     };
-    with_bytes.map(file).collect()
+    let files: Vec<PartitionedFile> = with_bytes.map(file).collect::<Result<_>>()?;
+    if files.is_sorted_by_key(|file| natural(file.object_meta.location.as_ref())) {
+        return Ok(files);
+    }
+    let ranked = files.into_iter().enumerate();
+    Ok(ranked.map(|(rank, file)| file.with_extension(FileRank(rank))).collect())
 }
 
 /// Drops the files whose folder names do not pass the filters on `columns`. The values of these
