@@ -447,7 +447,7 @@ fn changes_are_queries() {
                 let change = queries.change(&world);
                 let setup = cuts.deal(&mut random);
                 let ctx = sessions.cut(&setup, &mut tables).await;
-                let fresh = format!("CREATE OR REPLACE TABLE {COPY} AS FROM {}", change.table);
+                let fresh = format!("CREATE OR REPLACE TABLE {COPY} AS {}", change.rows);
                 run(ctx, &fresh).await.unwrap();
                 let all = format!("FROM {COPY}");
                 let before = run(ctx, &all).await.unwrap();

@@ -149,7 +149,10 @@ fn padding_has_its_limits() {
 fn indices_are_checked() {
     let any = IndexOptions::default();
     let (data, ids) = (ints(&[2, 3], &[0; 6]), full(&[2, 2], 1));
-    refused(batched_indexing_access(&data, &ids, 0, Some(0), &any), "dim_to_index_in is 0, which is a batch axis");
+    refused(
+        batched_indexing_access(&data, &ids, 0, Some(0), &any),
+        "dim_to_index_in is 0, which is a batch axis",
+    );
     refused(batched_indexing_access(&data, &ids, 0, Some(2), &any), "axis 2");
     refused(batched_indexing_access(ints(&[3, 3], &[0; 9]), &ids, 0, None, &any), "batch axes");
     refused(

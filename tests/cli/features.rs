@@ -152,5 +152,5 @@ fn wrong_arguments_of_features_are_named() {
         assert!(err.contains(expected), "{options}: {err}");
     }
     let err = place.fails(1, &["features", &meds, "--labels", &labels, "-o", "all.parquet"]);
-    assert!(err.contains("too many") && err.contains("sparse"), "{err}");
+    assert!(err.contains("exceed 4096") && err.contains("sparse"), "{err}");
 }

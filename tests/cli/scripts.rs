@@ -376,7 +376,7 @@ fn the_shell_knows_functions_of_from() {
     let said =
         place.run_with(&["-i"], ".help ragged_expl\n.help summ\n.schema meds\n.schema vocab\n");
     for expected in
-        ["ragged_explode", "summarize", "FROM meds('DIR')", "FROM vocab('codes.parquet')"]
+        ["ragged_explode", "summarize", ".schema meds('DIR')", ".schema vocab('codes.parquet')"]
     {
         assert!(said.err.contains(expected), "{expected}: {}", said.err);
     }

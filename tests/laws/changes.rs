@@ -4,8 +4,8 @@ use super::*;
 
 /// A statement that changes the table [`COPY`].
 pub struct Change {
-    /// The table whose rows the copy has.
-    pub table: String,
+    /// A query for the rows of the copy.
+    pub rows: String,
     pub sql: String,
     /// A query over the unchanged copy for its rows after the change.
     pub expected: String,
@@ -21,10 +21,12 @@ impl Queries {
         let schema = world.tables[at].rows.schema();
         let scope: Vec<Col> =
             columns.iter().map(|(n, ty)| Col { text: format!("{COPY}.{n}"), ty }).collect();
+        // Tables of files may have their columns in another order.
+        let rows = format!("SELECT {} FROM {table}", names(&columns));
         let condition = self.condition(&scope, true).sql(false);
         if self.chance(40) {
             return Change {
-                table,
+                rows,
                 sql: format!("DELETE FROM {COPY} WHERE {condition}"),
                 expected: format!("SELECT * FROM {COPY} WHERE ({condition}) IS NOT TRUE"),
             };
@@ -45,7 +47,7 @@ impl Queries {
         }
         let set = assignments.join(", ");
         Change {
-            table,
+            rows,
             sql: format!("UPDATE {COPY} SET {set} WHERE {condition}"),
             expected: format!("SELECT {} FROM {COPY}", items.join(", ")),
         }
