@@ -405,7 +405,7 @@ fn files_from_portable(
     };
     let mut files = files.clone();
     if reader != Reader::Nrt {
-        files.expr_adapter_factory = Some(ExactCasts::shared());
+        files.expr_adapter_factory = Some(ExactCasts::shared_factory());
     }
     files.file_source = source;
     files.preserve_order = preserve_order;

@@ -67,7 +67,7 @@ impl FileAdapter {
 }
 
 fn adapter_factory(wanted: &SchemaRef) -> BatchAdapterFactory {
-    BatchAdapterFactory::new(Arc::clone(wanted)).with_adapter_factory(ExactCasts::shared())
+    BatchAdapterFactory::new(Arc::clone(wanted)).with_adapter_factory(ExactCasts::shared_factory())
 }
 
 /// Returns the message of an error for a file with several columns of one name.

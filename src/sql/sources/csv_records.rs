@@ -1,4 +1,4 @@
-//! Where the records of CSV files end.
+//! Finds where the records of CSV files end.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use memchr::{memchr, memchr2};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 
-/// What the bytes before a place of a file mean for the next byte. These are the states of the crate `csv-core`.
+/// The meaning of the next byte after the bytes before it. These are the states of the crate `csv-core`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     StartRecord,
@@ -173,10 +173,13 @@ struct Marks {
     states: Vec<Records>,
 }
 
+/// The lock is held while a range reads on, because other ranges of the file wait for the same bytes.
+type SharedMarks = Arc<tokio::sync::Mutex<Marks>>;
+
 /// The files of a scan whose ranges begin and end at records. One pass over a file serves all of its ranges.
 #[derive(Clone, Default)]
 pub(in crate::sql) struct RangeStarts {
-    files: Arc<Mutex<HashMap<(Path, u64), Arc<tokio::sync::Mutex<Marks>>>>>,
+    files: Arc<Mutex<HashMap<(Path, u64), SharedMarks>>>,
 }
 
 impl RangeStarts {

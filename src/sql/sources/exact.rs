@@ -654,11 +654,7 @@ mod tests {
                 assert_eq!(unheld_row(&texts(&[text]), &to, json), None, "{text} {to}");
             }
             for text in bad {
-                assert_eq!(
-                    unheld_row(&texts(&["1", text]), &to, json).is_some(),
-                    true,
-                    "{text} {to}"
-                );
+                assert!(unheld_row(&texts(&["1", text]), &to, json).is_some(), "{text} {to}");
             }
         }
         let rounded = convert_exact(&texts(&["9007199254740993"]), &Float64, TextRules::default());

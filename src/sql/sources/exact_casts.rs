@@ -33,7 +33,7 @@ static EXACT_CASTS: LazyLock<Arc<dyn PhysicalExprAdapterFactory>> =
     LazyLock::new(|| Arc::new(ExactCasts));
 
 impl ExactCasts {
-    pub(in crate::sql) fn shared() -> Arc<dyn PhysicalExprAdapterFactory> {
+    pub(in crate::sql) fn shared_factory() -> Arc<dyn PhysicalExprAdapterFactory> {
         Arc::clone(&EXACT_CASTS)
     }
 

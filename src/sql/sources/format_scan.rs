@@ -25,7 +25,7 @@ use object_store::path::Path;
 
 use crate::sql::sources::urls::shown_location;
 
-/// What a scan reads from each of its files.
+/// The columns that a scan reads from each of its files, and how it reads them.
 #[derive(Clone)]
 pub(in crate::sql) struct Wanted {
     pub(in crate::sql) store: Arc<dyn ObjectStore>,

@@ -116,7 +116,7 @@ pub(super) async fn plan_scan(
         .with_output_ordering(orders)
         .with_output_partitioning(partitioning.flatten());
     if options.format.is::<ParquetFileFormat>() {
-        config = config.with_expr_adapter(Some(ExactCasts::shared()));
+        config = config.with_expr_adapter(Some(ExactCasts::shared_factory()));
     }
     if let Some(constraints) = table.constraints() {
         config = config.with_constraints(constraints.clone());
