@@ -326,7 +326,7 @@ async fn what_is_wrong_in_from_is_said() {
     sql(&ctx, EVENTS).await.unwrap();
     for (query, said) in [
         ("FROM ragged_nest()", "ragged_nest('SELECT"),
-        ("FROM ragged_nest('events')", "needs the columns"),
+        ("FROM ragged_nest('events')", "no column is given"),
         ("FROM ragged_nest('events', 'nothing')", "nothing"),
         ("FROM ragged_nest('events', 3)", "is not the name of a column"),
         ("FROM ragged_nest('SELECT * FRO events', 'id')", "the string is not a valid query"),

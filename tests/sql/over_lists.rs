@@ -34,7 +34,7 @@ async fn functions_of_values_are_over_the_values_of_lists() {
             "SELECT length([1, 2]), coalesce(NULL, [1]), greatest([1], [2]), nullif([1], [1])",
             "2 [1] [2] ",
         ),
-        ("SELECT array_length([[1], [2]]), concat(['a'], 'b')", "2 [a]b"),
+        ("SELECT array_length([[1], [2]]), concat(['a'], ['b'])", "2 [a, b]"),
     ] {
         assert_eq!(found(&ctx, sql).await, expected, "{sql}");
     }
