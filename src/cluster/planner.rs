@@ -139,8 +139,8 @@ impl ClusterPlanner {
         let faults = self.cluster.list_faults();
         match self.cluster.count_alive() {
             0 => return Err(faults.join(", ")),
-            // With one worker, the plan has only one task, and datafusion-distributed does not
-            // divide a plan with one task.
+            // A plan for one worker has only one task, and datafusion-distributed does not divide such
+            // a plan.
             1 => {
                 let only = "a plan is divided only among two or more workers";
                 let all = faults.into_iter().chain([only.to_owned()]);

@@ -46,6 +46,10 @@ fn accepts_lists(call: &ScalarFunction, types: &[DataType], schema: &DFSchema) -
     if Expr::ScalarFunction(call.clone()).get_type(schema).is_err() {
         return false;
     }
+    // These make text of values of any type.
+    if ["concat", "concat_ws"].contains(&call.name()) {
+        return true;
+    }
     let fields = call.args.iter().map(|arg| arg.to_field(schema).map(|(_, field)| field));
     let Ok(fields) = fields.collect::<Result<Vec<_>>>() else { return true };
     let Ok(coerced) = fields_with_udf(&fields, call.func.as_ref()) else { return true };

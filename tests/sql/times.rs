@@ -644,7 +644,7 @@ async fn series_of_timestamps_are_of_all_years() {
         ),
         (
             "SELECT range(TIMESTAMP '0001-01-01', TIMESTAMP '9999-01-01', INTERVAL '1 microsecond')",
-            "2147483647",
+            "2^31 - 1 timestamps",
         ),
     ] {
         let e = refusal(&ctx, sql).await;
@@ -727,20 +727,6 @@ async fn functions_take_dates_of_all_years() {
                 "SELECT generate_series(TIMESTAMP '2999-01-01', TIMESTAMP '2999-01-02', INTERVAL '1 day')[2], range(DATE '0001-01-01', DATE '0001-01-03', INTERVAL '1 day')",
                 "2999-01-02T00:00:00 [0001-01-01, 0001-01-02]",
             ),
-        ],
-    )
-    .await;
-}
-
-#[tokio::test]
-async fn lists_of_dates_and_hours_make_times() {
-    expect_rows(
-        &[],
-        &[
-            ("SELECT [DATE '2020-01-01', NULL] + INTERVAL '12 hours'", "[2020-01-01T12:00:00, NULL]"),
-            ("SELECT [DATE '2020-01-01'] - INTERVAL '1 month 1 second'", "[2019-11-30T23:59:59]"),
-            ("SELECT [DATE '2020-01-31'] + INTERVAL '1 month', [DATE '2999-01-01'] + INTERVAL '2 days'", "[2020-02-29] [2999-01-03]"),
-            ("SELECT ragged_gt([TIMESTAMP '2020-01-01 06:00:00'], [DATE '2020-01-01'] + INTERVAL '12 hours')", "[false]"),
         ],
     )
     .await;

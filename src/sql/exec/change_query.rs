@@ -93,7 +93,7 @@ pub(in crate::sql) struct ChangedRows {
 impl ChangedRows {
     /// Returns, for the rows at the positions `range`, a mask that is true for those to change, and which of
     /// the found rows these are.
-    pub(in crate::sql) fn mask(&self, range: Range<usize>) -> (BooleanArray, Range<usize>) {
+    pub(in crate::sql) fn mark_rows(&self, range: Range<usize>) -> (BooleanArray, Range<usize>) {
         let before = |position: usize| {
             let position = u64::try_from(position).unwrap_or(u64::MAX);
             self.rows.values().partition_point(|row| *row < position)
@@ -123,7 +123,7 @@ pub(in crate::sql) fn replace_values(
 
 impl ChangeQuery {
     /// Finds the rows to change among the rows of the table.
-    pub(in crate::sql) async fn run(
+    pub(in crate::sql) async fn find_rows(
         &self,
         table: &[RecordBatch],
         context: Arc<TaskContext>,

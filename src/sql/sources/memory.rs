@@ -79,7 +79,7 @@ impl DataSink for MemoryChange {
         }
         let before: Vec<RecordBatch> =
             partitions.iter().flat_map(|partition| partition.iter().cloned()).collect();
-        let changed = self.query.run(&before, Arc::clone(context)).await?;
+        let changed = self.query.find_rows(&before, Arc::clone(context)).await?;
         let mut start = 0usize;
         let mut after = Vec::with_capacity(partitions.len());
         for partition in &partitions {
@@ -112,7 +112,7 @@ impl MemoryChange {
         range: Range<usize>,
         changed: &ChangedRows,
     ) -> Result<RecordBatch> {
-        let (mask, found) = changed.mask(range);
+        let (mask, found) = changed.mark_rows(range);
         if found.is_empty() {
             return Ok(batch.clone());
         }

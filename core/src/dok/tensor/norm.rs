@@ -13,8 +13,8 @@ fn compute_norm(values: &[f64], missing: bool, p: f64) -> f64 {
     if values.iter().any(|v| v.is_nan()) {
         return f64::NAN;
     }
-    // Where powers could overflow or underflow, the formulas below divide the values by the largest
-    // magnitude first (by the smallest for a negative `p`).
+    // The formulas below divide the values by the largest magnitude first (by the smallest for a
+    // negative `p`) where powers could overflow or underflow.
     let largest = magnitudes.clone().fold(0.0, f64::max);
     if p == f64::INFINITY {
         return largest;

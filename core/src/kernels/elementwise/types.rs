@@ -1,8 +1,6 @@
 use arrow::array::{Array, ArrayRef, AsArray, new_empty_array};
 use arrow::compute::{CastOptions, cast, cast_with_options};
-use arrow::datatypes::{
-    DataType, Float64Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit, UInt64Type,
-};
+use arrow::datatypes::{DataType, Float64Type, Int64Type, TimeUnit, UInt64Type};
 
 use super::{Op, SideValues, apply_op};
 use crate::array::exact::int_range;
@@ -280,23 +278,6 @@ fn with_unit(t: &DataType, unit: arrow::datatypes::TimeUnit) -> Option<DataType>
     }
 }
 
-/// Returns the unit of the sum of a date and an interval with a time of day, or `None` for other literals.
-fn unit_of_interval(literal: &ArrayRef) -> Result<Option<TimeUnit>> {
-    if !matches!(value_type(literal.data_type()), DataType::Interval(_)) {
-        return Ok(None);
-    }
-    let interval = cast(literal, &DataType::Interval(IntervalUnit::MonthDayNano))?;
-    let nanoseconds = interval
-        .as_primitive_opt::<IntervalMonthDayNanoType>()
-        .filter(|interval| interval.len() == 1 && interval.is_valid(0))
-        .map_or(0, |interval| interval.value(0).nanoseconds);
-    Ok(match (nanoseconds, nanoseconds % 1000) {
-        (0, _) => None,
-        (_, 0) => Some(TimeUnit::Microsecond),
-        _ => Some(TimeUnit::Nanosecond),
-    })
-}
-
 /// Returns the types that leaves and a literal are cast to, in that order; `None` if they are incompatible.
 fn combine_with_literal(
     op: Op,
@@ -310,12 +291,6 @@ fn combine_with_literal(
         let t =
             if values.is_null() && op.is_arithmetic() { DataType::Int64 } else { values.clone() };
         return if values.is_null() { both(t) } else { Ok(combine_types(op, values, &t)) };
-    }
-    if op.is_arithmetic()
-        && matches!(values, DataType::Date32 | DataType::Date64)
-        && let Some(unit) = unit_of_interval(literal)?
-    {
-        return Ok(Some((DataType::Timestamp(unit, None), given.clone())));
     }
     if given.is_string() && !values.is_string() && op.is_comparison() && !values.is_null() {
         let options = CastOptions { safe: false, ..CastOptions::default() };

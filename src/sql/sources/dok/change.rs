@@ -90,7 +90,7 @@ impl DataSink for ChangeSink {
                 // Runs on a thread for blocking work, under the lock of the file.
                 let find = |query: &ChangeQuery, entries: &RecordBatch| {
                     let entries = std::slice::from_ref(entries);
-                    Ok(runtime.block_on(query.run(entries, Arc::clone(&context)))?)
+                    Ok(runtime.block_on(query.find_rows(entries, Arc::clone(&context)))?)
                 };
                 apply_change(before, &change, &schema, &rows, &find)
             })?;
@@ -147,7 +147,7 @@ fn apply_change(
             if gone.rows.is_empty() {
                 return Ok((None, 0));
             }
-            let keep = not(&gone.mask(0..entries.num_rows()).0)?;
+            let keep = not(&gone.mark_rows(0..entries.num_rows()).0)?;
             let kept = entries.columns().iter().map(|c| Ok(filter(c, &keep)?));
             let kept = kept.collect::<crate::Result<Vec<_>>>()?;
             Ok((Some(before.rebuilt(&kept, 0, None)?), count(gone.rows.len())))
@@ -159,7 +159,7 @@ fn apply_change(
             if changed.rows.is_empty() || set.is_empty() {
                 return Ok((None, count(changed.rows.len())));
             }
-            let (chosen, _) = changed.mask(0..entries.num_rows());
+            let (chosen, _) = changed.mark_rows(0..entries.num_rows());
             let mut out = columns;
             for (at, values) in set.iter().zip(&changed.values) {
                 if let Some(column) = out.get_mut(*at) {
