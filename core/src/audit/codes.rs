@@ -41,8 +41,7 @@ impl CodeTable {
         (0..dictionary.len())
             .map(|i| match dictionary.is_valid(i) {
                 true => self.number_code(dictionary.value(i)),
-                // A NULL in the dictionary is no code. No row refers to the NULL, so this index is
-                // never used.
+                // A NULL in the dictionary gets an index that no row uses.
                 false => u32::MAX,
             })
             .collect()

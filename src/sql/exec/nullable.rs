@@ -27,7 +27,7 @@ use futures::StreamExt;
 
 use crate::sql::exec::{one_input, same_statistics};
 
-/// The rows of a query, with the same columns, all of which may be NULL.
+/// Returns the rows of a query and declares all of its columns as nullable.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct NullableColumns {
     input: LogicalPlan,

@@ -29,8 +29,8 @@ use crate::sql::sources::memory::plan_memory_change;
 ///
 /// DataFusion optimizes such a statement like a query and passes the conditions of the optimized plan to the
 /// table. By then, `WHERE i IN (SELECT ..)` has become a join and `WHERE false` an empty relation, so either
-/// statement would change every row. Other tables, which evaluate conditions themselves, receive them only if
-/// there is no subquery.
+/// statement would change every row. Other tables evaluate the conditions
+/// themselves; for these tables, a statement with a subquery is an error.
 #[derive(Debug)]
 pub(crate) struct PlainChanges;
 

@@ -122,7 +122,7 @@ fn plain_cast(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
 }
 
 /// Rounds a timestamp down to the coarser unit of the type `to`, or to seconds if `to` is Int64.
-/// Returns `None` if `of` is no timestamp, or if its unit is not finer.
+/// Returns `None` unless `of` is a timestamp with a finer unit than `to`.
 fn count(of: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
     let DataType::Timestamp(from, zone) = of.get_type(schema).ok()? else { return None };
     let (unit, to_zone) = match to {

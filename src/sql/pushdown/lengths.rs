@@ -203,9 +203,8 @@ pub(in crate::sql) fn lengths_only<'a>(
     names.map(|f| f.name().clone()).filter(|name| !looked_at.contains(name)).collect()
 }
 
-/// Returns the list column of which an expression reads only the lengths, or only the lengths and
-/// the validity of the values. The [`Reads`] tell which of the two it reads. Returns `None` for any
-/// other expression.
+/// If an expression reads only the lengths of a list column, or only the lengths and the validity of
+/// the values, returns the column and, as [`Reads`], which of the two. Returns `None` otherwise.
 pub(in crate::sql) fn find_measured_list(
     e: &Arc<dyn PhysicalExpr>,
 ) -> Option<(Reads, &PhysicalColumn)> {
@@ -220,7 +219,8 @@ pub(in crate::sql) fn find_measured_list(
     list.downcast_ref::<PhysicalColumn>().map(|column| (what, column))
 }
 
-/// Returns what a call reads of the lists in its first argument: values if another argument is no literal.
+/// Returns which parts of the lists in its first argument a call reads. A call whose other arguments are not
+/// all literals reads the values.
 fn reads_of(e: &Arc<dyn PhysicalExpr>) -> Reads {
     let Some(call) = e.downcast_ref::<ScalarFunctionExpr>() else { return Reads::Values };
     let [_, rest @ ..] = call.args() else { return Reads::Values };

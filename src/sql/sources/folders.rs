@@ -89,7 +89,7 @@ impl Folders {
         self.conf.clone()
     }
 
-    /// Returns an empty input for a plan of which only the sink is used.
+    /// Returns a node without rows. It is the input of a plan that is built only for its sink.
     pub(in crate::sql) fn no_rows(&self) -> Arc<dyn ExecutionPlan> {
         Arc::new(EmptyExec::new(Arc::clone(self.conf.output_schema())))
     }

@@ -68,9 +68,8 @@ pub(crate) fn summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str
             }
         }
     }
-    // The remaining edits are insertions at the end of the text. Each goes on a new line.
-    // Otherwise, if the text ends with a `--` comment, the inserted text would be a part of the
-    // comment.
+    // The remaining edits append to the text. Each appended part begins on a new line, because the
+    // text may end with a `--` comment.
     for (_, _, put) in edits {
         out.push('\n');
         out.push_str(put);
