@@ -5,6 +5,8 @@
 
 pub use crate::array::arrow::lists_as;
 #[cfg(feature = "sql")]
+pub use crate::array::exact::check_decimal_precision;
+#[cfg(feature = "sql")]
 pub use crate::array::extent::{own_extent, own_nulls, own_offsets};
 pub use crate::array::nulls::{true_bits, with_nulls};
 #[cfg(feature = "sql")]
@@ -19,6 +21,8 @@ pub use crate::io::order::{natural, textual};
 #[cfg(feature = "sql")]
 pub use crate::io::stamp::Stamp;
 pub use crate::kernels::align::{aligned, share_lists};
+#[cfg(feature = "sql")]
+pub use crate::kernels::args::cast_exactly;
 #[cfg(feature = "sql")]
 pub use crate::kernels::canonical::{canonical_floats, holds_float};
 pub use crate::kernels::levels::leaf_lists;

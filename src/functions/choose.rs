@@ -3,10 +3,10 @@
 use std::str::FromStr;
 
 use arrow::array::{Array, ArrayRef};
-use arrow::compute::kernels::cmp::not_distinct;
-use arrow::compute::{CastOptions, can_cast_types, cast, cast_with_options};
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::compute::{can_cast_types, cast};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, FieldRef};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
+use serrate_core::internal::cast_exactly;
 
 use super::args::{Call, Plan};
 use super::def::{Def, Facts, nullable};
@@ -116,31 +116,23 @@ fn deepest_field(plan: &Plan<'_>, sides: &[&Lists], leaf: DataType) -> Result<Fi
     }
 }
 
-/// Casts argument `i`. A scalar number that the type cannot represent is an error.
+/// Casts argument `i`. A value that the type cannot represent is an error.
 fn cast_argument(call: &Call<'_>, i: usize, to: &DataType) -> Result<BatchOperand> {
-    let side = BatchOperand::of(call, i)?;
-    let from = side.data_type().clone();
-    if from == *to {
-        return Ok(side);
-    }
-    if let BatchOperand::One(value) = &side
-        && (from.is_numeric() && to.is_numeric())
-    {
-        let exact = cast_strictly(value, to).and_then(|there| {
-            let back = cast(&there, &from)?;
-            Ok(not_distinct(&back, value)?.true_count() == value.len())
-        });
-        // A cast between float types may round, because SQL also rounds a literal to the type of a column.
-        let nearest = from.is_floating() && to.is_floating();
-        if !(nearest || exact.unwrap_or(false)) {
-            return Err(Error::invalid(format!(
-                "{}: argument {} has a value that does not fit {to}, the type of the other argument; cast the other argument first",
-                call.name(),
-                i + 1
-            )));
+    let what = || {
+        format!(
+            "{}: argument {} has a value that does not fit the values of the other argument; cast that argument first. The value",
+            call.name(),
+            i + 1
+        )
+    };
+    Ok(match BatchOperand::of(call, i)? {
+        side if side.data_type() == to => side,
+        BatchOperand::One(value) => BatchOperand::One(cast_exactly(&what(), &value, to)?),
+        BatchOperand::Each(values) => {
+            let leaves = cast_exactly(&what(), values.leaves(), to)?;
+            BatchOperand::Each(values.with_leaves(leaves)?)
         }
-    }
-    side.cast(to)
+    })
 }
 
 pub(super) fn cast_scalar(call: &Call<'_>, i: usize, to: &DataType) -> Result<ArrayRef> {
@@ -148,11 +140,6 @@ pub(super) fn cast_scalar(call: &Call<'_>, i: usize, to: &DataType) -> Result<Ar
         BatchOperand::One(value) => Ok(value),
         BatchOperand::Each(values) => Ok(values.leaves().slice(0, values.leaves().len().min(1))),
     }
-}
-
-fn cast_strictly(value: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
-    let options = CastOptions { safe: false, ..CastOptions::default() };
-    Ok(cast_with_options(value, to, &options)?)
 }
 
 pub(super) static FILL_NULL: Def = Def {
@@ -210,7 +197,7 @@ macro_rules! casts {
                 syntax: &[concat!($name, "(x, 'type')")],
                 args: &[
                     ("x", "a list of any depth"),
-                    ("type", "the type of the values, a literal: an SQL name (`'DOUBLE'`, `'REAL'`, `'BIGINT'`, `'VARCHAR'`, `'DATE'`) or an Arrow name (`'Float32'`, `'UInt16'`)"),
+                    ("type", "the type of the values, a literal: an SQL name (`'DOUBLE'`, `'REAL'`, `'BIGINT'`, `'DECIMAL(10, 2)'`, `'VARCHAR'`, `'DATE'`) or an Arrow name (`'Float32'`, `'UInt16'`)"),
                 ],
                 missing: $missing,
                 duckdb: $duckdb,
@@ -303,6 +290,9 @@ fn parse_type(text: &str) -> Option<DataType> {
         "VARCHAR" | "TEXT" | "STRING" => DataType::Utf8,
         "DATE" => DataType::Date32,
         "TIMESTAMP" => DataType::Timestamp(Microsecond, None),
+        upper if upper.starts_with("DECIMAL") || upper.starts_with("NUMERIC") => {
+            return parse_decimal(word);
+        }
         _ => {
             let mut first = word.chars();
             let capital: String =
@@ -311,6 +301,28 @@ fn parse_type(text: &str) -> Option<DataType> {
             return (!found.is_nested()).then_some(found);
         }
     })
+}
+
+/// Returns the type of `DECIMAL(p, s)`, `DECIMAL(p)`, or the name of such a type in Arrow.
+fn parse_decimal(text: &str) -> Option<DataType> {
+    if let Ok(of_arrow) = DataType::from_str(text) {
+        return Some(of_arrow);
+    }
+    let (_, digits) = text.split_once('(')?;
+    let digits = digits.strip_suffix(')')?;
+    let (precision, scale) = digits.split_once(',').unwrap_or((digits, "0"));
+    let (precision, scale) =
+        (precision.trim().parse::<u8>().ok()?, scale.trim().parse::<i8>().ok()?);
+    if scale < 0 || i16::from(scale) > i16::from(precision) {
+        return None;
+    }
+    match precision {
+        1..=DECIMAL128_MAX_PRECISION => Some(DataType::Decimal128(precision, scale)),
+        _ if precision > 0 && precision <= DECIMAL256_MAX_PRECISION => {
+            Some(DataType::Decimal256(precision, scale))
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -322,7 +334,12 @@ mod tests {
         assert_eq!(parse_type("double"), Some(DataType::Float64));
         assert_eq!(parse_type(" uint16"), Some(DataType::UInt16));
         assert_eq!(parse_type("Float32"), Some(DataType::Float32));
-        assert_eq!(parse_type("List(Int8)"), None);
+        assert_eq!(parse_type("decimal(10, 2)"), Some(DataType::Decimal128(10, 2)));
+        assert_eq!(parse_type("NUMERIC(50)"), Some(DataType::Decimal256(50, 0)));
+        assert_eq!(parse_type("Decimal128(10, 2)"), Some(DataType::Decimal128(10, 2)));
+        for wrong in ["DECIMAL", "DECIMAL(0, 0)", "DECIMAL(2, 3)", "DECIMAL(77)", "List(Int8)"] {
+            assert_eq!(parse_type(wrong), None, "{wrong}");
+        }
         assert_eq!(parse_type("what"), None);
     }
 }

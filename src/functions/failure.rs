@@ -12,7 +12,7 @@ use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{Expr, ExprSchemable, ReturnFieldArgs};
 
 use super::def::{Def, Fails};
-use super::harmless::{cast_cannot_fail, is_harmless, is_plain, operator_cannot_fail};
+use super::harmless::{cast_cannot_fail, is_harmless_call, is_plain, operator_cannot_fail};
 use super::{DEFS, is_ours};
 use crate::array::list_depth;
 
@@ -23,6 +23,13 @@ use crate::array::list_depth;
 /// DataFusion that cannot fail. Ignores subqueries, because each runs once, whatever the rows.
 pub(crate) fn cannot_fail(e: &Expr, schema: &DFSchema) -> Result<bool> {
     KnownTypes { schema, types: HashMap::new(), shapes: HashMap::new() }.cannot_fail(e)
+}
+
+fn literal_of(e: &Expr) -> Option<&ScalarValue> {
+    match e {
+        Expr::Literal(value, _) => Some(value),
+        _ => None,
+    }
 }
 
 /// The type and the shape (the column with the same list lengths) of each subexpression. Each is
@@ -83,7 +90,8 @@ impl<'a> KnownTypes<'a> {
 
     fn call_cannot_fail(&mut self, call: &'a ScalarFunction) -> Result<bool> {
         let Some(def) = our_def(call) else {
-            return Ok(!is_ours(&call.func) && is_harmless(call.name()));
+            let literals = call.args.iter().map(literal_of).collect::<Vec<_>>();
+            return Ok(!is_ours(&call.func) && is_harmless_call(call.name(), &literals));
         };
         let types = call.args.iter().map(|arg| Ok(self.find_field(arg)?.data_type().clone()));
         let types = types.collect::<Result<Vec<_>>>()?;
@@ -102,11 +110,8 @@ impl<'a> KnownTypes<'a> {
                 let fields = call.args.iter().map(|arg| self.find_field(arg));
                 let fields = fields.collect::<Result<Vec<_>>>()?;
                 let arg_fields = fields_with_udf(&fields, call.func.as_ref())?;
-                let literals = call.args.iter().map(|arg| match arg {
-                    Expr::Literal(value, _) => Some(value),
-                    _ => None,
-                });
-                let scalar_arguments: Vec<Option<&ScalarValue>> = literals.collect();
+                let scalar_arguments: Vec<Option<&ScalarValue>> =
+                    call.args.iter().map(literal_of).collect();
                 let args = ReturnFieldArgs {
                     arg_fields: &arg_fields,
                     scalar_arguments: &scalar_arguments,

@@ -12,12 +12,14 @@ use datafusion::physical_expr::expressions::{
 };
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::scalar::ScalarValue;
+use regex::Regex;
 
 use super::{DEFS, scalar};
 
 /// DataFusion functions that return a value for all arguments that planning accepts. Other functions fail for
 /// some arguments: `abs` (the smallest integer), `power`, `chr`, `repeat`, `to_timestamp`, `split_part`
-/// (position 0), `regexp_like` (a computed pattern).
+/// (position 0), `regexp_like` (a computed pattern). Some of them cannot fail for certain literals
+/// ([`is_harmless_call`]).
 const FUNCTIONS: [&str; 80] = [
     "acos",
     "array_has",
@@ -101,17 +103,58 @@ const FUNCTIONS: [&str; 80] = [
     "upper",
 ];
 
-pub(super) fn is_harmless(name: &str) -> bool {
+fn is_harmless(name: &str) -> bool {
     FUNCTIONS.binary_search(&name).is_ok()
+}
+
+/// Whether a call of a function of DataFusion cannot fail for any row. `literals` has the values of the arguments
+/// that are literals.
+pub(super) fn is_harmless_call(name: &str, literals: &[Option<&ScalarValue>]) -> bool {
+    match (name, literals) {
+        ("substr", [_, Some(start)]) => read_integer(start).is_some(),
+        ("substr", [_, Some(start), Some(length)]) => {
+            read_integer(start).is_some() && read_integer(length).is_some_and(|n| n >= 0)
+        }
+        ("split_part", [_, _, Some(field)]) => read_integer(field).is_some_and(|n| n != 0),
+        ("regexp_like", [_, Some(pattern)]) => is_pattern(pattern),
+        ("regexp_like", [_, Some(pattern), Some(flags)]) => {
+            is_pattern(pattern) && flags.try_as_str() == Some(Some("i"))
+        }
+        _ => is_harmless(name),
+    }
+}
+
+/// Returns the value of an integer literal; 1 for NULL, for which functions return NULL.
+fn read_integer(literal: &ScalarValue) -> Option<i64> {
+    match literal.data_type() {
+        t if t.is_integer() || t.is_null() => match literal.cast_to(&DataType::Int64) {
+            Ok(ScalarValue::Int64(value)) => Some(value.unwrap_or(1)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Whether a literal is a valid regular expression, or NULL.
+fn is_pattern(literal: &ScalarValue) -> bool {
+    match literal.try_as_str() {
+        Some(Some(pattern)) => Regex::new(pattern).is_ok(),
+        Some(None) => true,
+        None => literal.is_null(),
+    }
 }
 
 /// Whether an operator accepts all values of its operands.
 pub(super) fn operator_cannot_fail(e: &BinaryExpr, schema: &DFSchema) -> Result<bool> {
     use Operator::{
         And, BitwiseAnd, BitwiseOr, BitwiseXor, Divide, Eq, Gt, GtEq, IsDistinctFrom,
-        IsNotDistinctFrom, Lt, LtEq, Minus, Modulo, Multiply, NotEq, Or, Plus, StringConcat,
+        IsNotDistinctFrom, Lt, LtEq, Minus, Modulo, Multiply, NotEq, Or, Plus, RegexIMatch,
+        RegexMatch, RegexNotIMatch, RegexNotMatch, StringConcat,
     };
     Ok(match e.op {
+        RegexMatch | RegexIMatch | RegexNotMatch | RegexNotIMatch => {
+            matches!(e.right.as_ref(), Expr::Literal(pattern, _) if is_pattern(pattern))
+        }
         Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom | And | Or
         | BitwiseAnd | BitwiseOr | BitwiseXor | StringConcat => true,
         // Integer arithmetic wraps around; arithmetic on decimals, times and intervals fails on overflow.

@@ -12,6 +12,7 @@ mod broadcast;
 mod chain;
 mod choose;
 mod codes;
+mod decimal_range;
 mod def;
 mod densify;
 mod doc;
@@ -71,6 +72,9 @@ pub(crate) use aggregate::{
 };
 pub(crate) use chain::is_chain;
 pub(crate) use codes::codes_file;
+#[cfg(feature = "cluster")]
+pub(crate) use decimal_range::in_precision;
+pub(crate) use decimal_range::{check_precision, checks_precision};
 pub(crate) use def::Reads;
 use def::{Def, Facts, Fails, RaggedUdf};
 use doc::Section;
@@ -96,7 +100,8 @@ pub(crate) use naming::{COMPARISON, literal, loosest_operator, precedence};
 pub(crate) use nested::compare_nested;
 pub(crate) use over_lists::written_call;
 pub(crate) use planner::{
-    FILTER, ON_LISTS, PREDICATES, SIGNED, fold_constant, is_constant, plans_predicates,
+    FILTER, ON_LISTS, PREDICATES, SIGNED, fold_constant, is_constant, may_have_hours,
+    plans_predicates,
 };
 pub(crate) use scalar::scalar_functions;
 pub(crate) use timestamps::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, unit_of_text};

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion::common::{DFSchema, ScalarValue, plan_err};
 use datafusion::error::Result;
 use datafusion::functions::unicode::substr;
@@ -20,11 +20,13 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use super::chain;
 use super::interval_product::plan_product;
 use super::list_counts::array_length;
+use super::lists::Lists;
 use super::over_lists::map_over_lists;
 use super::text_positions::plan_characters;
 use super::unsigned::{plan_quotient, signed_index, signed_operand, takes_unsigned};
 use crate::array::{leaf_type, list_depth};
 use crate::kernels::elementwise::{Op, OperandType, Types};
+use crate::kernels::times::cast_time;
 
 /// Plans `[1, 2, 3]` as a literal instead of a call of `make_array` if all elements are literals.
 #[derive(Debug)]
@@ -513,6 +515,11 @@ fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
         (true, true) if op.is_comparison() && list_depth(&left) == list_depth(&right) => {
             return None;
         }
+        _ if op.is_arithmetic()
+            && let Some(pair) = dates_with_hours(expr, &left, &right) =>
+        {
+            pair
+        }
         (true, true) => (expr.left.clone(), expr.right.clone()),
         (true, false) => {
             (expr.left.clone(), narrow_constant(op, &expr.right, &left, false, schema))
@@ -522,6 +529,44 @@ fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
         }
     };
     Some(chain::join_lists(super::scalar(name)?.call(vec![left, right])))
+}
+
+/// If intervals with hours are added to dates or subtracted from them, casts the dates to timestamps: on either
+/// side, in lists or not. Returns both operands, or `None` for other operands.
+fn dates_with_hours(
+    expr: &RawBinaryExpr,
+    left: &DataType,
+    right: &DataType,
+) -> Option<(Expr, Expr)> {
+    let to_times = |e: &Expr, t: &DataType| {
+        let times = DataType::Timestamp(TimeUnit::Microsecond, None);
+        Expr::Cast(Cast::new(Box::new(e.clone()), Lists::of(t).plain_leaf(times)))
+    };
+    let is_date = |t: &DataType| matches!(leaf_type(t), DataType::Date32 | DataType::Date64);
+    if is_date(left) && may_have_hours(&expr.right, leaf_type(right)) {
+        Some((to_times(&expr.left, left), expr.right.clone()))
+    } else if is_date(right) && may_have_hours(&expr.left, leaf_type(left)) {
+        Some((expr.left.clone(), to_times(&expr.right, right)))
+    } else {
+        None
+    }
+}
+
+/// Whether an expression of type `t` is an interval that is not known to be a number of whole days.
+pub(crate) fn may_have_hours(expr: &Expr, t: &DataType) -> bool {
+    const NANOSECONDS_PER_DAY: i64 = 86_400_000_000_000;
+    if !matches!(t, DataType::Interval(IntervalUnit::DayTime | IntervalUnit::MonthDayNano)) {
+        return false;
+    }
+    let constant =
+        is_constant(expr).then(|| fold_constant(expr.clone(), &DFSchema::empty())).flatten();
+    let Some(Expr::Literal(value, _)) = constant else { return true };
+    match value.cast_to(&DataType::Interval(IntervalUnit::MonthDayNano)) {
+        Ok(ScalarValue::IntervalMonthDayNano(value)) => {
+            value.is_some_and(|v| v.nanoseconds % NANOSECONDS_PER_DAY != 0)
+        }
+        _ => true,
+    }
 }
 
 fn list_operation(op: &BinaryOperator) -> Option<(Op, &'static str)> {
@@ -559,7 +604,11 @@ fn narrow_constant(op: Op, scalar: &Expr, list: &DataType, first: bool, schema: 
             // the comparison itself converts them to decimals (times to exact seconds).
             return None;
         }
-        Some(Expr::Literal(value.cast_to(to).ok()?, metadata))
+        let value = match cast_time(&one, to) {
+            Some(exact) => ScalarValue::try_from_array(&exact.ok()?, 0).ok()?,
+            None => value.cast_to(to).ok()?,
+        };
+        Some(Expr::Literal(value, metadata))
     };
     narrow().unwrap_or_else(|| scalar.clone())
 }

@@ -1,9 +1,7 @@
 //! Functions that write values at positions, and that convert between positions and masks.
 
-use arrow::compute::kernels::cmp::not_distinct;
 use arrow::datatypes::DataType;
 
-use super::args::Call;
 use super::choose::check_fits;
 use super::def::{Def, nullable};
 use super::doc::{Doc, Section};
@@ -12,10 +10,8 @@ use super::index::same_field;
 use super::lists::Lists;
 use super::operators::as_booleans;
 use super::take::{X, check_counts, check_integers, count, read_integers, wrap_leaf};
-use crate::array::RaggedArray;
-use crate::error::{Error, Result};
 use crate::kernels::scatter::{self, Duplicates};
-use crate::kernels::{Count, indices, select};
+use crate::kernels::{Count, indices};
 
 const INDICES: (&str, &str) = (
     "indices",
@@ -76,27 +72,10 @@ pub(super) static SCATTER: Def = Def {
             let rows = super::lists::ancestors_of_leaves(at.axes(), at.len());
             values = at.with_leaves(super::lists::rows_at(values.leaves(), &rows)?)?;
         }
-        let values = cast_whole(call, &values, x.leaf_type())?;
         call.lists(&scatter::scatter(&x, &at, &values, Duplicates::Last)?)
     },
     ..Def::DEFAULTS
 };
-
-/// Casts values to another type. A fraction that would be written to integers is an error.
-fn cast_whole(call: &Call<'_>, values: &RaggedArray, to: &DataType) -> Result<RaggedArray> {
-    let (from, there) = (values.leaf_type(), select::cast(values, to, false)?);
-    if from.is_floating() && to.is_integer() {
-        let back = arrow::compute::cast(there.leaves(), from)?;
-        let same = not_distinct(&back, values.leaves())?;
-        if same.true_count() < same.len() {
-            return Err(Error::invalid(format!(
-                "{}: argument 3 (the values) has fractions, but the elements to replace are {to}; round the values, or cast argument 1",
-                call.name()
-            )));
-        }
-    }
-    Ok(there)
-}
 
 pub(super) static INDICES_FROM_MASK: Def = Def {
     name: "ragged_indices_from_mask",

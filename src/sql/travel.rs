@@ -21,7 +21,7 @@ use datafusion::physical_expr::utils::split_conjunction;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, ExecutionPlanProperties};
 
 use crate::config::SerrateOptions;
-use crate::functions::{interval_product, masked_fields};
+use crate::functions::{in_precision, interval_product, masked_fields};
 use crate::sql::exec::guard::GuardedSource;
 use crate::sql::exec::pacing::PacedExec;
 use crate::sql::exec::plain_order::PlainOrderExec;
@@ -456,6 +456,7 @@ pub(crate) fn hidden_functions() -> Vec<Arc<ScalarUDF>> {
     functions.push(Arc::new(list_text_function()));
     functions.push(Arc::clone(&COMPUTED_COLUMN));
     functions.push(interval_product());
+    functions.push(in_precision());
     functions
 }
 

@@ -196,3 +196,49 @@ async fn stock_deletes_that_fail_still_change_rows() {
     assert!(batches(&ctx, "DELETE FROM t WHERE i < 3 OR 1 / (j - 1000000 + i) > 0").await.is_ok());
     assert!(before > one(&ctx, "SELECT count(*) FROM t").await);
 }
+
+#[tokio::test]
+async fn changes_take_with_queries_and_aliases() {
+    let setup = ["CREATE TABLE u AS SELECT * FROM (VALUES (2), (3), (2)) v(a)"];
+    let rows = "SELECT * FROM (VALUES (1, 'x'), (2, 'y'), (3, 'z'), (NULL, 'w')) v(a, s)";
+    for (change, left) in [
+        ("WITH q AS (SELECT 7 AS a, 'q' AS s) INSERT INTO t SELECT * FROM q", "q; w; x; y; z"),
+        (
+            "WITH q AS (SELECT 7 AS a, 'q' AS s) INSERT INTO t WITH q AS (SELECT 8, 'r') SELECT * FROM q",
+            "r; w; x; y; z",
+        ),
+        ("WITH q AS (SELECT a FROM u) DELETE FROM t WHERE a IN (SELECT a FROM q)", "w; x"),
+        (
+            "WITH q AS (SELECT a FROM u) DELETE FROM t WHERE EXISTS (SELECT 1 FROM u WHERE a IN (SELECT a FROM q) AND u.a = t.a)",
+            "w; x",
+        ),
+        (
+            "WITH q AS (SELECT max(a) AS a FROM u) UPDATE t SET s = 'n' WHERE a = (SELECT a FROM q)",
+            "n; w; x; y",
+        ),
+        ("DELETE FROM t AS m WHERE m.a = 1", "w; y; z"),
+        ("DELETE FROM t m WHERE EXISTS (SELECT 1 FROM u WHERE u.a = m.a)", "w; x"),
+        ("DELETE FROM t AS m", ""),
+    ] {
+        let ctx = four();
+        run(&ctx, setup[0]).await;
+        run(&ctx, &format!("CREATE TABLE t AS {rows}")).await;
+        let changed = run(&ctx, change).await;
+        assert_eq!(run(&ctx, "SELECT s FROM t ORDER BY s").await, left, "{change}: {changed}");
+    }
+    let ctx = four();
+    run(&ctx, &format!("CREATE TABLE t AS {rows}")).await;
+    for change in [
+        "DELETE FROM t AS m WHERE EXISTS (SELECT 1 FROM t WHERE t.a > m.a)",
+        "DELETE FROM t AS m WHERE a IN (SELECT m.a FROM range(3) AS m(a))",
+    ] {
+        let refused = run(&ctx, change).await;
+        assert!(refused.contains("another alias"), "{change}: {refused}");
+    }
+    assert!(
+        run(&ctx, "EXPLAIN WITH q AS (SELECT 1 AS a) DELETE FROM t WHERE a IN (SELECT a FROM q)")
+            .await
+            .contains("EXPLAIN of DELETE")
+    );
+    assert_eq!(run(&ctx, "SELECT count(*) FROM t").await, "4");
+}

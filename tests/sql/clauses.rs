@@ -631,3 +631,25 @@ async fn refusals_say_what_to_write() {
         assert!(!text.contains("\"meds()\""), "{text}");
     }
 }
+
+#[tokio::test]
+async fn aggregates_in_order_by_take_columns_that_aliases_hide() {
+    let setup = ["CREATE TABLE u AS SELECT * FROM (VALUES (1, 10), (1, 30), (2, 5)) v(id, k)"];
+    let cases = [
+        ("SELECT id, avg(k) AS k FROM u GROUP BY id ORDER BY avg(k)", "2 5.0; 1 20.0"),
+        ("SELECT id, avg(k) AS k FROM u GROUP BY id ORDER BY avg(k) DESC LIMIT 1", "1 20.0"),
+        (
+            "SELECT id, sum(k) AS k, max(k) FROM u GROUP BY id ORDER BY max(k) DESC, 1",
+            "1 40 30; 2 5 5",
+        ),
+        (
+            "SELECT id, row_number() OVER (ORDER BY k) AS k FROM u ORDER BY row_number() OVER (ORDER BY k)",
+            "2 1; 1 2; 1 3",
+        ),
+        (
+            "SELECT k, sum(k) OVER (ORDER BY d RANGE BETWEEN INTERVAL 2 DAYS PRECEDING AND CURRENT ROW) AS s FROM (SELECT k, DATE '2020-01-01' + k::INT AS d FROM u) ORDER BY k",
+            "5 5; 10 10; 30 30",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+}

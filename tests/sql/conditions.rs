@@ -454,3 +454,26 @@ async fn keys_of_joins_and_arguments_with_filter_see_their_rows_alone() {
     let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
     expect_rows(&setup, &cases).await;
 }
+
+#[tokio::test]
+async fn conditions_on_texts_guard_the_keys_of_joins() {
+    let setup = [
+        "CREATE TABLE va AS SELECT * FROM (VALUES ('1'), ('x'), (NULL)) v(v)",
+        "CREATE TABLE vb AS SELECT * FROM (VALUES (1), (2)) v(w)",
+    ];
+    let cases = [
+        ("SELECT v, w FROM va, vb WHERE v ~ '^[0-9]+$' AND w = v::INT", "1 1"),
+        ("SELECT v, w FROM va, vb WHERE v ~* '^[0-9]+$' AND w = v::INT", "1 1"),
+        ("SELECT v, w FROM va, vb WHERE v !~ '[a-z]' AND w = v::INT", "1 1"),
+        ("SELECT v, w FROM va, vb WHERE regexp_matches(v, '^[0-9]+$') AND w = v::INT", "1 1"),
+        ("SELECT v, w FROM va, vb WHERE substr(v, 1, 1) = '1' AND w = v::INT", "1 1"),
+        ("SELECT v, w FROM va, vb WHERE split_part(v, 'x', 1) = v AND w = v::INT", "1 1"),
+        ("SELECT v FROM va WHERE v ~ '^[0-9]+$' AND v::INT IN (SELECT w FROM vb)", "1"),
+        ("SELECT v FROM va JOIN vb ON va.v ~ '^[0-9]+$' AND vb.w = va.v::INT", "1"),
+        (
+            "SELECT v FROM va WHERE EXISTS (SELECT 1 FROM vb WHERE va.v ~ '^[0-9]+$' AND vb.w = va.v::INT)",
+            "1",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+}

@@ -204,3 +204,22 @@ async fn conditions_beside_lateral_name_the_joined_tables() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn tables_in_from_keep_the_names_of_outer_columns() {
+    let setup = ["CREATE TABLE u AS SELECT * FROM (VALUES (1, 10), (2, 20)) v(id, k)"];
+    let cases = [
+        ("SELECT q.k FROM u, LATERAL (SELECT u.k) q ORDER BY 1", "10; 20"),
+        ("SELECT q.k + 1 FROM u, LATERAL (SELECT k) q ORDER BY 1", "11; 21"),
+        (
+            "SELECT q.k, q.m FROM u, LATERAL (SELECT u.k, m FROM (VALUES (5)) w(m)) q ORDER BY 1",
+            "10 5; 20 5",
+        ),
+        ("SELECT (SELECT t2.k FROM (SELECT u.k) t2) FROM u ORDER BY 1", "10; 20"),
+        (
+            "SELECT q.id, u.id FROM u, LATERAL (SELECT w.id FROM u w WHERE w.id = u.id ORDER BY w.id) q ORDER BY 1",
+            "1 1; 2 2",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+}

@@ -188,3 +188,29 @@ async fn functions_of_strings_do_not_take_the_text_of_a_list() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn lambdas_read_fields_of_their_parameters() {
+    let setup = ["CREATE TABLE t AS SELECT [{'p': 1, 'q': 'a'}, {'p': 2, 'q': 'b'}] AS st, 5 AS s"];
+    let cases = [
+        ("SELECT list_transform(st, lambda s: s.p) FROM t", "[1, 2]"),
+        ("SELECT list_transform(st, lambda x: x.p + t.s) FROM t", "[6, 7]"),
+        ("SELECT list_filter(st, lambda s: s.p > 1)[1].q FROM t", "b"),
+        (
+            "SELECT list_transform([1, 2], lambda v: list_filter(st, lambda s: s.p = v)[1].q) FROM t",
+            "[a, b]",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+#[tokio::test]
+async fn coalesce_chooses_whole_lists() {
+    let setup = ["CREATE TABLE t AS SELECT * FROM (VALUES (1, ['a', NULL]), (2, NULL)) v(id, ss)"];
+    let cases = [("SELECT coalesce(ss, ['none']) FROM t ORDER BY id", "[a, ]; [none]")];
+    expect_rows(&setup, &cases).await;
+    let ctx = four();
+    rows_or_error(&ctx, setup[0]).await;
+    let refused = rows_or_error(&ctx, "SELECT coalesce(ss, 'none') FROM t").await;
+    assert!(refused.contains("coalesce"), "{refused}");
+}

@@ -731,3 +731,55 @@ async fn functions_take_dates_of_all_years() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn intervals_finer_than_the_times_they_are_added_to() {
+    let seconds =
+        "SELECT TIMESTAMP '2020-01-01'::TIMESTAMP(0) AS x, TIMESTAMP '2020-01-01 00:00:00.5' AS y,
+        DATE '2020-01-01' AS d, INTERVAL '12 hours' AS half, INTERVAL '2 days' AS days";
+    for partitions in [1, 4] {
+        let ctx = serrate::sql::session_with(
+            datafusion::prelude::SessionConfig::new().with_target_partitions(partitions),
+        );
+        run(&ctx, &format!("CREATE OR REPLACE TABLE s AS {seconds}")).await.unwrap();
+        let expected = [
+            ("[d] + INTERVAL '12 hours'", "[2020-01-01T12:00:00]"),
+            ("[d] + INTERVAL '1 day'", "[2020-01-02]"),
+            ("[d] + INTERVAL '1 month' + INTERVAL '1 hour'", "[2020-02-01T01:00:00]"),
+            ("INTERVAL '12 hours' + [d]", "[2020-01-01T12:00:00]"),
+            ("[d] - INTERVAL '12 hours'", "[2019-12-31T12:00:00]"),
+            ("[d] + half", "[2020-01-01T12:00:00]"),
+            ("[d] + days", "[2020-01-03T00:00:00]"),
+            ("d + [INTERVAL '12 hours', NULL]", "[2020-01-01T12:00:00, ]"),
+            ("[[d], [NULL]] + [half, days]", "[[2020-01-01T12:00:00], []]"),
+            ("d + half", "2020-01-01T12:00:00"),
+            ("half + d", "2020-01-01T12:00:00"),
+            ("d - half", "2019-12-31T12:00:00"),
+            ("d + days", "2020-01-03T00:00:00"),
+            ("d + INTERVAL '2 days'", "2020-01-03"),
+            ("ragged_gt([TIMESTAMP '2020-01-01 06:00:00'], [d] + INTERVAL '12 hours')", "[false]"),
+            (
+                "([d + 1] - [d]) + INTERVAL '500 milliseconds' = INTERVAL '86400500 milliseconds'",
+                "[true]",
+            ),
+            ("x + INTERVAL '500 milliseconds' = y", "true"),
+            ("x - INTERVAL '1 microsecond' = TIMESTAMP '2019-12-31 23:59:59.999999'", "true"),
+            ("x + (y - x) = y", "true"),
+            ("[x] + INTERVAL '500 milliseconds' = y", "[true]"),
+            ("[x] - INTERVAL '1 microsecond' = TIMESTAMP '2019-12-31 23:59:59.999999'", "[true]"),
+            ("[x] + (y - x) = y", "[true]"),
+            ("[x] + INTERVAL '1 day' = '2020-01-02'", "[true]"),
+            ("[x] = '2020-01-01 00:00:00.5'", "[false]"),
+            ("[x] < '2020-01-01 00:00:00.5'", "[true]"),
+            ("[x] >= '2020-01-01 00:00:00.5'", "[false]"),
+            ("[x] = '2020-01-01 00:00:00'", "[true]"),
+            ("[x] IN ('2020-01-01 00:00:00.5')", "[false]"),
+            ("ragged_between([x], '2020-01-01 00:00:00.5', '2020-01-02')", "[false]"),
+            ("ragged_searchsorted([x], '2020-01-01 00:00:00.5')", "1"),
+            ("ragged_isin([x], ['2020-01-01 00:00:00.5'])", "[false]"),
+        ];
+        assert_eq!(wrong(&ctx, "s", &expected).await, "");
+        let refused = refusal(&ctx, "SELECT ragged_add([d], half) FROM s").await;
+        assert!(refused.contains("finer than Date32"), "{refused}");
+    }
+}

@@ -5,7 +5,8 @@ use arrow::array::{
 };
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{
-    DataType, Int64Type, TimeUnit, TimestampMicrosecondType, TimestampNanosecondType,
+    DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Int64Type, TimeUnit,
+    TimestampMicrosecondType, TimestampNanosecondType,
 };
 use arrow::error::ArrowError;
 
@@ -71,6 +72,22 @@ pub(crate) fn cast_microseconds(values: &ArrayRef) -> Result<TimestampMicrosecon
     }
     let times = cast_exact(values, &DataType::Timestamp(TimeUnit::Microsecond, None))?;
     Ok(times.as_primitive::<TimestampMicrosecondType>().clone())
+}
+
+/// Returns an error if a decimal has more digits than the precision of its type. Arrow's arithmetic checks
+/// results against 128 or 256 bits only. Values of other types pass.
+///
+/// # Errors
+/// The error of Arrow that names the value.
+pub fn check_decimal_precision(values: &dyn Array) -> Result<(), ArrowError> {
+    use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
+    match values.data_type() {
+        Decimal32(p, _) => values.as_primitive::<Decimal32Type>().validate_decimal_precision(*p),
+        Decimal64(p, _) => values.as_primitive::<Decimal64Type>().validate_decimal_precision(*p),
+        Decimal128(p, _) => values.as_primitive::<Decimal128Type>().validate_decimal_precision(*p),
+        Decimal256(p, _) => values.as_primitive::<Decimal256Type>().validate_decimal_precision(*p),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -7,14 +7,16 @@ use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Int64Type, UInt64Type};
 
 use super::elementwise::{Pair, pair_arrays};
+use super::times::parsed_type;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
-/// Converts values to another type. Returns an error if the type cannot represent a value (0.5 as an integer,
-/// 300 as a byte), except that a float type rounds values (0.1 as float32). `what` names the values in the
-/// error.
-pub(super) fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
-    if values.data_type() == to {
+/// Converts values to another type. Returns an error if the type cannot represent a value (0.5 or a time of
+/// day as an integer or a date, 300 as a byte), except that a float type rounds floats and decimals (0.1 as
+/// float32). `what` names the values in the error.
+pub fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    let from = values.data_type();
+    if from == to {
         return Ok(values.clone());
     }
     let refuse = |why: String| {
@@ -26,11 +28,16 @@ pub(super) fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Resu
     let cast = |from: &ArrayRef, to| {
         cast_with_options(from, to, &options).map_err(|e| refuse(format!(": {e}")))
     };
+    let parsed = parsed_type(to);
+    if from.is_string() && parsed != *to {
+        return cast_exactly(what, &cast(values, &parsed)?, to);
+    }
     let made = cast(values, to)?;
-    // Convert numbers back to find those that the cast changed. Strings are not compared, because several
-    // strings can mean the same number ("1" and "01").
-    if values.data_type().is_numeric() && !to.is_floating() {
-        let back = cast(&made, values.data_type())?;
+    // Convert numbers and times back to find those that the cast changed. Strings are not compared, because
+    // several strings can mean the same number ("1" and "01").
+    let rounds = to.is_floating() && !from.is_integer();
+    if !rounds && (from.is_numeric() || from.is_temporal()) {
+        let back = cast(&made, from)?;
         if *back != **values {
             let differs = |i: &usize| back.slice(*i, 1) != values.slice(*i, 1);
             let found = (0..values.len())

@@ -14,7 +14,7 @@ use arrow::datatypes::{DataType, Float64Type, UInt8Type, UInt16Type, UInt32Type}
 
 use super::dictionary::{look_up, over_values};
 use super::text::is_text;
-use super::times::exactly_in;
+use super::times::{exactly_in, parsed_type};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
@@ -144,6 +144,11 @@ impl SearchSet {
         let unknown = values.logical_null_count() > 0;
         if unknown {
             values = filter(&values, &is_not_null(&values)?)?;
+        }
+        let parsed = parsed_type(leaf);
+        if is_text(values.data_type()) && parsed != *leaf {
+            let strict = CastOptions { safe: false, ..CastOptions::default() };
+            values = cast_with_options(&values, &parsed, &strict)?;
         }
         let given = values.data_type().clone();
         let to = if is_text(leaf) { &DataType::Utf8 } else { leaf };

@@ -45,7 +45,7 @@ pub mod window;
 
 pub(crate) mod align;
 mod allocate;
-mod args;
+pub(crate) mod args;
 pub(crate) mod bits;
 mod filter_values;
 mod flags;

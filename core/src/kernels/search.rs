@@ -7,14 +7,14 @@ use arrow::array::{
     make_comparator,
 };
 use arrow::buffer::NullBuffer;
-use arrow::compute::{SortOptions, cast};
+use arrow::compute::{CastOptions, SortOptions, cast, cast_with_options};
 use arrow::datatypes::{
     DataType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
     UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 
 use super::align::share_lists;
-use super::times::{compare_exactly, exact_seconds};
+use super::times::{compare_exactly, exact_seconds, parsed_type};
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::{Error, Result};
 
@@ -141,7 +141,12 @@ fn find_positions(
     which: NeedleLayout<'_>,
     side: SearchSide,
 ) -> Result<Int64Array> {
-    let (leaves, needles) = (unpack_dictionary(leaves)?, unpack_dictionary(needles)?);
+    let (leaves, mut needles) = (unpack_dictionary(leaves)?, unpack_dictionary(needles)?);
+    let parsed = parsed_type(leaves.data_type());
+    if needles.data_type().is_string() && parsed != *leaves.data_type() {
+        let strict = CastOptions { safe: false, ..CastOptions::default() };
+        needles = cast_with_options(&needles, &parsed, &strict)?;
+    }
     let search = ListSearch { level, which, side };
     let (leaf, needle) = (leaves.data_type().clone(), needles.data_type().clone());
     if needle.is_null() || leaf.is_null() {

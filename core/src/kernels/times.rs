@@ -20,7 +20,7 @@ pub const EXACT_SECONDS: DataType = DataType::Decimal128(38, 9);
 /// Type in which intervals compare: nanoseconds, with months of 30 days of 24 hours, as in DuckDB.
 pub const INTERVAL_NANOSECONDS: DataType = DataType::Decimal128(38, 0);
 
-const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
+pub(super) const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 const DAYS_PER_MONTH: i128 = 30;
 
 /// Returns whether [`exact_seconds`] converts values of a type: instants, dates, durations and intervals.
@@ -90,6 +90,17 @@ pub fn exactly_in(values: &dyn Array, to: &DataType) -> Result<ArrayRef> {
 pub fn in_unit(values: &dyn Array, to: &DataType) -> Result<Option<ArrayRef>> {
     let converted = exactly_in(values, to)?;
     Ok((converted.null_count() == values.logical_null_count()).then_some(converted))
+}
+
+/// Returns the type in which a string beside times of type `times` is parsed: microseconds if the unit of the
+/// times is coarser, because Arrow would drop the digits beyond the unit.
+pub(super) fn parsed_type(times: &DataType) -> DataType {
+    match times {
+        DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, zone) => {
+            DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
+        }
+        other => other.clone(),
+    }
 }
 
 /// Returns whether values of two types compare exactly: both are durations or intervals, both are instants

@@ -4,7 +4,8 @@
 //! and files. A sliding frame keeps rounding errors, and every NaN, after the rows have left it. The
 //! aggregates here keep exact sums and round them only when they are read, so the same rows give the same
 //! bits. DataFusion's `sum` of integers wraps around without an error; here only a final sum that does not
-//! fit 64 bits is an error. DataFusion's aggregates still handle decimals, durations and intervals. Remove
+//! fit 64 bits is an error. DataFusion's aggregates still handle decimals (in a wider type, see
+//! [`decimal_sums`](super::decimal_sums)), durations and intervals. Remove
 //! these aggregates once `stock_float_aggregates_still_depend_on_the_cut` and
 //! `stock_sums_of_integers_still_wrap` in the SQL tests fail.
 
@@ -39,6 +40,7 @@ use datafusion::logical_expr::{
 };
 
 use super::adapter::{Grouped, Single};
+use super::decimal_sums::{WideSums, sum_type};
 use super::different::Different;
 use super::moments::{Moments, Statistic};
 use serrate_core::internal::exact::Exact;
@@ -116,6 +118,15 @@ impl ExactAggregate {
             && fields.iter().all(|f| f.data_type().is_null())
     }
 
+    /// Returns DataFusion's aggregate over wider decimals if the width of the argument could overflow.
+    fn wide_sums(&self, fields: &[FieldRef]) -> Option<WideSums<'_>> {
+        let wide = match self.statistic {
+            Statistic::Sum | Statistic::Mean => sum_type(fields)?,
+            _ => return None,
+        };
+        Some(WideSums::new(&self.stock, wide))
+    }
+
     fn begin_moments(&self, args: &AccumulatorArgs<'_>) -> Option<Moments> {
         Some(Moments::new(self.statistic, self.exact_sum(args.expr_fields)?))
     }
@@ -185,9 +196,10 @@ impl AggregateUDFImpl for ExactAggregate {
         if self.is_of_nothing(args.expr_fields) {
             return Ok(Box::new(Nothing(args.return_type().clone())));
         }
-        match self.begin_distinct(&args) {
-            Some(own) => Ok(own),
-            None => self.stock.accumulator(args),
+        match (self.begin_distinct(&args), self.wide_sums(args.expr_fields)) {
+            (Some(own), _) => Ok(own),
+            (None, Some(wide)) => wide.accumulator(&args, false),
+            (None, None) => self.stock.accumulator(args),
         }
     }
 
@@ -198,9 +210,10 @@ impl AggregateUDFImpl for ExactAggregate {
         if self.is_of_nothing(args.expr_fields) {
             return Ok(Box::new(Nothing(args.return_type().clone())));
         }
-        match self.begin_distinct(&args) {
-            Some(own) => Ok(own),
-            None => self.stock.create_sliding_accumulator(args),
+        match (self.begin_distinct(&args), self.wide_sums(args.expr_fields)) {
+            (Some(own), _) => Ok(own),
+            (None, Some(wide)) => wide.accumulator(&args, true),
+            (None, None) => self.stock.create_sliding_accumulator(args),
         }
     }
 
@@ -208,7 +221,10 @@ impl AggregateUDFImpl for ExactAggregate {
         match self.exact_sum(args.expr_fields) {
             _ if self.is_of_nothing(args.expr_fields) => false,
             Some(_) => !args.is_distinct,
-            None => self.stock.groups_accumulator_supported(args),
+            None => match self.wide_sums(args.expr_fields) {
+                Some(wide) => wide.groups_accumulator_supported(&args),
+                None => self.stock.groups_accumulator_supported(args),
+            },
         }
     }
 
@@ -216,9 +232,10 @@ impl AggregateUDFImpl for ExactAggregate {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn GroupsAccumulator>> {
-        match self.begin_moments(&args) {
-            Some(moments) => Ok(Box::new(Grouped::new(Box::new(moments)))),
-            None => self.stock.create_groups_accumulator(args),
+        match (self.begin_moments(&args), self.wide_sums(args.expr_fields)) {
+            (Some(moments), _) => Ok(Box::new(Grouped::new(Box::new(moments)))),
+            (None, Some(wide)) => wide.groups_accumulator(&args),
+            (None, None) => self.stock.create_groups_accumulator(args),
         }
     }
 
@@ -228,7 +245,10 @@ impl AggregateUDFImpl for ExactAggregate {
             return Ok(vec![Arc::new(state)]);
         }
         if self.exact_sum(args.input_fields).is_none() {
-            return self.stock.state_fields(args);
+            return match self.wide_sums(args.input_fields) {
+                Some(wide) => wide.state_fields(&args),
+                None => self.stock.state_fields(args),
+            };
         }
         let types = match args.is_distinct {
             true => {

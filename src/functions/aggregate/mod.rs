@@ -5,6 +5,7 @@
 
 mod adapter;
 mod concat;
+mod decimal_sums;
 mod different;
 mod elementwise;
 mod exact_aggregates;

@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::decimal_values::values_as_doubles;
-use crate::functions::{decimal_of_digits, long_number};
+use crate::functions::{check_precision, checks_precision, decimal_of_digits, long_number};
 
 const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
 
@@ -33,6 +33,8 @@ const CHOOSING: [&str; 3] = ["coalesce", "make_array", "nvl"];
 ///   cast, so the type of the column changes twice between rules. The rule makes a literal an INT at once,
 ///   and casts the result of any other expression to its planned type. Obsolete once the test
 ///   `stock_round_changes_type` fails.
+/// * Checks that the results of decimal arithmetic fit the precision of their type
+///   ([`check_precision`]).
 #[derive(Debug, Default)]
 pub(in crate::sql) struct StableDecimals;
 
@@ -61,6 +63,8 @@ impl AnalyzerRule for StableDecimals {
                 let (data, transformed) = (changed.data, changed.transformed);
                 let doubles = data.transform_up(|expr| Ok(drop_digits(expr)))?;
                 let transformed = transformed || doubles.transformed;
+                let doubles = check_results(doubles.data, &schema)?;
+                let transformed = transformed || doubles.transformed;
                 Ok(Transformed::new_transformed(name.restore(doubles.data), transformed))
             })?;
             // Nodes copy the types of their inputs, so the schemas above a changed node are computed again.
@@ -86,7 +90,7 @@ fn may_change(plan: &LogicalPlan) -> Result<bool> {
         found = found
             || expr.exists(|expr| {
                 Ok(match expr {
-                    Expr::BinaryExpr(binary) => is_comparison(binary.op),
+                    Expr::BinaryExpr(_) => true,
                     Expr::Between(_)
                     | Expr::InList(_)
                     | Expr::InSubquery(_)
@@ -105,6 +109,26 @@ fn may_change(plan: &LogicalPlan) -> Result<bool> {
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(found)
+}
+
+/// Checks the results of decimal arithmetic, except those that an earlier pass over the plan has checked.
+fn check_results(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    expr.transform_down_up(
+        |expr| {
+            let recursion = match checks_precision(&expr) {
+                true => TreeNodeRecursion::Jump,
+                false => TreeNodeRecursion::Continue,
+            };
+            Ok(Transformed::new(expr, false, recursion))
+        },
+        |expr| {
+            let (expr, changed) = match checks_precision(&expr) {
+                true => (expr, false),
+                false => check_precision(expr, schema),
+            };
+            Ok(Transformed::new_transformed(expr, changed))
+        },
+    )
 }
 
 fn is_comparison(op: Operator) -> bool {

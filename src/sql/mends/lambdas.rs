@@ -9,7 +9,8 @@ use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, Function, Query, Value, VisitMut, VisitorMut,
+    AccessExpr, Expr, Function, Ident, LambdaFunction, Query, Subscript, Value, VisitMut,
+    VisitorMut, visit_expressions_mut,
 };
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::LambdaVariable;
@@ -28,6 +29,7 @@ use crate::sql::statement::predicates::make_array;
 ///
 /// * `[v, w]` becomes `make_array(v, w)`, because DataFusion plans the elements of an array literal without
 ///   the parameters in scope.
+/// * `s.p` becomes `s['p']` for a parameter `s`.
 /// * Aggregates, window functions and `IN (SELECT ..)` are errors: a lambda is evaluated per list element.
 pub(in crate::sql) fn prepare<S: VisitMut>(state: &SessionState, statement: &mut S) -> Result<()> {
     let mut bodies = Bodies { state, within: 0, around: Vec::new() };
@@ -60,7 +62,10 @@ impl VisitorMut for Bodies<'_> {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<DataFusionError> {
         match expr {
-            Expr::Lambda(_) => self.within = self.within.saturating_add(1),
+            Expr::Lambda(lambda) => {
+                self.within = self.within.saturating_add(1);
+                read_fields(lambda);
+            }
             Expr::Function(call) if self.within > 0 => return self.of_values(call),
             Expr::InSubquery { .. } | Expr::Exists { .. } if self.within > 0 => {
                 return ControlFlow::Break(plan_datafusion_err!(
@@ -82,6 +87,34 @@ impl VisitorMut for Bodies<'_> {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Replaces `s.p` in the body of `lambda s: ..` with `s['p']`. DataFusion takes `s` for a table.
+fn read_fields(lambda: &mut LambdaFunction) {
+    let LambdaFunction { params, body, .. } = lambda;
+    let parameters: Vec<Ident> = params.iter().map(|parameter| parameter.name.clone()).collect();
+    let is_parameter =
+        |name: &Ident| parameters.iter().any(|p| p.value.eq_ignore_ascii_case(&name.value));
+    let _ = visit_expressions_mut(body, |e| {
+        if let Expr::CompoundIdentifier(parts) = e
+            && let [first, fields @ ..] = parts.as_slice()
+            && is_parameter(first)
+        {
+            let access = |field: &Ident| {
+                let name = match field.quote_style {
+                    Some(_) => field.value.clone(),
+                    None => field.value.to_lowercase(),
+                };
+                let index = Expr::value(Value::SingleQuotedString(name));
+                AccessExpr::Subscript(Subscript::Index { index })
+            };
+            *e = Expr::CompoundFieldAccess {
+                root: Box::new(Expr::Identifier(first.clone())),
+                access_chain: fields.iter().map(access).collect(),
+            };
+        }
+        ControlFlow::<()>::Continue(())
+    });
 }
 
 impl Bodies<'_> {

@@ -4,9 +4,17 @@
 
 use datafusion::logical_expr::sqlparser::ast::{BinaryOperator, Expr, Interval, Value};
 
-/// Rewrites `INTERVAL (n) DAY` to `(n | 0) * INTERVAL '1' DAY`. Other expressions stay unchanged.
+/// Rewrites `INTERVAL (n) DAY` to `(n | 0) * INTERVAL '1' DAY`, and `INTERVAL 2 DAY` to `INTERVAL '2' DAY`, which
+/// DataFusion also accepts in the frames of windows. Other expressions stay unchanged.
 pub(in crate::sql) fn write_interval(expr: &mut Expr) {
     let Expr::Interval(interval) = expr else { return };
+    if interval.leading_field.is_some()
+        && let Expr::Value(value) = interval.value.as_mut()
+        && let Value::Number(number, _) = &value.value
+    {
+        value.value = Value::SingleQuotedString(number.clone());
+        return;
+    }
     if !computes_value(interval) {
         return;
     }

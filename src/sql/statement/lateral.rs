@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, Ident, Join, JoinConstraint, JoinOperator, SelectItem, SetExpr, SetOperator,
-    SetQuantifier, TableFactor, TableWithJoins, Visit, visit_expressions,
+    Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectNamePart, SelectItem, SetExpr,
+    SetOperator, SetQuantifier, TableFactor, TableWithJoins, Visit, visit_expressions,
 };
 
 use crate::sql::mends::correlated::LATERAL;
@@ -155,6 +155,52 @@ pub(in crate::sql) fn select_values(table: &mut TableFactor) -> Result<()> {
         *subquery.body = all;
     }
     Ok(())
+}
+
+/// Gives columns of outer queries in the SELECT list of a table in FROM their names: `(SELECT u.k) q` becomes
+/// `(SELECT u.k AS k) q`. DataFusion would call the column `outer_ref(u.k)`.
+pub(in crate::sql) fn name_outer_columns(table: &mut TableFactor) {
+    let TableFactor::Derived { subquery, .. } = table else { return };
+    let SetExpr::Select(select) = subquery.body.as_mut() else { return };
+    let mut tables: Vec<String> = Vec::new();
+    for from in &select.from {
+        let joined = from.joins.iter().map(|join| &join.relation);
+        for table in std::iter::once(&from.relation).chain(joined) {
+            match table_name(table) {
+                Some(name) => tables.push(fold_name(name)),
+                // An inner column keeps the name of its table, which a clause of the query can use.
+                None => return,
+            }
+        }
+    }
+    for item in &mut select.projection {
+        let SelectItem::UnnamedExpr(expr) = item else { continue };
+        let name = match &*expr {
+            Expr::Identifier(name) if tables.is_empty() => name.clone(),
+            Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+                [table, name] if !tables.contains(&fold_name(table)) => name.clone(),
+                _ => continue,
+            },
+            _ => continue,
+        };
+        *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: name };
+    }
+}
+
+/// Returns the name by which a query refers to a table; `None` for joins in parentheses and for functions
+/// without an alias.
+pub(in crate::sql) fn table_name(table: &TableFactor) -> Option<&Ident> {
+    match table {
+        TableFactor::Table { alias: Some(alias), .. }
+        | TableFactor::Derived { alias: Some(alias), .. }
+        | TableFactor::Function { alias: Some(alias), .. }
+        | TableFactor::UNNEST { alias: Some(alias), .. } => Some(&alias.name),
+        TableFactor::Table { name, .. } => match name.0.last() {
+            Some(ObjectNamePart::Identifier(name)) => Some(name),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// Rewrites `LATERAL (query) x`, if the query contains subqueries, to

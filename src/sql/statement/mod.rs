@@ -25,6 +25,7 @@
 pub(in crate::sql) mod anew;
 pub(in crate::sql) mod calls;
 mod cast_arguments;
+mod change_forms;
 pub(in crate::sql) mod clauses;
 pub(in crate::sql) mod columns;
 mod constants;
@@ -45,6 +46,7 @@ pub(in crate::sql) mod merged;
 pub(in crate::sql) mod modifiers;
 pub(in crate::sql) mod nullable;
 mod numbers;
+mod order_aliases;
 pub(in crate::sql) mod order_all;
 mod own_settings;
 pub(in crate::sql) mod positions;
@@ -103,6 +105,7 @@ use crate::sql::statement::anew::{
 };
 use crate::sql::statement::calls::{explain_calls, unexpanded_calls};
 use crate::sql::statement::cast_arguments::tell_casts_apart;
+use crate::sql::statement::change_forms::write_out_change;
 use crate::sql::statement::clauses::using_sample;
 use crate::sql::statement::constants::{double_casts, rewrite_constants};
 use crate::sql::statement::copy_options::known_options;
@@ -116,10 +119,13 @@ use crate::sql::statement::grouping::{cast_grouped_integers, write_out_sets};
 use crate::sql::statement::headings::with_headings;
 use crate::sql::statement::hints::{check_lists, explain_error, find_conditions};
 use crate::sql::statement::intervals::write_interval;
-use crate::sql::statement::lateral::{join_after_comma, mark_query, select_values};
+use crate::sql::statement::lateral::{
+    join_after_comma, mark_query, name_outer_columns, select_values,
+};
 use crate::sql::statement::merged::select_merged;
 use crate::sql::statement::nullable::{creates_from_query, with_nullable_columns};
 use crate::sql::statement::numbers::check_numbers;
+use crate::sql::statement::order_aliases::order_by_positions;
 use crate::sql::statement::own_settings::reset_to_default;
 use crate::sql::statement::precedence::regroup_distinct;
 use crate::sql::statement::quantified::{find_in_lists, name_any, negate_all};
@@ -379,6 +385,7 @@ async fn plan_here(
 fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<()> {
     match statement {
         Statement::Statement(statement) => {
+            write_out_change(statement)?;
             rewrite_statement(statement)?;
         }
         Statement::CopyTo(copy) => {
@@ -392,6 +399,9 @@ fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<
         }
         Statement::CreateExternalTable(table) => check_format(state, &table.file_type)?,
         Statement::Explain(explain) => {
+            if let Statement::Statement(inner) = explain.statement.as_mut() {
+                write_out_change(inner)?;
+            }
             // Planning one of these statements already changes tables in memory, so EXPLAIN would
             // change them, too.
             if let Statement::Statement(inner) = explain.statement.as_ref()
@@ -552,6 +562,7 @@ impl VisitorMut for Rewrite {
         if let Some(unnest) = as_unnest(relation) {
             *relation = unnest;
         }
+        name_outer_columns(relation);
         as_flow(
             select_merged(relation)
                 .and_then(|()| rewrite_factor(relation))
@@ -591,6 +602,7 @@ impl VisitorMut for Rewrite {
 /// Gives the result columns of a query different names, and the names of the expressions that the statement has. This
 /// takes place before the visitor changes the expressions.
 fn name_columns(query: &mut Query) -> Result<()> {
+    order_by_positions(query);
     let mut ordered = HashSet::new();
     add_identifiers(&query.order_by, &mut ordered);
     let mut bodies = vec![query.body.as_ref()];

@@ -12,14 +12,18 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Datum, Scalar};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::kernels::{cmp, numeric};
-use arrow::compute::{CastOptions, and_kleene, cast_with_options, or_kleene};
-use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
+use arrow::compute::{CastOptions, and_kleene, cast, cast_with_options, or_kleene};
+use arrow::datatypes::{
+    DataType, Float16Type, Float32Type, Float64Type, IntervalMonthDayNanoType, IntervalUnit,
+};
 use arrow::error::ArrowError;
+use arrow::util::display::array_value_to_string;
 use half::f16;
 
 use super::dictionary::over_values;
-use super::times::cast_time;
+use super::times::{NANOSECONDS_PER_DAY, cast_time, per_unit};
 use crate::array::RaggedArray;
+use crate::array::exact::check_decimal_precision;
 use crate::error::{Error, Result};
 
 pub use floats::binary_owned;
@@ -351,6 +355,10 @@ fn apply_op(op: Op, left: &SideValues, right: &SideValues, len: usize) -> Result
     if let Some(found) = floats::compute_floats(op, left, right) {
         return Ok(found);
     }
+    if matches!(op, Op::Add | Op::Sub) {
+        check_parts(left.values(), right.values())?;
+        check_parts(right.values(), left.values())?;
+    }
     let scalar;
     let (a, b): (&dyn Datum, &dyn Datum) = match (left, right) {
         (SideValues::Each(a), SideValues::Each(b)) => (a, b),
@@ -381,7 +389,43 @@ fn apply_op(op: Op, left: &SideValues, right: &SideValues, len: usize) -> Result
         Op::Maximum => return choose::choose_values(choose::Choice::Larger, left, right, len),
         Op::And | Op::Or | Op::Xor => return apply_logical(op, left, right, len),
     };
-    done.map_err(|e| with_hint(op.symbol(), e))
+    let done = done.map_err(|e| with_hint(op.symbol(), e))?;
+    check_decimal_precision(&done).map_err(|e| {
+        Error::invalid(format!(
+            "{}: a result does not fit its type {}: {e}; cast the operands to decimals with fewer digits, or to DOUBLE",
+            op.symbol(),
+            done.data_type()
+        ))
+    })?;
+    Ok(done)
+}
+
+/// Returns an error for an interval with a part of the unit of the instants to which it is added. Arrow drops
+/// this part.
+fn check_parts(instants: &ArrayRef, intervals: &ArrayRef) -> Result<()> {
+    let unit = match instants.data_type() {
+        DataType::Date32 | DataType::Date64 => NANOSECONDS_PER_DAY,
+        DataType::Timestamp(unit, _) => per_unit(*unit),
+        _ => return Ok(()),
+    };
+    let parts: ArrayRef = match intervals.data_type() {
+        DataType::Interval(IntervalUnit::DayTime) => {
+            cast(intervals, &DataType::Interval(IntervalUnit::MonthDayNano))?
+        }
+        DataType::Interval(IntervalUnit::MonthDayNano) => Arc::clone(intervals),
+        _ => return Ok(()),
+    };
+    let parts = parts.as_primitive::<IntervalMonthDayNanoType>();
+    let is_part =
+        |i: &usize| parts.is_valid(*i) && i128::from(parts.value(*i).nanoseconds) % unit != 0;
+    match (0..parts.len()).find(is_part) {
+        None => Ok(()),
+        Some(found) => Err(Error::invalid(format!(
+            "the interval {} is finer than {}; cast the times to a finer type, such as TIMESTAMP, first",
+            array_value_to_string(parts, found)?,
+            instants.data_type()
+        ))),
+    }
 }
 
 fn to_array(values: BooleanArray) -> ArrayRef {

@@ -1,11 +1,16 @@
 use arrow::array::{Array, ArrayRef, AsArray, new_empty_array};
 use arrow::compute::{CastOptions, cast, cast_with_options};
-use arrow::datatypes::{DataType, Float64Type, Int64Type, TimeUnit, UInt64Type};
+use arrow::datatypes::{
+    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Float64Type, Int64Type, TimeUnit,
+    UInt64Type,
+};
 
 use super::{Op, SideValues, apply_op};
 use crate::array::exact::int_range;
 use crate::error::{Error, Result};
-use crate::kernels::times::{EXACT_SECONDS, INTERVAL_NANOSECONDS, in_unit};
+use crate::kernels::times::{
+    EXACT_SECONDS, INTERVAL_NANOSECONDS, cast_time, exact_seconds, in_unit,
+};
 use crate::table::promote_types;
 
 /// An operand at planning time: the type of an array, or the value of a literal.
@@ -29,7 +34,12 @@ pub enum OperandType<'a> {
 /// * Strings of all encodings compare with each other; a literal string is parsed as a date, time, number or
 ///   boolean for leaves of such a type. Timestamps and durations of different units compare exactly. Two
 ///   intervals also compare exactly, with months of 30 days. Comparing an interval that has months with a
-///   duration is an error. A null takes the type of the other side. Arithmetic on times is Arrow's.
+///   duration is an error. A null takes the type of the other side.
+/// * Decimals and integers compare exactly, as decimals of up to 76 digits; beside a float, both become
+///   `float64`. Arithmetic on decimals has Arrow's precision and scale.
+/// * Arithmetic on times of two units yields the finer unit. A timestamp or duration in seconds or
+///   milliseconds plus an interval is in microseconds. A date plus an interval stays a date, and an interval
+///   of a part of a day is an error.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -177,7 +187,7 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
     use DataType::{
         Date32, Date64, Decimal32, Decimal64, Decimal128, Decimal256, Duration, Interval, Timestamp,
     };
-    use TimeUnit::Nanosecond;
+    use TimeUnit::{Microsecond, Nanosecond};
     let both = |t: DataType| Some((t.clone(), t));
     let intervals = [a, b].map(|t| matches!(value_type(t), DataType::Interval(_)));
     if op.is_comparison() && intervals == [true, true] {
@@ -195,10 +205,25 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
                 let left = with_unit(a, finer)?;
                 return Some((left, Timestamp(finer, z.clone())));
             }
-            (Timestamp(u, _), Duration(_)) => return Some((a.clone(), Duration(*u))),
-            (Duration(_), Timestamp(u, _)) => return Some((Duration(*u), b.clone())),
-            (Duration(_), Interval(_)) => return both(a.clone()),
-            (Interval(_), Duration(_)) => return both(b.clone()),
+            (Timestamp(u, z), Duration(v)) => {
+                let finer = *u.max(v);
+                return Some((Timestamp(finer, z.clone()), Duration(finer)));
+            }
+            (Duration(v), Timestamp(u, z)) => {
+                let finer = *u.max(v);
+                return Some((Duration(finer), Timestamp(finer, z.clone())));
+            }
+            // An interval counts nanoseconds; microseconds represent those that users write, and the cast
+            // or the operation refuses the others.
+            (Timestamp(u, z), Interval(_)) => {
+                return Some((Timestamp(*u.max(&Microsecond), z.clone()), b.clone()));
+            }
+            (Interval(_), Timestamp(u, z)) => {
+                return Some((a.clone(), Timestamp(*u.max(&Microsecond), z.clone())));
+            }
+            (Duration(u), Interval(_)) | (Interval(_), Duration(u)) => {
+                return both(Duration(*u.max(&Microsecond)));
+            }
             _ if is_time(a) && is_time(b) => {
                 let same = if a == b { None } else { promote_types(a, b) };
                 return match (a, b, same) {
@@ -217,9 +242,10 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
         }
     }
     if a.is_decimal() || b.is_decimal() {
-        let is_number_or_null = |t: &DataType| t.is_decimal() || t.is_numeric() || t.is_null();
         return match (a, b) {
             _ if a == b => both(a.clone()),
+            _ if b.is_null() => both(a.clone()),
+            _ if a.is_null() => both(b.clone()),
             // Arrow aligns the scales of decimals of the same width in arithmetic, so they need no cast.
             (Decimal32(..), Decimal32(..))
             | (Decimal64(..), Decimal64(..))
@@ -229,8 +255,9 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
             {
                 Some((a.clone(), b.clone()))
             }
-            _ if is_number_or_null(a) && is_number_or_null(b) => both(DataType::Float64),
-            _ => None,
+            _ if a.is_floating() || b.is_floating() => both(DataType::Float64),
+            _ if op.is_arithmetic() => widen_decimals(a, b),
+            _ => both(common_decimal(a, b)?),
         };
     }
     if op.is_comparison() {
@@ -264,6 +291,46 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
     both(common)
 }
 
+/// Returns precision and scale of the decimals that represent all values of an integer or decimal type;
+/// `None` for other types.
+fn decimal_digits(t: &DataType) -> Option<(u8, i8)> {
+    use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
+    if let Decimal32(p, s) | Decimal64(p, s) | Decimal128(p, s) | Decimal256(p, s) = t {
+        return Some((*p, *s));
+    }
+    let (low, high) = int_range(t)?;
+    let digits = low.unsigned_abs().max(high.unsigned_abs()).ilog10() + 1;
+    Some((u8::try_from(digits).ok()?, 0))
+}
+
+/// Returns the decimal type with a precision and a scale, in 128 bits if they suffice; `None` beyond 76 digits.
+fn decimal_type(precision: u8, scale: i8) -> Option<DataType> {
+    match precision {
+        0..=DECIMAL128_MAX_PRECISION => Some(DataType::Decimal128(precision, scale)),
+        ..=DECIMAL256_MAX_PRECISION => Some(DataType::Decimal256(precision, scale)),
+        _ => None,
+    }
+}
+
+/// Returns the decimal type that represents all values of two integer or decimal types.
+fn common_decimal(a: &DataType, b: &DataType) -> Option<DataType> {
+    let ((p, s), (q, t)) = (decimal_digits(a)?, decimal_digits(b)?);
+    let scale = s.max(t);
+    let whole = (i16::from(p) - i16::from(s)).max(i16::from(q) - i16::from(t));
+    decimal_type(u8::try_from(whole + i16::from(scale)).ok()?, scale)
+}
+
+/// Returns the types of the operands of arithmetic on decimals of different widths, or on decimals and
+/// integers: decimals of the wider width, each with its own precision and scale.
+fn widen_decimals(a: &DataType, b: &DataType) -> Option<(DataType, DataType)> {
+    let ((p, s), (q, t)) = (decimal_digits(a)?, decimal_digits(b)?);
+    let is_wide = |t: &DataType| matches!(t, DataType::Decimal256(..));
+    Some(match is_wide(a) || is_wide(b) {
+        true => (DataType::Decimal256(p, s), DataType::Decimal256(q, t)),
+        false => (DataType::Decimal128(p, s), DataType::Decimal128(q, t)),
+    })
+}
+
 /// Returns whether timestamps in two time zones compare without conversion: if both have a zone, if
 /// neither has a zone, or if one has none and the zone of the other is UTC.
 fn share_clock(a: Option<&str>, b: Option<&str>) -> bool {
@@ -295,6 +362,16 @@ fn combine_with_literal(
     if given.is_string() && !values.is_string() && op.is_comparison() && !values.is_null() {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         match (cast_with_options(literal, values, &options), values) {
+            // A time of a finer unit than that of the leaves equals no leaf, but has a place between them.
+            (Ok(there), DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, None)) => {
+                let exact = cast_time(literal, &EXACT_SECONDS).transpose()?;
+                return match exact
+                    .is_none_or(|exact| exact_seconds(&there).is_ok_and(|t| *t == *exact))
+                {
+                    true => both(values.clone()),
+                    false => both(EXACT_SECONDS),
+                };
+            }
             (Ok(_), _) => return both(values.clone()),
             // The literal may exceed the range of nanosecond timestamps, so it compares as exact seconds.
             (Err(_), DataType::Timestamp(TimeUnit::Nanosecond, None)) => {
@@ -308,6 +385,14 @@ fn combine_with_literal(
     if values.is_string() && given.is_string() && op.is_comparison() {
         // Only the literal is cast, because Arrow compares a dictionary by its values without decoding it.
         return Ok(Some((leaf.clone(), values.clone())));
+    }
+    if let (true, DataType::Timestamp(unit, _) | DataType::Duration(unit)) =
+        (op.is_arithmetic(), values)
+        && matches!(given, DataType::Duration(_))
+        && let spans = DataType::Duration(*unit)
+        && in_unit(&cast(literal, given)?, &spans)?.is_some()
+    {
+        return Ok(Some((values.clone(), spans)));
     }
     if is_time(values) && is_time(given) && op.is_comparison() && values != given {
         // Use the unit of the leaves if it represents the literal exactly.

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
+use arrow::datatypes::{DataType, TimeUnit};
 use arrow::util::display::array_value_to_string;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{Column, DFSchema, ScalarValue, plan_err};
+use datafusion::common::{Column, DFSchema, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{
     BinaryExpr, InList, InSubquery, ScalarFunction, SetComparison, WindowFunctionDefinition,
@@ -19,7 +19,7 @@ use super::functions::Form;
 use super::unify::{chosen_from, compared_over, interval_key, unify_compared, unify_operands};
 use super::wide::wide_part;
 use crate::array::leaf_type;
-use crate::functions::{facts_of, fold_constant, is_constant};
+use crate::functions::{facts_of, may_have_hours};
 
 /// Functions that return one of their arguments. Arguments with different time types are cast to one type.
 const CHOOSE: [&str; 5] = ["coalesce", "greatest", "least", "nvl", "nullif"];
@@ -127,7 +127,7 @@ fn of_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>>
         }
         Plus | Minus => match unify_operands(&left, &right, schema) {
             Some(pair) => Some(pair),
-            None => with_hours(&left, op, &right, schema),
+            None => with_fine_unit(&left, op, &right, schema),
         },
         _ => None,
     };
@@ -148,28 +148,38 @@ fn refuse_nested(left: &Expr, right: &Expr, op: Operator, schema: &DFSchema) -> 
     }
 }
 
-/// If hours are added to a date or subtracted from it, casts the date to a timestamp, because Arrow would
-/// drop the hours. Returns both operands, or `None` for other operands.
-fn with_hours(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
-    let is_date = |e: &Expr| {
-        e.get_type(schema).is_ok_and(|t| matches!(t, DataType::Date32 | DataType::Date64))
+/// If an interval with hours is added to a date or subtracted from it, casts the date to a timestamp. If an
+/// interval is added to a timestamp in seconds or milliseconds, casts the timestamp to microseconds, and to the
+/// unit of a duration that is finer. Arrow would drop what the type of the date or timestamp cannot represent.
+/// Returns both operands, or `None` for other operands.
+fn with_fine_unit(
+    left: &Expr,
+    op: Operator,
+    right: &Expr,
+    schema: &DFSchema,
+) -> Option<(Expr, Expr)> {
+    use TimeUnit::{Microsecond, Millisecond, Second};
+    let finer = |instant: &Expr, interval: &Expr| {
+        let spans = interval.get_type(schema).ok()?;
+        let to = match instant.get_type(schema).ok()? {
+            DataType::Date32 | DataType::Date64 if may_have_hours(interval, &spans) => {
+                DataType::Timestamp(Microsecond, None)
+            }
+            DataType::Timestamp(unit, zone) => match spans {
+                DataType::Interval(_) if matches!(unit, Second | Millisecond) => {
+                    DataType::Timestamp(Microsecond, zone)
+                }
+                DataType::Duration(span) if span > unit => DataType::Timestamp(span, zone),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        Some(Expr::Cast(Cast::new(Box::new(instant.clone()), to)))
     };
-    let hours = |e: &Expr| {
-        let constant =
-            is_constant(e).then(|| fold_constant(e.clone(), &DFSchema::empty())).flatten();
-        let Some(Expr::Literal(value, _)) = constant else { return false };
-        let interval = value.cast_to(&DataType::Interval(IntervalUnit::MonthDayNano));
-        let day = 86_400_000_000_000;
-        matches!(interval, Ok(ScalarValue::IntervalMonthDayNano(Some(v))) if v.nanoseconds % day != 0)
-            && matches!(value.data_type(), DataType::Interval(_))
-    };
-    let time = |e: &Expr| {
-        Expr::Cast(Cast::new(Box::new(e.clone()), DataType::Timestamp(TimeUnit::Microsecond, None)))
-    };
-    match op {
-        _ if is_date(left) && hours(right) => Some((time(left), right.clone())),
-        Operator::Plus if is_date(right) && hours(left) => Some((left.clone(), time(right))),
-        _ => None,
+    match (finer(left, right), op) {
+        (Some(left), _) => Some((left, right.clone())),
+        (None, Operator::Plus) => Some((left.clone(), finer(right, left)?)),
+        (None, _) => None,
     }
 }
 

@@ -1,0 +1,113 @@
+//! Decimal results with more digits than the precision of their type.
+//!
+//! Arrow checks decimal arithmetic against 128 or 256 bits, not against the precision. The sum of 9e37 and 2e37
+//! as DECIMAL(38, 0) has 39 digits, fits 128 bits, and loses its last digit when it becomes text. Remove this
+//! module once the test `stock_decimals_still_exceed_their_precision` in `tests/sql/decimals.rs` fails.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow::array::Array;
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType};
+use datafusion::common::{DFSchema, exec_datafusion_err, exec_err, plan_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::binary::BinaryTypeCoercer;
+use datafusion::logical_expr::{
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
+};
+use serrate_core::internal::check_decimal_precision;
+
+static IN_PRECISION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    let signature = Signature::any(1, Volatility::Immutable);
+    Arc::new(ScalarUDF::new_from_impl(InPrecision { signature }))
+});
+
+/// Returns the function that returns its argument, and an error for a decimal beyond the precision of its type.
+#[cfg(feature = "cluster")]
+pub(crate) fn in_precision() -> Arc<ScalarUDF> {
+    Arc::clone(&IN_PRECISION)
+}
+
+/// Checks the results of an arithmetic operation if its decimal type has the largest precision. With a smaller
+/// precision, the type holds every result. Returns other expressions unchanged, with `false`.
+pub(crate) fn check_precision(e: Expr, schema: &DFSchema) -> (Expr, bool) {
+    let is_capped = match &e {
+        Expr::BinaryExpr(operation) => find_type(operation, schema).is_some_and(|t| match t {
+            DataType::Decimal128(precision, _) => precision == DECIMAL128_MAX_PRECISION,
+            DataType::Decimal256(precision, _) => precision == DECIMAL256_MAX_PRECISION,
+            other => other.is_decimal(),
+        }),
+        _ => false,
+    };
+    match is_capped {
+        true => (IN_PRECISION.call(vec![e]), true),
+        false => (e, false),
+    }
+}
+
+/// Whether an expression already checks the precision of its argument.
+pub(crate) fn checks_precision(e: &Expr) -> bool {
+    matches!(e, Expr::ScalarFunction(call) if call.func.inner().is::<InPrecision>())
+}
+
+/// Returns the type of arithmetic on decimals, or `None` for other operations.
+fn find_type(operation: &BinaryExpr, schema: &DFSchema) -> Option<DataType> {
+    use Operator::{Divide, Minus, Modulo, Multiply, Plus};
+    if !matches!(operation.op, Plus | Minus | Multiply | Divide | Modulo) {
+        return None;
+    }
+    let right = operation.right.get_type(schema).ok().filter(|t| t.is_numeric())?;
+    let left = operation.left.get_type(schema).ok().filter(|t| t.is_numeric())?;
+    if !left.is_decimal() && !right.is_decimal() {
+        return None;
+    }
+    let types = BinaryTypeCoercer::new(&left, &operation.op, &right);
+    types.get_result_type().ok().filter(DataType::is_decimal)
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct InPrecision {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for InPrecision {
+    fn name(&self) -> &str {
+        "in_precision"
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(args.first().map(|of| of.schema_name().to_string()).unwrap_or_default())
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        match types {
+            [of] => Ok(of.clone()),
+            _ => plan_err!("internal error: in_precision takes 1 argument; please report it"),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let Some(value) = args.args.into_iter().next() else {
+            return exec_err!("internal error: in_precision takes 1 argument; please report it");
+        };
+        match &value {
+            ColumnarValue::Array(values) => check_digits(values)?,
+            ColumnarValue::Scalar(value) => check_digits(&value.to_array()?)?,
+        }
+        Ok(value)
+    }
+}
+
+/// Returns an error if a decimal has more digits than the precision of its type.
+fn check_digits(values: &dyn Array) -> Result<()> {
+    check_decimal_precision(values).map_err(|e| {
+        exec_datafusion_err!(
+            "a result does not fit its type {}: {e}; cast the operands to decimals with fewer digits, or to DOUBLE",
+            values.data_type()
+        )
+    })
+}
