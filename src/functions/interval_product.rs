@@ -11,6 +11,7 @@ use arrow::datatypes::{
 use arrow::error::ArrowError;
 use datafusion::common::{DFSchema, exec_err, plan_err};
 use datafusion::error::Result;
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::planner::RawBinaryExpr;
 use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
 use datafusion::logical_expr::{
@@ -35,6 +36,11 @@ static INTERVAL_PRODUCT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
 #[cfg(feature = "cluster")]
 pub(crate) fn interval_product() -> Arc<ScalarUDF> {
     Arc::clone(&INTERVAL_PRODUCT)
+}
+
+/// Whether a call is one that [`plan_product`] plans.
+pub(super) fn is_interval_product(call: &ScalarFunction) -> bool {
+    call.func.inner().is::<IntervalProduct>()
 }
 
 /// Plans the product of an interval and a number. Returns `None` for any other operation.

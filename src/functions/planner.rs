@@ -18,7 +18,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, lit};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use super::chain;
-use super::interval_product::plan_product;
+use super::interval_product::{is_interval_product, plan_product};
 use super::list_counts::array_length;
 use super::lists::Lists;
 use super::over_lists::map_over_lists;
@@ -516,7 +516,7 @@ fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
             return None;
         }
         _ if op.is_arithmetic()
-            && let Some(pair) = dates_with_hours(expr, &left, &right) =>
+            && let Some(pair) = dates_with_hours(expr, &left, &right, schema) =>
         {
             pair
         }
@@ -537,34 +537,47 @@ fn dates_with_hours(
     expr: &RawBinaryExpr,
     left: &DataType,
     right: &DataType,
+    schema: &DFSchema,
 ) -> Option<(Expr, Expr)> {
     let to_times = |e: &Expr, t: &DataType| {
         let times = DataType::Timestamp(TimeUnit::Microsecond, None);
         Expr::Cast(Cast::new(Box::new(e.clone()), Lists::of(t).plain_leaf(times)))
     };
     let is_date = |t: &DataType| matches!(leaf_type(t), DataType::Date32 | DataType::Date64);
-    if is_date(left) && may_have_hours(&expr.right, leaf_type(right)) {
+    if is_date(left) && may_have_hours(&expr.right, leaf_type(right), schema) {
         Some((to_times(&expr.left, left), expr.right.clone()))
-    } else if is_date(right) && may_have_hours(&expr.left, leaf_type(left)) {
+    } else if is_date(right) && may_have_hours(&expr.left, leaf_type(left), schema) {
         Some((expr.left.clone(), to_times(&expr.right, right)))
     } else {
         None
     }
 }
 
-/// Whether an expression of type `t` is an interval that is not known to be a number of whole days.
-pub(crate) fn may_have_hours(expr: &Expr, t: &DataType) -> bool {
+/// Whether an expression of type `t` is an interval that is not known to be a number of whole days and months.
+/// The sum of such intervals, and the product of one and an integer, are known, too.
+pub(crate) fn may_have_hours(expr: &Expr, t: &DataType, schema: &DFSchema) -> bool {
     const NANOSECONDS_PER_DAY: i64 = 86_400_000_000_000;
     if !matches!(t, DataType::Interval(IntervalUnit::DayTime | IntervalUnit::MonthDayNano)) {
         return false;
     }
-    let constant =
-        is_constant(expr).then(|| fold_constant(expr.clone(), &DFSchema::empty())).flatten();
-    let Some(Expr::Literal(value, _)) = constant else { return true };
-    match value.cast_to(&DataType::Interval(IntervalUnit::MonthDayNano)) {
-        Ok(ScalarValue::IntervalMonthDayNano(value)) => {
-            value.is_some_and(|v| v.nanoseconds % NANOSECONDS_PER_DAY != 0)
+    let is_known = |e: &Expr| match e.get_type(schema) {
+        Ok(t) if t.is_integer() => true,
+        Ok(t) => matches!(t, DataType::Interval(_)) && !may_have_hours(e, &t, schema),
+        Err(_) => false,
+    };
+    match expr {
+        Expr::Literal(value, _) => {
+            match value.cast_to(&DataType::Interval(IntervalUnit::MonthDayNano)) {
+                Ok(ScalarValue::IntervalMonthDayNano(value)) => {
+                    value.is_some_and(|v| v.nanoseconds % NANOSECONDS_PER_DAY != 0)
+                }
+                _ => true,
+            }
         }
+        Expr::BinaryExpr(sum) => !(is_known(&sum.left) && is_known(&sum.right)),
+        Expr::Negative(of) => !is_known(of),
+        Expr::Alias(alias) => !is_known(&alias.expr),
+        Expr::ScalarFunction(call) if is_interval_product(call) => !call.args.iter().all(is_known),
         _ => true,
     }
 }

@@ -9,20 +9,18 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Statistics, plan_err};
+use datafusion::common::plan_err;
 use datafusion::datasource::source::{DataSource, DataSourceExec};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::sqlparser::ast::{Expr as SqlExpr, FunctionArg, FunctionArgExpr};
 use datafusion::logical_expr::{Expr, TableType};
-use datafusion::physical_expr::projection::ProjectionExprs;
-use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::from::text;
+use super::ranges::{limit_rows, read_ranges, run_blocking, write_limit};
 use crate::cohorts::{Cohort, CohortColumn, Criteria};
 use crate::config::SerrateOptions;
 use crate::io::meds_torch::MedsFolder;
@@ -139,13 +137,6 @@ impl fmt::Debug for CohortSource {
     }
 }
 
-async fn run_blocking<T: Send + 'static>(
-    work: impl FnOnce() -> crate::Result<T> + Send + 'static,
-) -> Result<T> {
-    let done = tokio::task::spawn_blocking(work).await;
-    Ok(done.map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))??)
-}
-
 fn split_batch(batch: &RecordBatch, size: usize) -> Vec<Result<RecordBatch>> {
     let rows = batch.num_rows();
     (0..rows)
@@ -162,8 +153,7 @@ impl DataSource for CohortSource {
     ) -> Result<SendableRecordBatchStream> {
         let batch_size = context.session_config().batch_size();
         let shards = self.partitions.get(partition).cloned().unwrap_or(0..0);
-        let limit = self.limit.unwrap_or(usize::MAX);
-        let source = self.clone();
+        let (source, limit) = (self.clone(), self.limit);
         let batches = stream::iter(shards)
             .then(move |shard| {
                 let source = source.clone();
@@ -187,14 +177,11 @@ impl DataSource for CohortSource {
             })
             .try_flatten()
             .map_ok(move |batch| stream::iter(split_batch(&batch, batch_size)))
-            .try_flatten()
-            .scan(0usize, move |seen, batch: Result<RecordBatch>| {
-                let left = limit.saturating_sub(*seen);
-                let batch = batch.map(|b| b.slice(0, b.num_rows().min(left)));
-                *seen = seen.saturating_add(batch.as_ref().map_or(0, RecordBatch::num_rows));
-                std::future::ready((left > 0).then_some(batch))
-            });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches)))
+            .try_flatten();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(
+            Arc::clone(&self.schema),
+            limit_rows(batches, limit),
+        )))
     }
 
     fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -207,43 +194,8 @@ impl DataSource for CohortSource {
             self.cohort.criteria.path().display(),
             names.join(", ")
         )?;
-        match self.limit {
-            Some(limit) => write!(f, ", limit={limit}"),
-            None => Ok(()),
-        }
+        write_limit(f, self.limit)
     }
 
-    fn output_partitioning(&self) -> Partitioning {
-        Partitioning::UnknownPartitioning(self.partitions.len())
-    }
-
-    fn eq_properties(&self) -> EquivalenceProperties {
-        EquivalenceProperties::new(Arc::clone(&self.schema))
-    }
-
-    fn partition_statistics(&self, _partition: Option<usize>) -> Result<Arc<Statistics>> {
-        Ok(Arc::new(Statistics::new_unknown(&self.schema)))
-    }
-
-    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn DataSource>> {
-        Some(Arc::new(Self { limit, ..self.clone() }))
-    }
-
-    fn fetch(&self) -> Option<usize> {
-        self.limit
-    }
-
-    fn try_swapping_with_projection(
-        &self,
-        _projection: &ProjectionExprs,
-    ) -> Result<Option<Arc<dyn DataSource>>> {
-        Ok(None)
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
+    read_ranges!(schema, plain);
 }

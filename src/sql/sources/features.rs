@@ -4,12 +4,10 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{MemTable, Session, TableProvider};
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Statistics, plan_err};
+use datafusion::common::plan_err;
 use datafusion::datasource::source::{DataSource, DataSourceExec};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -17,13 +15,12 @@ use datafusion::logical_expr::sqlparser::ast::{
     Array, Expr as SqlExpr, FunctionArg, FunctionArgExpr,
 };
 use datafusion::logical_expr::{Expr, TableType};
-use datafusion::physical_expr::projection::ProjectionExprs;
-use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::from::text;
+use super::ranges::{limit_rows, read_ranges, run_blocking, write_limit};
 use crate::functions::codes_file;
 use crate::io::features::{FeatureForm, FeatureKey, FeatureSpec, Features};
 use crate::io::meds::{Labels, Vocabulary};
@@ -227,13 +224,6 @@ impl fmt::Debug for FeaturesSource {
     }
 }
 
-async fn run_blocking<T: Send + 'static>(
-    work: impl FnOnce() -> crate::Result<T> + Send + 'static,
-) -> Result<T> {
-    let done = tokio::task::spawn_blocking(work).await;
-    Ok(done.map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))??)
-}
-
 impl DataSource for FeaturesSource {
     fn open(
         &self,
@@ -242,8 +232,7 @@ impl DataSource for FeaturesSource {
     ) -> Result<SendableRecordBatchStream> {
         let block = BLOCK.min(context.session_config().batch_size());
         let shards = self.partitions.get(partition).cloned().unwrap_or(0..0);
-        let limit = self.limit.unwrap_or(usize::MAX);
-        let source = self.clone();
+        let (source, limit) = (self.clone(), self.limit);
         let batches = stream::iter(shards)
             .then(move |shard| {
                 let source = source.clone();
@@ -260,14 +249,11 @@ impl DataSource for FeaturesSource {
                     }))
                 }
             })
-            .try_flatten()
-            .scan(0usize, move |seen, batch: Result<RecordBatch>| {
-                let left = limit.saturating_sub(*seen);
-                let batch = batch.map(|b| b.slice(0, b.num_rows().min(left)));
-                *seen = seen.saturating_add(batch.as_ref().map_or(0, RecordBatch::num_rows));
-                std::future::ready((left > 0).then_some(batch))
-            });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches)))
+            .try_flatten();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(
+            Arc::clone(&self.schema),
+            limit_rows(batches, limit),
+        )))
     }
 
     fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -280,43 +266,8 @@ impl DataSource for FeaturesSource {
             self.features.spec().num_features(),
             self.columns.len()
         )?;
-        match self.limit {
-            Some(limit) => write!(f, ", limit={limit}"),
-            None => Ok(()),
-        }
+        write_limit(f, self.limit)
     }
 
-    fn output_partitioning(&self) -> Partitioning {
-        Partitioning::UnknownPartitioning(self.partitions.len())
-    }
-
-    fn eq_properties(&self) -> EquivalenceProperties {
-        EquivalenceProperties::new(Arc::clone(&self.schema))
-    }
-
-    fn partition_statistics(&self, _partition: Option<usize>) -> Result<Arc<Statistics>> {
-        Ok(Arc::new(Statistics::new_unknown(&self.schema)))
-    }
-
-    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn DataSource>> {
-        Some(Arc::new(Self { limit, ..self.clone() }))
-    }
-
-    fn fetch(&self) -> Option<usize> {
-        self.limit
-    }
-
-    fn try_swapping_with_projection(
-        &self,
-        _projection: &ProjectionExprs,
-    ) -> Result<Option<Arc<dyn DataSource>>> {
-        Ok(None)
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
+    read_ranges!(schema, plain);
 }

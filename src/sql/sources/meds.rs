@@ -7,18 +7,16 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{ScalarValue, Statistics, plan_err};
+use datafusion::common::{ScalarValue, plan_err};
 use datafusion::datasource::source::{DataSource, DataSourceExec};
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableType};
-use datafusion::physical_expr::projection::ProjectionExprs;
-use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
+use super::ranges::{limit_rows, read_ranges, run_blocking, write_limit};
 use crate::config::SerrateOptions;
 use crate::io::meds::{MedsReadOptions, MedsShard};
 use crate::io::meds_torch::MedsFolder;
@@ -312,26 +310,18 @@ impl DataSource for MedsSource {
         let leaves = SerrateOptions::of(context.session_config().options()).leaf_batch_size;
         let batch_size = context.session_config().batch_size();
         let shards = self.partitions.get(partition).cloned().unwrap_or(0..0);
-        let limit = self.limit.unwrap_or(usize::MAX);
-        let source = self.clone();
+        let (source, limit) = (self.clone(), self.limit);
         let batches = stream::iter(shards)
             .then(move |shard| {
                 let source = source.clone();
-                async move {
-                    tokio::task::spawn_blocking(move || source.read(shard, leaves, batch_size))
-                        .await
-                        .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))?
-                }
+                async move { run_blocking(move || source.read(shard, leaves, batch_size)).await }
             })
             .map_ok(|batches| stream::iter(batches.into_iter().map(Ok)))
-            .try_flatten()
-            .scan(0usize, move |seen, batch: Result<RecordBatch>| {
-                let left = limit.saturating_sub(*seen);
-                let batch = batch.map(|b| b.slice(0, b.num_rows().min(left)));
-                *seen = seen.saturating_add(batch.as_ref().map_or(0, RecordBatch::num_rows));
-                std::future::ready((left > 0).then_some(batch))
-            });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches)))
+            .try_flatten();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(
+            Arc::clone(&self.schema),
+            limit_rows(batches, limit),
+        )))
     }
 
     fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -343,43 +333,8 @@ impl DataSource for MedsSource {
             self.folder.num_shards(),
             names.join(", ")
         )?;
-        match self.limit {
-            Some(limit) => write!(f, ", limit={limit}"),
-            None => Ok(()),
-        }
+        write_limit(f, self.limit)
     }
 
-    fn output_partitioning(&self) -> Partitioning {
-        Partitioning::UnknownPartitioning(self.partitions.len())
-    }
-
-    fn eq_properties(&self) -> EquivalenceProperties {
-        EquivalenceProperties::new(Arc::clone(&self.schema))
-    }
-
-    fn partition_statistics(&self, _partition: Option<usize>) -> Result<Arc<Statistics>> {
-        Ok(Arc::new(Statistics::new_unknown(&self.schema)))
-    }
-
-    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn DataSource>> {
-        Some(Arc::new(Self { limit, ..self.clone() }))
-    }
-
-    fn fetch(&self) -> Option<usize> {
-        self.limit
-    }
-
-    fn try_swapping_with_projection(
-        &self,
-        _projection: &ProjectionExprs,
-    ) -> Result<Option<Arc<dyn DataSource>>> {
-        Ok(None)
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
+    read_ranges!(schema, plain);
 }

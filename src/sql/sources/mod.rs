@@ -26,6 +26,7 @@ pub(in crate::sql) mod memory;
 pub(in crate::sql) mod nrt;
 pub(in crate::sql) mod output;
 pub(in crate::sql) mod parquet;
+pub(in crate::sql) mod ranges;
 pub(in crate::sql) mod relation;
 pub(in crate::sql) mod safetensors;
 pub(in crate::sql) mod table;

@@ -7,18 +7,16 @@ use arrow::datatypes::{FieldRef, Fields, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ColumnStatistics, Statistics};
 use datafusion::datasource::source::{DataSource, DataSourceExec};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableType};
-use datafusion::physical_expr::projection::ProjectionExprs;
-use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream;
 
+use super::ranges::{read_ranges, write_limit};
 use crate::config::SerrateOptions;
 use crate::sql::sources::cuts::{
     BatchSize, CutPlan, Cuts, cut_batches, deepest_axis, elements_before, hollow_type, rows_within,
@@ -283,19 +281,10 @@ impl DataSource for TableSource {
         if self.of_lengths {
             write!(f, ", lengths only")?;
         }
-        match self.limit {
-            Some(limit) => write!(f, ", limit={limit}"),
-            None => Ok(()),
-        }
+        write_limit(f, self.limit)
     }
 
-    fn output_partitioning(&self) -> Partitioning {
-        Partitioning::UnknownPartitioning(self.partitions.len())
-    }
-
-    fn eq_properties(&self) -> EquivalenceProperties {
-        EquivalenceProperties::new(Arc::clone(&self.schema))
-    }
+    read_ranges!(schema);
 
     fn partition_statistics(&self, partition: Option<usize>) -> Result<Arc<Statistics>> {
         let limit = self.limit.unwrap_or(usize::MAX);
@@ -307,27 +296,7 @@ impl DataSource for TableSource {
         Ok(Arc::new(statistics(&self.table, &self.columns, rows)))
     }
 
-    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn DataSource>> {
-        Some(Arc::new(Self { limit, ..self.clone() }))
-    }
-
-    fn fetch(&self) -> Option<usize> {
-        self.limit
-    }
-
-    fn try_swapping_with_projection(
-        &self,
-        _projection: &ProjectionExprs,
-    ) -> Result<Option<Arc<dyn DataSource>>> {
-        Ok(None)
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
+    read_ranges!(without_expressions);
 }
 
 /// Registers a table under a name and replaces any other of that name.

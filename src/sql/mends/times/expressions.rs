@@ -162,7 +162,7 @@ fn with_fine_unit(
     let finer = |instant: &Expr, interval: &Expr| {
         let spans = interval.get_type(schema).ok()?;
         let to = match instant.get_type(schema).ok()? {
-            DataType::Date32 | DataType::Date64 if may_have_hours(interval, &spans) => {
+            DataType::Date32 | DataType::Date64 if may_have_hours(interval, &spans, schema) => {
                 DataType::Timestamp(Microsecond, None)
             }
             DataType::Timestamp(unit, zone) => match spans {

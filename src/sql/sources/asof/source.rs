@@ -29,6 +29,7 @@ use crate::io::meds::{AsOf, Labels, MedsReadOptions};
 use crate::io::meds_torch::MedsFolder;
 use crate::sql::sources::features::FeaturesSource;
 use crate::sql::sources::meds::further_columns;
+use crate::sql::sources::ranges::{limit_rows, run_blocking, write_limit};
 use serrate_core::internal::meds::{Needed, stretches};
 
 /// Name of the metric that counts the labels whose subject is not in the data.
@@ -194,14 +195,6 @@ impl fmt::Debug for AsOfSource {
     }
 }
 
-async fn run_blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T> + Send + 'static,
-) -> Result<T> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))?
-}
-
 impl DataSource for AsOfSource {
     fn open(
         &self,
@@ -219,12 +212,11 @@ impl DataSource for AsOfSource {
         let unknown = MetricBuilder::new(&self.metrics).counter(UNKNOWN, partition);
         let rule = Arc::new(self.rule()?);
         let (source, at_once) = (self.clone(), self.at_once);
-        let limit = self.limit.unwrap_or(usize::MAX);
         let batches = async move {
             let of = Arc::clone(&rule);
             let cell = Arc::clone(&source.rows);
             let read = async move {
-                let rows = run_blocking(move || Ok(Arc::new(source.read(&of)?))).await?;
+                let rows = run_blocking(move || source.read(&of).map(Arc::new)).await?;
                 // This line runs once, even if the query reads the rows again, so no label is counted twice.
                 unknown.add(rows.unknown());
                 Ok::<_, DataFusionError>(rows)
@@ -237,15 +229,7 @@ impl DataSource for AsOfSource {
             });
             Ok::<_, DataFusionError>(made.buffered(at_once))
         };
-        let batches = stream::once(batches).try_flatten().scan(
-            0usize,
-            move |seen, batch: Result<RecordBatch>| {
-                let left = limit.saturating_sub(*seen);
-                let batch = batch.map(|b| b.slice(0, b.num_rows().min(left)));
-                *seen = seen.saturating_add(batch.as_ref().map_or(0, RecordBatch::num_rows));
-                std::future::ready((left > 0).then_some(batch))
-            },
-        );
+        let batches = limit_rows(stream::once(batches).try_flatten(), self.limit);
         Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches)))
     }
 
@@ -262,10 +246,7 @@ impl DataSource for AsOfSource {
             let filters: Vec<String> = self.filters.iter().map(ToString::to_string).collect();
             write!(f, ", filters=[{}]", filters.join(" AND "))?;
         }
-        match self.limit {
-            Some(limit) => write!(f, ", limit={limit}"),
-            None => Ok(()),
-        }
+        write_limit(f, self.limit)
     }
 
     fn output_partitioning(&self) -> Partitioning {

@@ -13,12 +13,12 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::source::DataSource;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::projection::ProjectionExprs;
-use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::DisplayFormatType;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::stream;
 
+use crate::sql::sources::ranges::{read_ranges, write_limit};
 use serrate_core::internal::keyed::Version;
 use serrate_core::internal::own_extent;
 
@@ -141,19 +141,10 @@ impl DataSource for DokSource {
             let filters: Vec<String> = self.filters.iter().map(ToString::to_string).collect();
             write!(f, ", filter=[{}]", filters.join(", "))?;
         }
-        match self.limit {
-            Some(limit) => write!(f, ", limit={limit}"),
-            None => Ok(()),
-        }
+        write_limit(f, self.limit)
     }
 
-    fn output_partitioning(&self) -> Partitioning {
-        Partitioning::UnknownPartitioning(self.partitions.len())
-    }
-
-    fn eq_properties(&self) -> EquivalenceProperties {
-        EquivalenceProperties::new(Arc::clone(&self.projected))
-    }
+    read_ranges!(projected);
 
     fn partition_statistics(&self, partition: Option<usize>) -> Result<Arc<Statistics>> {
         let mut statistics = Statistics::new_unknown(&self.projected);
@@ -169,21 +160,6 @@ impl DataSource for DokSource {
             false => Precision::Inexact(rows),
         };
         Ok(Arc::new(statistics))
-    }
-
-    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn DataSource>> {
-        Some(Arc::new(Self { limit, ..self.clone() }))
-    }
-
-    fn fetch(&self) -> Option<usize> {
-        self.limit
-    }
-
-    fn try_swapping_with_projection(
-        &self,
-        _projection: &ProjectionExprs,
-    ) -> Result<Option<Arc<dyn DataSource>>> {
-        Ok(None)
     }
 
     fn apply_expressions(
