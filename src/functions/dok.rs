@@ -14,12 +14,12 @@ use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
 };
 
 use super::args::{Call, Plan};
 use super::def::{ANY, Def, nullable};
+use super::delegate;
 use super::doc::{Doc, Section};
 use super::example;
 use super::index;
@@ -485,16 +485,10 @@ impl Hash for NamedTableUdf {
 }
 
 impl ScalarUDFImpl for NamedTableUdf {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
+    delegate!(inner: name, signature, documentation);
 
     fn schema_name(&self, args: &[Expr]) -> DfResult<String> {
         self.inner.schema_name(args)
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
     }
 
     fn return_type(&self, types: &[DataType]) -> DfResult<DataType> {
@@ -553,9 +547,5 @@ impl ScalarUDFImpl for NamedTableUdf {
         let out = self.inner.invoke_with_args(args);
         drop(bound);
         out
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
     }
 }

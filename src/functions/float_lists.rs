@@ -6,15 +6,14 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, DynComparator, make_array, make_comparator};
 use arrow::compute::{SortOptions, cast, concat, interleave};
-use arrow::datatypes::{DataType, FieldRef, Int64Type};
+use arrow::datatypes::{DataType, Int64Type};
 use datafusion::error::Result;
 use datafusion::functions_nested::all_default_nested_functions;
-use datafusion::logical_expr::{
-    ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature,
-};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl};
 use datafusion::scalar::ScalarValue;
 use serrate_core::internal::{canonical_floats, holds_float};
+
+use super::delegate;
 
 /// The elements that a function returns for equal elements of its lists, such as -0.0 and 0.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,33 +79,7 @@ impl FloatList {
 }
 
 impl ScalarUDFImpl for FloatList {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        self.inner.schema_name(args)
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        self.inner.coerce_types(types)
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(types)
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        self.inner.return_field_from_args(args)
-    }
+    delegate!(inner: name, aliases, schema_name, signature, coerce_types, return_type, return_field_from_args, documentation);
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let compared = args.args.iter().take(self.count_compared());
@@ -145,10 +118,6 @@ impl ScalarUDFImpl for FloatList {
             true => ColumnarValue::Scalar(ScalarValue::try_from_array(&restored, 0)?),
             false => ColumnarValue::Array(restored),
         })
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
     }
 }
 

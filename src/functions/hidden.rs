@@ -22,10 +22,12 @@ use datafusion::functions::core::getfield::GetFieldFunc;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    ColumnarValue, Documentation, Expr, ExpressionPlacement, ReturnFieldArgs, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ExpressionPlacement, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::scalar::ScalarValue;
+
+use super::delegate;
 
 /// Functions of DataFusion that read the elements of NULL lists.
 const OF_LISTS: [&str; 5] =
@@ -121,33 +123,7 @@ impl Field {
 }
 
 impl ScalarUDFImpl for Field {
-    fn name(&self) -> &str {
-        self.stock.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.stock.aliases()
-    }
-
-    fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        self.stock.schema_name(args)
-    }
-
-    fn signature(&self) -> &Signature {
-        self.stock.signature()
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        self.stock.coerce_types(types)
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.stock.return_type(types)
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        self.stock.return_field_from_args(args)
-    }
+    delegate!(stock: name, aliases, schema_name, signature, coerce_types, return_type, return_field_from_args, documentation);
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [of, path @ ..] = args.args.as_slice() else {
@@ -183,10 +159,6 @@ impl ScalarUDFImpl for Field {
 
     fn placement(&self, args: &[ExpressionPlacement]) -> ExpressionPlacement {
         self.stock.placement(args)
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.stock.documentation()
     }
 }
 
@@ -272,33 +244,7 @@ struct OfVisible {
 }
 
 impl ScalarUDFImpl for OfVisible {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        self.inner.schema_name(args)
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        self.inner.coerce_types(types)
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(types)
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        self.inner.return_field_from_args(args)
-    }
+    delegate!(inner: name, aliases, schema_name, signature, coerce_types, return_type, return_field_from_args, documentation);
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         for value in &mut args.args {
@@ -331,10 +277,6 @@ impl ScalarUDFImpl for OfVisible {
 
     fn placement(&self, args: &[ExpressionPlacement]) -> ExpressionPlacement {
         self.inner.placement(args)
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
     }
 }
 

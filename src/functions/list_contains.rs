@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::functions_nested::array_has::array_has_udf;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    ColumnarValue, Documentation, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    in_list, lit, when,
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, in_list, lit, when,
 };
+
+use super::delegate;
 
 /// Returns `array_has` without DataFusion's rewrite of constant lists to `x IN (..)`. The result of the
 /// rewrite is NULL instead of false if the list contains NULL and not `x`, and false instead of NULL if the
@@ -27,17 +27,7 @@ struct ListContains {
 }
 
 impl ScalarUDFImpl for ListContains {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(types)
-    }
+    delegate!(inner: name, aliases, signature, return_type, documentation);
 
     fn simplify(&self, args: Vec<Expr>, _context: &SimplifyContext) -> Result<ExprSimplifyResult> {
         let [list, value] = args.as_slice() else { return Ok(ExprSimplifyResult::Original(args)) };
@@ -53,14 +43,6 @@ impl ScalarUDFImpl for ListContains {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         self.inner.invoke_with_args(args)
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
     }
 }
 

@@ -11,9 +11,9 @@ use datafusion::functions_nested::cardinality::cardinality_udf;
 use datafusion::functions_nested::dimension::{array_dims_udf, array_ndims_udf};
 use datafusion::functions_nested::length::array_length_udf;
 use datafusion::functions_nested::position::{array_position_udf, array_positions_udf};
-use datafusion::logical_expr::{
-    ColumnarValue, Documentation, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-};
+use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl};
+
+use super::delegate;
 
 /// Returns functions that count elements, levels or positions. DataFusion's functions of these names return
 /// unsigned integers, whose difference is a decimal, and which list functions do not accept. Remove once
@@ -47,13 +47,7 @@ fn signed_type(t: &DataType) -> DataType {
 }
 
 impl ScalarUDFImpl for Signed {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
+    delegate!(inner: name, aliases, signature, documentation);
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         Ok(signed_type(&self.inner.return_type(types)?))
@@ -78,14 +72,6 @@ impl ScalarUDFImpl for Signed {
                 ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?)
             }
         })
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
     }
 }
 

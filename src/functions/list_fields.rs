@@ -5,9 +5,10 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
-    ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
 };
+
+use super::delegate;
 
 /// Returns functions that replace DataFusion's functions of the same names. Parquet names the element field
 /// of a list `element`, Arrow names it `item`, and DataFusion's functions return either name, depending on
@@ -26,13 +27,7 @@ struct TypedLists {
 }
 
 impl ScalarUDFImpl for TypedLists {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
+    delegate!(inner: name, aliases, signature, documentation);
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         let types: Vec<DataType> = types.iter().map(with_item_fields).collect();
@@ -63,14 +58,6 @@ impl ScalarUDFImpl for TypedLists {
             true => Ok(found),
             false => found.cast_to(&to, None),
         }
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
     }
 }
 

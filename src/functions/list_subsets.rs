@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, BooleanArray};
 use arrow::buffer::NullBuffer;
-use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::functions_nested::array_has::{array_has_all_udf, array_has_any_udf};
-use datafusion::logical_expr::{
-    ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl};
+
+use super::delegate;
 
 /// Returns `array_has_all` and `array_has_any`, which replace DataFusion's. DataFusion treats a NULL list as
 /// empty in batches where the second argument has no element, so the result depends on the batches. Remove
@@ -26,17 +25,7 @@ struct NullSubset {
 }
 
 impl ScalarUDFImpl for NullSubset {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(types)
-    }
+    delegate!(inner: name, aliases, signature, return_type, documentation);
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let mut nulls: Option<NullBuffer> = None;
@@ -59,13 +48,5 @@ impl ScalarUDFImpl for NullSubset {
         let nulls = NullBuffer::union(found.nulls(), Some(&nulls));
         let found = BooleanArray::new(found.values().clone(), nulls);
         Ok(ColumnarValue::Array(Arc::new(found)))
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
     }
 }

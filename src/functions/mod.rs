@@ -14,6 +14,7 @@ mod choose;
 mod codes;
 mod decimal_range;
 mod def;
+mod delegation;
 mod densify;
 mod doc;
 mod dok;
@@ -77,6 +78,7 @@ pub(crate) use decimal_range::in_precision;
 pub(crate) use decimal_range::{check_precision, checks_precision};
 pub(crate) use def::Reads;
 use def::{Def, Facts, Fails, RaggedUdf};
+pub(crate) use delegation::delegate;
 use doc::Section;
 #[cfg(feature = "cli")]
 pub(crate) use doc::wrap_words;

@@ -35,12 +35,13 @@ use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::window_state::WindowAggState;
 use datafusion::logical_expr::{
     BinaryExpr, Cast, ColumnarValue, Documentation, Expr, ExprSchemable, LimitEffect, Operator,
-    PartitionEvaluator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility, WindowUDF, WindowUDFImpl,
+    PartitionEvaluator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    WindowUDF, WindowUDFImpl,
 };
 use datafusion::physical_expr::PhysicalExpr;
 
 use super::chain;
+use super::delegate;
 /// Common type that DataFusion gives a UInt64 and a signed integer.
 const WIDE: DataType = DataType::Decimal128(20, 0);
 
@@ -208,17 +209,7 @@ struct TakesUnsigned {
 }
 
 impl ScalarUDFImpl for TakesUnsigned {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        self.inner.schema_name(args)
-    }
+    delegate!(inner: name, aliases, schema_name, return_type, return_field_from_args, documentation);
 
     fn signature(&self) -> &Signature {
         &self.signature
@@ -244,14 +235,6 @@ impl ScalarUDFImpl for TakesUnsigned {
         coerced(&signed.collect::<Vec<_>>()).or(stock)
     }
 
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(types)
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        self.inner.return_field_from_args(args)
-    }
-
     fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
         let inner = self.inner.inner().with_updated_config(config)?;
         Some(takes_unsigned(Arc::new(inner)))
@@ -271,10 +254,6 @@ impl ScalarUDFImpl for TakesUnsigned {
 
     fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
         self.inner.output_ordering(inputs)
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
     }
 }
 

@@ -1,11 +1,10 @@
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
 use datafusion::error::Result;
 use datafusion::functions::math;
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl};
+
+use crate::functions::delegate;
 
 /// Returns `log(x)` and `log(base, x)`.
 ///
@@ -22,21 +21,7 @@ struct Log {
 }
 
 impl ScalarUDFImpl for Log {
-    fn name(&self) -> &str {
-        self.stock.name()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.stock.signature()
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        self.stock.coerce_types(types)
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.stock.return_type(types)
-    }
+    delegate!(stock: name, signature, coerce_types, return_type);
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match &args.args[..] {

@@ -6,9 +6,9 @@ use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::functions::regex;
-use datafusion::logical_expr::{
-    ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl};
+
+use crate::functions::delegate;
 
 /// Returns `regexp_replace`, in whose replacement `\1` is a group and `$` stands for itself.
 ///
@@ -24,21 +24,7 @@ struct RegexpReplace {
 }
 
 impl ScalarUDFImpl for RegexpReplace {
-    fn name(&self) -> &str {
-        self.stock.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.stock.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.stock.signature()
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.stock.return_type(types)
-    }
+    delegate!(stock: name, aliases, signature, return_type, documentation);
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         if let Some(replacement) = args.args.get_mut(2) {
@@ -53,10 +39,6 @@ impl ScalarUDFImpl for RegexpReplace {
             }
         }
         self.stock.invoke_with_args(args)
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.stock.documentation()
     }
 }
 

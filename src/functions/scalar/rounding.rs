@@ -4,20 +4,17 @@ use arrow::array::{
     Array, ArrayRef, AsArray, Float32Array, Float64Array, PrimitiveArray, PrimitiveBuilder,
 };
 use arrow::compute::cast;
-use arrow::datatypes::{
-    ArrowPrimitiveType, DataType, FieldRef, Float32Type, Float64Type, Int64Type,
-};
+use arrow::datatypes::{ArrowPrimitiveType, DataType, Float32Type, Float64Type, Int64Type};
 use datafusion::error::Result;
 use datafusion::functions::math;
 use datafusion::logical_expr::interval_arithmetic::Interval;
 use datafusion::logical_expr::preimage::PreimageResult;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
-use datafusion::logical_expr::{
-    ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature,
-};
+use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl};
 use datafusion::scalar::ScalarValue;
+
+use crate::functions::delegate;
 
 /// Returns `ceil` and `floor`, whose results for decimals have one digit more than the argument.
 ///
@@ -51,17 +48,7 @@ fn with_a_digit(t: &DataType) -> DataType {
 }
 
 impl ScalarUDFImpl for Wider {
-    fn name(&self) -> &str {
-        self.stock.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.stock.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.stock.signature()
-    }
+    delegate!(stock: name, aliases, signature, documentation);
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         Ok(with_a_digit(&self.stock.return_type(types)?))
@@ -101,10 +88,6 @@ impl ScalarUDFImpl for Wider {
         let types: Vec<DataType> = inputs.iter().map(|input| input.data_type()).collect();
         Interval::make_unbounded(&self.return_type(&types)?)
     }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.stock.documentation()
-    }
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -113,29 +96,7 @@ struct Round {
 }
 
 impl ScalarUDFImpl for Round {
-    fn name(&self) -> &str {
-        self.stock.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.stock.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.stock.signature()
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        self.stock.coerce_types(types)
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.stock.return_type(types)
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        self.stock.return_field_from_args(args)
-    }
+    delegate!(stock: name, aliases, signature, coerce_types, return_type, return_field_from_args, documentation);
 
     fn is_strict(&self) -> bool {
         self.stock.is_strict()
@@ -171,10 +132,6 @@ impl ScalarUDFImpl for Round {
 
     fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
         self.stock.output_ordering(inputs)
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.stock.documentation()
     }
 }
 

@@ -23,12 +23,12 @@ use datafusion::catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::{ScalarValue, exec_datafusion_err, exec_err, plan_err};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{
-    ColumnarValue, Documentation, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-};
+use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use futures::stream;
+
+use crate::functions::delegate;
 
 const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 const DAYS_PER_MONTH: i128 = 31;
@@ -41,13 +41,7 @@ pub(super) struct SeriesList {
 }
 
 impl ScalarUDFImpl for SeriesList {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
+    delegate!(inner: name, aliases, signature, documentation);
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         let inner = self.inner.return_type(types)?;
@@ -85,14 +79,6 @@ impl ScalarUDFImpl for SeriesList {
             true => ColumnarValue::Scalar(ScalarValue::try_from_array(&lists, 0)?),
             false => ColumnarValue::Array(lists),
         })
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
     }
 }
 

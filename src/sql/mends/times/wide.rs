@@ -25,12 +25,12 @@ use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
-    ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 use datafusion::prelude::SessionContext;
 
 use super::series::{SeriesList, SeriesTable};
+use crate::functions::delegate;
 use crate::functions::unit_of_text;
 use crate::kernels::times::per_unit;
 
@@ -106,9 +106,7 @@ impl Wide {
 }
 
 impl ScalarUDFImpl for Wide {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
+    delegate!(inner: name, aliases, return_type, documentation);
 
     fn signature(&self) -> &Signature {
         &self.signature
@@ -135,10 +133,6 @@ impl ScalarUDFImpl for Wide {
             };
         }
         Ok(stock)
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(types)
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
@@ -201,14 +195,6 @@ impl ScalarUDFImpl for Wide {
 
     fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
         self.inner.output_ordering(inputs)
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
     }
 }
 

@@ -1,0 +1,63 @@
+//! [`delegate!`]: the methods that a function of DataFusion with another `invoke_with_args` keeps.
+
+/// Defines methods of `ScalarUDFImpl` that call the same method of the function in a field.
+///
+/// `delegate!(inner: name, aliases, signature);` defines `name`, `aliases` and `signature`.
+macro_rules! delegate {
+    ($field:ident: $($method:ident),+) => {
+        $($crate::functions::delegate!(@ $field $method);)+
+    };
+    (@ $field:ident name) => {
+        fn name(&self) -> &str {
+            self.$field.name()
+        }
+    };
+    (@ $field:ident aliases) => {
+        fn aliases(&self) -> &[String] {
+            self.$field.aliases()
+        }
+    };
+    (@ $field:ident schema_name) => {
+        fn schema_name(
+            &self,
+            args: &[datafusion::logical_expr::Expr],
+        ) -> datafusion::error::Result<String> {
+            self.$field.schema_name(args)
+        }
+    };
+    (@ $field:ident signature) => {
+        fn signature(&self) -> &datafusion::logical_expr::Signature {
+            self.$field.signature()
+        }
+    };
+    (@ $field:ident coerce_types) => {
+        fn coerce_types(
+            &self,
+            types: &[arrow::datatypes::DataType],
+        ) -> datafusion::error::Result<Vec<arrow::datatypes::DataType>> {
+            self.$field.coerce_types(types)
+        }
+    };
+    (@ $field:ident return_type) => {
+        fn return_type(
+            &self,
+            types: &[arrow::datatypes::DataType],
+        ) -> datafusion::error::Result<arrow::datatypes::DataType> {
+            self.$field.return_type(types)
+        }
+    };
+    (@ $field:ident return_field_from_args) => {
+        fn return_field_from_args(
+            &self,
+            args: datafusion::logical_expr::ReturnFieldArgs<'_>,
+        ) -> datafusion::error::Result<arrow::datatypes::FieldRef> {
+            self.$field.return_field_from_args(args)
+        }
+    };
+    (@ $field:ident documentation) => {
+        fn documentation(&self) -> Option<&datafusion::logical_expr::Documentation> {
+            self.$field.documentation()
+        }
+    };
+}
+pub(crate) use delegate;
