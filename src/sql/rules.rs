@@ -736,6 +736,9 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
+    use datafusion::optimizer::Optimizer;
+    use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+
     use super::*;
     use crate::config;
 
@@ -772,6 +775,28 @@ mod tests {
                 Step::BeforePhysical(name, _) => format!("physical, before `{name}`"),
                 Step::AroundPhysical(_) => "physical, around each".into(),
                 Step::LastPhysical(_) => "physical, last".into(),
+            }
+        }
+    }
+
+    /// Otherwise, `add_physical_rules` would put the rule at the end, and `WithoutLogical` would remove nothing.
+    #[test]
+    fn rules_refer_to_rules_of_datafusion() {
+        let names = |rules: Vec<String>| rules.into_iter().collect::<BTreeSet<String>>();
+        let physical = PhysicalOptimizer::new().rules;
+        let physical = names(physical.iter().map(|rule| rule.name().to_owned()).collect());
+        let logical = Optimizer::new().rules;
+        let logical = names(logical.iter().map(|rule| rule.name().to_owned()).collect());
+        for rule in RULES {
+            match rule.step {
+                Step::AfterPhysical(name, _) | Step::BeforePhysical(name, _) => {
+                    let is_ours = RULES.iter().any(|other| other.names().0 == name);
+                    assert!(is_ours || physical.contains(name), "{name}: {physical:?}");
+                }
+                Step::WithoutLogical(name) => {
+                    assert!(logical.contains(name), "{name}: {logical:?}")
+                }
+                _ => {}
             }
         }
     }
