@@ -12,7 +12,9 @@ use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{Expr, ExprSchemable, ReturnFieldArgs};
 
 use super::def::{Def, Fails};
-use super::harmless::{cast_cannot_fail, is_harmless_call, is_plain, operator_cannot_fail};
+use super::harmless::{
+    cast_cannot_fail, is_harmless_call, is_plain, operator_cannot_fail, read_literal,
+};
 use super::{DEFS, is_ours};
 use crate::array::list_depth;
 
@@ -68,7 +70,7 @@ impl<'a> KnownTypes<'a> {
             | Expr::InSubquery(_) => true,
             Expr::BinaryExpr(operation) => operator_cannot_fail(operation, schema)?,
             Expr::Negative(of) => is_plain(of, schema)?,
-            Expr::Like(like) => matches!(*like.pattern, Expr::Literal(..)),
+            Expr::Like(like) => read_literal(&like.pattern).is_some(),
             Expr::Cast(cast) => {
                 cast_cannot_fail(self.find_field(&cast.expr)?.data_type(), cast.field.data_type())
             }
@@ -90,7 +92,7 @@ impl<'a> KnownTypes<'a> {
 
     fn call_cannot_fail(&mut self, call: &'a ScalarFunction) -> Result<bool> {
         let Some(def) = our_def(call) else {
-            let literals = call.args.iter().map(literal_of).collect::<Vec<_>>();
+            let literals = call.args.iter().map(read_literal).collect::<Vec<_>>();
             return Ok(!is_ours(&call.func) && is_harmless_call(call.name(), &literals));
         };
         let types = call.args.iter().map(|arg| Ok(self.find_field(arg)?.data_type().clone()));

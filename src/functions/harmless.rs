@@ -109,7 +109,7 @@ fn is_harmless(name: &str) -> bool {
 
 /// Whether a call of a function of DataFusion cannot fail for any row. `literals` has the values of the arguments
 /// that are literals.
-pub(super) fn is_harmless_call(name: &str, literals: &[Option<&ScalarValue>]) -> bool {
+pub(super) fn is_harmless_call(name: &str, literals: &[Option<ScalarValue>]) -> bool {
     match (name, literals) {
         ("substr", [_, Some(start)]) => read_integer(start).is_some(),
         ("substr", [_, Some(start), Some(length)]) => {
@@ -121,6 +121,22 @@ pub(super) fn is_harmless_call(name: &str, literals: &[Option<&ScalarValue>]) ->
             is_pattern(pattern) && flags.try_as_str() == Some(Some("i"))
         }
         _ => is_harmless(name),
+    }
+}
+
+/// Returns the value of a literal, also of a string that is cast to another type of strings or joined of literals.
+pub(super) fn read_literal(e: &Expr) -> Option<ScalarValue> {
+    match e {
+        Expr::Literal(value, _) => Some(value.clone()),
+        Expr::Cast(cast) if cast.field.data_type().is_string() => {
+            read_literal(&cast.expr).filter(|value| value.data_type().is_string())
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right }) => {
+            let (left, right) = (read_literal(left)?, read_literal(right)?);
+            let joined = format!("{}{}", left.try_as_str()??, right.try_as_str()??);
+            Some(ScalarValue::from(joined))
+        }
+        _ => None,
     }
 }
 
@@ -153,7 +169,7 @@ pub(super) fn operator_cannot_fail(e: &BinaryExpr, schema: &DFSchema) -> Result<
     };
     Ok(match e.op {
         RegexMatch | RegexIMatch | RegexNotMatch | RegexNotIMatch => {
-            matches!(e.right.as_ref(), Expr::Literal(pattern, _) if is_pattern(pattern))
+            read_literal(&e.right).is_some_and(|pattern| is_pattern(&pattern))
         }
         Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom | And | Or
         | BitwiseAnd | BitwiseOr | BitwiseXor | StringConcat => true,

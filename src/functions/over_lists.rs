@@ -12,20 +12,15 @@ use datafusion::logical_expr::{Expr, ExprSchemable, lambda};
 use super::{higher_order, lambda as ragged_map};
 use crate::array::{leaf_type, list_depth};
 
-/// Functions that choose between whole lists. `ragged_fill_null` replaces values.
-const WHOLE_LISTS: [&str; 2] = ["coalesce", "nvl"];
-
 /// Rewrites a call of a scalar function to a `ragged_map` over its list arguments. Returns `None` if no
 /// argument is a list, if the function itself accepts the lists, or if the function does not accept the
 /// values of the lists. The caller then uses the call as it is.
 pub(super) fn map_over_lists(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     let types: Option<Vec<_>> = call.args.iter().map(|arg| arg.get_type(schema).ok()).collect();
     let types = types?;
-    let takes_whole_lists = WHOLE_LISTS.contains(&call.name());
-    if types.iter().all(|t| list_depth(t) == 0)
-        || takes_whole_lists
-        || accepts_lists(call, &types, schema)
-    {
+    // `coalesce` chooses between whole lists. `ragged_fill_null` replaces values.
+    let of_lists = call.name() == "coalesce" || accepts_lists(call, &types, schema);
+    if types.iter().all(|t| list_depth(t) == 0) || of_lists {
         return None;
     }
     let (mut names, mut lists, mut body) = (Vec::new(), Vec::new(), Vec::new());

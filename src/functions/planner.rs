@@ -38,7 +38,12 @@ impl ExprPlanner for LiteralLists {
         exprs: Vec<Expr>,
         schema: &DFSchema,
     ) -> Result<PlannerResult<Vec<Expr>>> {
-        let constant = !exprs.is_empty() && exprs.iter().all(is_constant);
+        // Decimals beside floats stay a call, whose elements a rule casts to doubles.
+        let has = |test: fn(&DataType) -> bool| {
+            exprs.iter().any(|e| e.get_type(schema).is_ok_and(|t| test(&t)))
+        };
+        let is_mixed = has(DataType::is_decimal) && has(DataType::is_floating);
+        let constant = !exprs.is_empty() && exprs.iter().all(is_constant) && !is_mixed;
         if constant && let Some(list) = fold_constant(make_array(exprs.clone()), schema) {
             return Ok(PlannerResult::Planned(list));
         }

@@ -42,6 +42,7 @@ use datafusion::physical_expr::PhysicalExpr;
 
 use super::chain;
 use super::delegate;
+use crate::array::leaf_type;
 /// Common type that DataFusion gives a UInt64 and a signed integer.
 const WIDE: DataType = DataType::Decimal128(20, 0);
 
@@ -225,14 +226,18 @@ impl ScalarUDFImpl for TakesUnsigned {
             Ok(fields.iter().map(|f| f.data_type().clone()).collect())
         };
         let stock = coerced(types);
-        if stock.is_ok() || !types.iter().any(is_unsigned_or_wide) {
+        if stock.is_ok() || !types.iter().any(|t| is_unsigned_or_wide(leaf_type(t))) {
             return stock;
         }
         let signed = types.iter().map(|t| match is_unsigned_or_wide(t) {
             true => DataType::Int64,
             false => t.clone(),
         });
-        coerced(&signed.collect::<Vec<_>>()).or(stock)
+        let signed = coerced(&signed.collect::<Vec<_>>());
+        match search_types(self.inner.name(), types) {
+            Some(wide) => signed.or_else(|_| coerced(&wide)).or(stock),
+            None => signed.or(stock),
+        }
     }
 
     fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
@@ -255,6 +260,28 @@ impl ScalarUDFImpl for TakesUnsigned {
     fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
         self.inner.output_ordering(inputs)
     }
+}
+
+/// Functions that search a list for a value.
+const SEARCHING: [&str; 3] = ["array_has", "array_position", "array_positions"];
+
+/// Returns the types with which a signed integer is searched for in a list of UInt64: both become decimals, which
+/// represent the values of both types. Returns `None` for any other call.
+fn search_types(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
+    let [list, value, rest @ ..] = types else { return None };
+    if !SEARCHING.contains(&function) || !value.is_signed_integer() {
+        return None;
+    }
+    let element = |field: &FieldRef| {
+        let is_wide = *field.data_type() == DataType::UInt64;
+        is_wide.then(|| Arc::new(field.as_ref().clone().with_data_type(WIDE)))
+    };
+    let list = match list {
+        DataType::List(field) => DataType::List(element(field)?),
+        DataType::LargeList(field) => DataType::LargeList(element(field)?),
+        _ => return None,
+    };
+    Some([list, WIDE].into_iter().chain(rest.iter().cloned()).collect())
 }
 
 /// Whether a type is UInt64, or the decimal type that DataFusion computes from UInt64 in arithmetic.

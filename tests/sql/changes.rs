@@ -219,6 +219,13 @@ async fn changes_take_with_queries_and_aliases() {
         ("DELETE FROM t AS m WHERE m.a = 1", "w; y; z"),
         ("DELETE FROM t m WHERE EXISTS (SELECT 1 FROM u WHERE u.a = m.a)", "w; x"),
         ("DELETE FROM t AS m", ""),
+        ("DELETE FROM t AS z WHERE z.a > (SELECT avg(a) FROM t)", "w; x; y"),
+        ("DELETE FROM t z WHERE a NOT IN (SELECT a FROM t WHERE a > 1)", "w; y; z"),
+        ("DELETE FROM t AS m WHERE a IN (SELECT m.a FROM range(3) AS m(a))", "w; z"),
+        (
+            "WITH q AS (SELECT a FROM t) DELETE FROM t AS z WHERE EXISTS (SELECT 1 FROM q WHERE q.a = z.a)",
+            "w",
+        ),
     ] {
         let ctx = four();
         run(&ctx, setup[0]).await;
@@ -228,13 +235,9 @@ async fn changes_take_with_queries_and_aliases() {
     }
     let ctx = four();
     run(&ctx, &format!("CREATE TABLE t AS {rows}")).await;
-    for change in [
-        "DELETE FROM t AS m WHERE EXISTS (SELECT 1 FROM t WHERE t.a > m.a)",
-        "DELETE FROM t AS m WHERE a IN (SELECT m.a FROM range(3) AS m(a))",
-    ] {
-        let refused = run(&ctx, change).await;
-        assert!(refused.contains("another alias"), "{change}: {refused}");
-    }
+    let refused = "DELETE FROM t AS m WHERE EXISTS (SELECT 1 FROM t WHERE t.a > m.a)";
+    let refused = run(&ctx, refused).await;
+    assert!(refused.contains("give the table of the subquery an alias"), "{refused}");
     assert!(
         run(&ctx, "EXPLAIN WITH q AS (SELECT 1 AS a) DELETE FROM t WHERE a IN (SELECT a FROM q)")
             .await

@@ -646,10 +646,52 @@ async fn aggregates_in_order_by_take_columns_that_aliases_hide() {
             "SELECT id, row_number() OVER (ORDER BY k) AS k FROM u ORDER BY row_number() OVER (ORDER BY k)",
             "2 1; 1 2; 1 3",
         ),
+        ("SELECT id, avg(k) AS k FROM u GROUP BY id ORDER BY -avg(k)", "1 20.0; 2 5.0"),
+        ("SELECT id, count(*) AS k FROM u GROUP BY id ORDER BY max(k)", "2 1; 1 2"),
+        ("SELECT -k AS k, id FROM u ORDER BY u.k", "-5 2; -10 1; -30 1"),
+        ("SELECT -k AS k FROM u ORDER BY u.k DESC LIMIT 1", "-30"),
+        ("SELECT -k AS k FROM u ORDER BY k", "-30; -10; -5"),
+        (
+            "SELECT id, sum(k) OVER (ORDER BY k) AS k FROM u ORDER BY -sum(k) OVER (ORDER BY k)",
+            "1 45; 1 15; 2 5",
+        ),
+        (
+            "SELECT * FROM (SELECT -k AS k, id FROM u ORDER BY u.k LIMIT 2) ORDER BY 1",
+            "-10 1; -5 2",
+        ),
+        ("SELECT k::VARCHAR FROM u ORDER BY k", "5; 10; 30"),
+        ("SELECT k::DOUBLE FROM u ORDER BY k DESC LIMIT 1", "30.0"),
+        ("SELECT k::VARCHAR, id FROM u GROUP BY k, id ORDER BY k", "5 2; 10 1; 30 1"),
+        ("SELECT id, sum(k)::VARCHAR FROM u GROUP BY id ORDER BY sum(k)", "2 5; 1 40"),
+        ("SELECT id, sum(k)::VARCHAR FROM u GROUP BY id ORDER BY sum(k) LIMIT 1", "2 5"),
+        ("SELECT id, max(k)::VARCHAR FROM u GROUP BY id ORDER BY -max(k)", "1 30; 2 5"),
+        ("SELECT id, sum(k)::VARCHAR FROM u GROUP BY id ORDER BY sum(k)::VARCHAR", "1 40; 2 5"),
+        ("SELECT k::VARCHAR AS k FROM u ORDER BY k", "10; 30; 5"),
         (
             "SELECT k, sum(k) OVER (ORDER BY d RANGE BETWEEN INTERVAL 2 DAYS PRECEDING AND CURRENT ROW) AS s FROM (SELECT k, DATE '2020-01-01' + k::INT AS d FROM u) ORDER BY k",
             "5 5; 10 10; 30 30",
         ),
     ];
     expect_rows(&setup, &cases).await;
+}
+
+/// `sql::statement::order_aliases` can go once this fails.
+#[tokio::test]
+async fn stock_keys_still_are_columns_of_select() {
+    let ctx = SessionContext::new();
+    let from = "FROM (VALUES (9, 'a'), (10, 'b')) v(x, g)";
+    let texts = format!("SELECT sum(x)::VARCHAR {from} GROUP BY g ORDER BY sum(x)");
+    assert_eq!(rows_of_stock(&ctx, &texts).await, "10; 9");
+    assert!(ctx.sql(&format!("SELECT x::VARCHAR {from} ORDER BY x")).await.is_err());
+}
+
+async fn rows_of_stock(ctx: &SessionContext, sql: &str) -> String {
+    let batches = batches(ctx, sql).await.unwrap();
+    let texts = batches.iter().flat_map(|batch| {
+        let column = batch.column(0);
+        (0..batch.num_rows()).map(|row| {
+            datafusion::arrow::util::display::array_value_to_string(column, row).unwrap()
+        })
+    });
+    texts.collect::<Vec<_>>().join("; ")
 }

@@ -460,9 +460,19 @@ async fn conditions_on_texts_guard_the_keys_of_joins() {
     let setup = [
         "CREATE TABLE va AS SELECT * FROM (VALUES ('1'), ('x'), (NULL)) v(v)",
         "CREATE TABLE vb AS SELECT * FROM (VALUES (1), (2)) v(w)",
+        "CREATE TABLE vc(v VARCHAR)",
+        "INSERT INTO vc VALUES ('1'), ('x')",
     ];
     let cases = [
         ("SELECT v, w FROM va, vb WHERE v ~ '^[0-9]+$' AND w = v::INT", "1 1"),
+        ("SELECT v, w FROM vc, vb WHERE v ~ '^[0-9]+$' AND w = v::INT", "1 1"),
+        ("SELECT v, w FROM vc, vb WHERE v LIKE '1%' AND w = v::INT", "1 1"),
+        ("SELECT v, w FROM vc, vb WHERE v NOT ILIKE 'X%' AND w = v::INT", "1 1"),
+        ("SELECT v FROM vc WHERE v ~ '^[0-9]+$' AND v::INT IN (SELECT w FROM vb)", "1"),
+        (
+            "SELECT v FROM va WHERE regexp_full_match(v, '[0-9]+') AND EXISTS (SELECT 1 FROM vb WHERE w = v::INT)",
+            "1",
+        ),
         ("SELECT v, w FROM va, vb WHERE v ~* '^[0-9]+$' AND w = v::INT", "1 1"),
         ("SELECT v, w FROM va, vb WHERE v !~ '[a-z]' AND w = v::INT", "1 1"),
         ("SELECT v, w FROM va, vb WHERE regexp_matches(v, '^[0-9]+$') AND w = v::INT", "1 1"),

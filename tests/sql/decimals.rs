@@ -400,3 +400,23 @@ async fn scalars_beside_lists_lose_nothing() {
         assert_eq!(found, expected, "{kept}");
     }
 }
+
+#[tokio::test]
+async fn literals_become_decimals_wherever_they_are_cast() {
+    let setup = [
+        "CREATE TABLE t (a DECIMAL(10, 2), b DECIMAL(38, 30), c DECIMAL(10, 2)[])",
+        "INSERT INTO t VALUES (1.005, 0.1, [1.005, 0.285])",
+        "CREATE TABLE u AS SELECT 1 AS k, 0::DECIMAL(10, 2) AS a",
+        "UPDATE u SET a = 1.005 WHERE k = 1",
+    ];
+    let cases = [
+        ("SELECT a, b, c FROM t", "1.01 0.100000000000000000000000000000 [1.01, 0.29]"),
+        ("SELECT a FROM u", "1.01"),
+        (
+            "SELECT [1.005]::DECIMAL(10, 2)[], CAST([[1.005, NULL], NULL] AS DECIMAL(10, 2)[][])",
+            "[1.01] [[1.01, ], ]",
+        ),
+        ("SELECT [1.5::DECIMAL(3, 1), 1e-20::DOUBLE]", "[1.5, 1e-20]"),
+    ];
+    expect_rows(&setup, &cases).await;
+}

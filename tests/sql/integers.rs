@@ -239,3 +239,23 @@ async fn stock_negations_of_statistics_still_overflow() {
     let refused = error(&ctx, "SELECT -x FROM (SELECT arrow_cast(-128, 'Int8') AS x)").await;
     assert!(refused.contains("verflow"), "{refused}");
 }
+
+#[tokio::test]
+async fn lists_of_unsigned_integers_are_searched_for_signed_ones() {
+    let setup = [
+        "CREATE TABLE t AS SELECT [1::BIGINT UNSIGNED, 18446744073709551615] AS u, 1 AS i, -1 AS n",
+    ];
+    let cases = [
+        (
+            "SELECT list_contains(u, 1), list_contains(u, -1), list_contains(u, i), list_contains(u, n) FROM t",
+            "true false true false",
+        ),
+        ("SELECT list_position(u, 1), array_positions(u, i), 1 = ANY(u) FROM t", "1 [1] true"),
+        ("SELECT u IN (18446744073709551615, 5), u IN (1) FROM t", "[false, true] [true, false]"),
+        (
+            "SELECT [1.1::DECIMAL(3, 1), 2.5] IN (1.1, 2.5), [1.5::DECIMAL(3, 1), NULL] IN (1, 2)",
+            "[true, true] [false, ]",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+}

@@ -207,7 +207,11 @@ async fn lambdas_read_fields_of_their_parameters() {
 #[tokio::test]
 async fn coalesce_chooses_whole_lists() {
     let setup = ["CREATE TABLE t AS SELECT * FROM (VALUES (1, ['a', NULL]), (2, NULL)) v(id, ss)"];
-    let cases = [("SELECT coalesce(ss, ['none']) FROM t ORDER BY id", "[a, ]; [none]")];
+    let cases = [
+        ("SELECT coalesce(ss, ['none']) FROM t ORDER BY id", "[a, ]; [none]"),
+        ("SELECT ifnull(ss, ['none']), nvl(ss, ['x'])[1] FROM t ORDER BY id", "[a, ] a; [none] x"),
+        ("SELECT nvl(NULL, 1), ifnull('a', 'b'), len(ifnull([1], [0]))", "1 a 1"),
+    ];
     expect_rows(&setup, &cases).await;
     let ctx = four();
     rows_or_error(&ctx, setup[0]).await;

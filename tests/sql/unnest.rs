@@ -246,3 +246,19 @@ async fn stock_names_beside_unnest_still_clash() {
     let sql = "SELECT r.d + 1 AS d, unnest(r.x) AS u FROM (SELECT 1 AS d, make_array(1, 2) AS x) r";
     assert!(ctx.sql(sql).await.is_err());
 }
+
+#[tokio::test]
+async fn fields_of_structs_that_unnest_returns() {
+    let setup = [
+        "CREATE TABLE t AS SELECT 1 AS id, [{'a': 1, 'b': 'x'}, {'a': 2, 'b': 'y'}] AS q, {'a': 1} AS s",
+    ];
+    let cases = [
+        ("SELECT id, z.a FROM t, unnest(t.q) AS w(z) ORDER BY 2", "1 1; 1 2"),
+        ("SELECT sum(z.a), max(z['b']) FROM t, unnest(t.q) AS w(z)", "3 y"),
+        ("SELECT z.b, count(*) FROM t, unnest(t.q) AS w(z) GROUP BY z.b ORDER BY 1", "x 1; y 1"),
+        ("SELECT id, z.a FROM t LEFT JOIN unnest(t.q) AS w(z) ON true ORDER BY 2", "1 1; 1 2"),
+        ("SELECT z.a FROM t, LATERAL (SELECT t.s AS z) w", "1"),
+        ("SELECT z.a FROM t, LATERAL (SELECT unnest(t.q) AS z) w WHERE z.a > 1", "2"),
+    ];
+    expect_rows(&setup, &cases).await;
+}

@@ -80,7 +80,6 @@ pub fn isin(array: &RaggedArray, values: &ArrayRef) -> Result<RaggedArray> {
 /// When the types cannot be compared; the message names both.
 pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
     let (leaf, value) = (value_type(leaves), value_type(values));
-    let number = |t: &DataType| t.is_numeric() && !t.is_decimal();
     let time =
         |t: &DataType| matches!(t, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..));
     // Leaves that are intervals are excluded: Arrow compares them by their fields, so 1 day would not equal
@@ -91,10 +90,11 @@ pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
         || value.is_null()
         || leaf == value
         || (is_text(leaf) && is_text(value))
-        || (number(leaf) && number(value))
+        || (leaf.is_numeric() && value.is_numeric())
         || (time(leaf) && time(value))
         || (matches!(leaf, DataType::Duration(_)) && is_span(value))
-        || (is_text(value) && (number(leaf) || leaf.is_temporal() || *leaf == DataType::Boolean));
+        || (is_text(value)
+            && (leaf.is_numeric() || leaf.is_temporal() || *leaf == DataType::Boolean));
     match scalar && fits {
         true => Ok(()),
         false => Err(Error::type_of(
@@ -105,10 +105,13 @@ pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
     }
 }
 
-/// Returns whether the leaves must be compared with the searched values as floats: if the leaves
-/// are 64-bit integers, and a searched value is a float of magnitude 2^53 or more. Several integers
-/// convert to such a float, and all of them match it, as with `=`.
+/// Returns whether the leaves must be compared with the searched values as floats, as with `=`: if the
+/// leaves are decimals and the values floats, or if the leaves are 64-bit integers, and a searched value is
+/// a float of magnitude 2^53 or more. Several integers convert to such a float, and all of them match it.
 fn must_compare_as_floats(leaf: &DataType, values: &ArrayRef) -> Result<bool> {
+    if leaf.is_decimal() && value_type(values.data_type()).is_floating() {
+        return Ok(true);
+    }
     if !matches!(leaf, DataType::Int64 | DataType::UInt64)
         || !value_type(values.data_type()).is_floating()
     {

@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::array::{ArrayRef, AsArray, StringArray};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ScalarValue};
@@ -15,6 +17,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::decimal_values::values_as_doubles;
+use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::functions::{check_precision, checks_precision, decimal_of_digits, long_number};
 
 const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
@@ -33,6 +36,7 @@ const CHOOSING: [&str; 3] = ["coalesce", "make_array", "nvl"];
 ///   cast, so the type of the column changes twice between rules. The rule makes a literal an INT at once,
 ///   and casts the result of any other expression to its planned type. Obsolete once the test
 ///   `stock_round_changes_type` fails.
+/// * Casts literals such as 1.005 to decimals digit by digit, also where the planner adds the cast, as in INSERT.
 /// * Checks that the results of decimal arithmetic fit the precision of their type
 ///   ([`check_precision`]).
 #[derive(Debug, Default)]
@@ -91,6 +95,10 @@ fn may_change(plan: &LogicalPlan) -> Result<bool> {
             || expr.exists(|expr| {
                 Ok(match expr {
                     Expr::BinaryExpr(_) => true,
+                    Expr::Cast(cast) => {
+                        matches!(*cast.expr, Expr::Literal(..))
+                            && leaf_type(cast.field.data_type()).is_decimal()
+                    }
                     Expr::Between(_)
                     | Expr::InList(_)
                     | Expr::InSubquery(_)
@@ -172,6 +180,13 @@ fn rewrite_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> 
             }
             as_doubles(call.args.iter_mut().collect(), schema)
         }
+        Expr::Cast(cast) => {
+            let exact = cast_digits(&cast.expr, cast.field.data_type());
+            if let Some(exact) = exact {
+                return Ok(Transformed::yes(exact));
+            }
+            false
+        }
         Expr::ScalarFunction(call) if COMPARING.contains(&call.func.name()) => {
             as_doubles(call.args.iter_mut().collect(), schema)
         }
@@ -181,6 +196,28 @@ fn rewrite_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> 
         _ => false,
     };
     Ok(Transformed::new_transformed(expr, changed))
+}
+
+/// Returns a double literal, or a list of doubles, as a literal of decimals with the same digits. The double 1.005 is
+/// less than 1.005, so that a cast of it to DECIMAL(10, 2) would be 1.00. Returns `None` for other operands.
+fn cast_digits(operand: &Expr, to: &DataType) -> Option<Expr> {
+    let Expr::Literal(value, metadata) = operand else { return None };
+    let from = value.data_type();
+    if !leaf_type(to).is_decimal()
+        || *leaf_type(&from) != DataType::Float64
+        || list_depth(&from) != list_depth(to)
+    {
+        return None;
+    }
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let values = RaggedArray::try_from_arrow(&value.to_array().ok()?).ok()?;
+    let digits =
+        values.leaves().as_primitive::<Float64Type>().iter().map(|x| x.map(|x| x.to_string()));
+    let digits: ArrayRef = Arc::new(digits.collect::<StringArray>());
+    let decimals = cast_with_options(&digits, leaf_type(to), &strict).ok()?;
+    let decimals = values.with_leaves(decimals).ok()?.to_arrow().ok()?;
+    let decimals = cast_with_options(&decimals, to, &strict).ok()?;
+    Some(Expr::Literal(ScalarValue::try_from_array(&decimals, 0).ok()?, metadata.clone()))
 }
 
 /// Returns `nullif(i, x)` of an integer and a float as CASE, because DataFusion would return a float, which does not

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use datafusion::common::{plan_datafusion_err, plan_err};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
-    Delete, Expr, FromTable, Ident, ObjectNamePart, Query, SetExpr, Statement, TableFactor, Visit,
-    VisitMut, Visitor, VisitorMut, With, visit_expressions_mut,
+    Delete, Expr, FromTable, Ident, ObjectNamePart, Query, SetExpr, Statement, TableFactor,
+    VisitMut, VisitorMut, With,
 };
 
 use crate::sql::statement::lateral::table_name;
@@ -15,7 +15,7 @@ use crate::sql::statement::lateral::table_name;
 /// replaces the alias in `DELETE FROM t AS alias` with the name of the table.
 ///
 /// # Errors
-/// If a subquery of a DELETE reads a table with the name or the alias of the changed table.
+/// If a subquery of a DELETE reads the changed table by its name and uses the alias.
 pub(in crate::sql) fn write_out_change(statement: &mut Statement) -> Result<()> {
     if let Statement::Query(query) = statement
         && let SetExpr::Insert(change) | SetExpr::Update(change) | SetExpr::Delete(change) =
@@ -79,43 +79,89 @@ fn drop_alias(delete: &mut Delete) -> Result<()> {
     }
     let Some(ObjectNamePart::Identifier(table)) = name.0.last().cloned() else { return Ok(()) };
     let Some(selection) = &mut delete.selection else { return Ok(()) };
-    let mut check = CheckTables { table: &table, alias: &alias.name };
-    if let ControlFlow::Break(e) = Visit::visit(selection, &mut check) {
-        return Err(e);
+    let mut rename = RenameTable { table: &table, alias: &alias.name, around: Vec::new() };
+    match VisitMut::visit(selection, &mut rename) {
+        ControlFlow::Break(e) => Err(e),
+        ControlFlow::Continue(()) => Ok(()),
     }
-    let _ = visit_expressions_mut(selection, |e| {
-        if let Expr::CompoundIdentifier(parts) = e
-            && let Some(first) = parts.first_mut()
-            && is_same_name(first, &alias.name)
-        {
-            *first = table.clone();
-        }
-        ControlFlow::<()>::Continue(())
-    });
-    Ok(())
 }
 
 fn is_same_name(a: &Ident, b: &Ident) -> bool {
     a.value.eq_ignore_ascii_case(&b.value)
 }
 
-/// Returns an error for a table in a subquery that would capture the columns of the changed table.
-struct CheckTables<'a> {
+/// Replaces the alias of the changed table in the names of columns with the name of the table.
+struct RenameTable<'a> {
     table: &'a Ident,
     alias: &'a Ident,
+    /// What the FROM clauses of the enclosing queries name; the innermost query is last.
+    around: Vec<Captures>,
 }
 
-impl Visitor for CheckTables<'_> {
+/// Whether a FROM clause has a table with the name or the alias of the changed table.
+#[derive(Clone, Copy, Default)]
+struct Captures {
+    table: bool,
+    alias: bool,
+}
+
+impl RenameTable<'_> {
+    fn find_captures(&self, body: &SetExpr) -> Captures {
+        let mut found = Captures::default();
+        match body {
+            SetExpr::Select(select) => {
+                for from in &select.from {
+                    let joined = from.joins.iter().map(|join| &join.relation);
+                    for factor in std::iter::once(&from.relation).chain(joined) {
+                        let is = |name: &Ident| {
+                            table_name(factor).is_some_and(|known| is_same_name(known, name))
+                        };
+                        found.table |= is(self.table);
+                        found.alias |= is(self.alias);
+                    }
+                }
+            }
+            SetExpr::Query(query) => found = self.find_captures(&query.body),
+            SetExpr::SetOperation { left, right, .. } => {
+                let (left, right) = (self.find_captures(left), self.find_captures(right));
+                found.table = left.table || right.table;
+                found.alias = left.alias || right.alias;
+            }
+            _ => {}
+        }
+        found
+    }
+}
+
+impl VisitorMut for RenameTable<'_> {
     type Break = DataFusionError;
 
-    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<DataFusionError> {
-        let captures =
-            |name: &Ident| is_same_name(name, self.table) || is_same_name(name, self.alias);
-        match table_name(factor).filter(|name| captures(name)) {
-            Some(name) => ControlFlow::Break(plan_datafusion_err!(
-                "a subquery of this DELETE also reads a table called {name}; give that table another alias"
-            )),
-            None => ControlFlow::Continue(()),
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
+        let captures = self.find_captures(&query.body);
+        self.around.push(captures);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<DataFusionError> {
+        self.around.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<DataFusionError> {
+        let Expr::CompoundIdentifier(parts) = expr else { return ControlFlow::Continue(()) };
+        let Some(first) = parts.first_mut().filter(|first| is_same_name(first, self.alias)) else {
+            return ControlFlow::Continue(());
+        };
+        if self.around.iter().any(|captures| captures.alias) {
+            return ControlFlow::Continue(());
         }
+        if self.around.iter().any(|captures| captures.table) {
+            return ControlFlow::Break(plan_datafusion_err!(
+                "a subquery of this DELETE uses {first} and reads {} itself, which is not supported; give the table of the subquery an alias",
+                self.table
+            ));
+        }
+        *first = self.table.clone();
+        ControlFlow::Continue(())
     }
 }

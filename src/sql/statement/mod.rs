@@ -125,7 +125,7 @@ use crate::sql::statement::lateral::{
 use crate::sql::statement::merged::select_merged;
 use crate::sql::statement::nullable::{creates_from_query, with_nullable_columns};
 use crate::sql::statement::numbers::check_numbers;
-use crate::sql::statement::order_aliases::order_by_positions;
+use crate::sql::statement::order_aliases::order_by_columns;
 use crate::sql::statement::own_settings::reset_to_default;
 use crate::sql::statement::precedence::regroup_distinct;
 use crate::sql::statement::quantified::{find_in_lists, name_any, negate_all};
@@ -602,7 +602,7 @@ impl VisitorMut for Rewrite {
 /// Gives the result columns of a query different names, and the names of the expressions that the statement has. This
 /// takes place before the visitor changes the expressions.
 fn name_columns(query: &mut Query) -> Result<()> {
-    order_by_positions(query);
+    order_by_columns(query)?;
     let mut ordered = HashSet::new();
     add_identifiers(&query.order_by, &mut ordered);
     let mut bodies = vec![query.body.as_ref()];

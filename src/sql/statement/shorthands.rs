@@ -55,6 +55,9 @@ const SHORTHANDS: &[(&str, &str)] = &[
     ("sign", "signum($1)"),
     ("mod", "$1 % $2"),
     ("if", "CASE WHEN $1 THEN $2 ELSE $3 END"),
+    // DataFusion's `nvl` returns the text of lists.
+    ("nvl", "coalesce($1, $2)"),
+    ("ifnull", "coalesce($1, $2)"),
     ("list_min", "array_min($1)"),
     // DataFusion's own sum of a list converts integers to floats.
     ("list_sum", "CASE WHEN ragged_count($1) > 0 THEN ragged_sum($1) END"),
