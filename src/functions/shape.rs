@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, Int64Array};
-use arrow::datatypes::DataType;
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
+use arrow::datatypes::{DataType, Int64Type};
 
 use super::args::{Call, Plan};
 use super::def::{Def, Facts, Fails, Reads, nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use crate::array::{list_depth, list_of};
+use crate::array::{RaggedArray, list_depth, list_of};
 use crate::error::Result;
 use crate::kernels::reduce::{self, Reduction};
 use crate::kernels::shape;
@@ -59,7 +59,10 @@ pub(super) static SHAPE: Def = Def {
         example: example!("ragged_shape"),
     },
     plan: plan_shape,
-    call: |call| call.lists(&shape::row_shapes(&call.ragged(0)?)?),
+    call: |call| {
+        let shapes = shape::row_shapes(&call.ragged(0)?)?;
+        call.lists(&with_sizes_of_type(&shapes, &call.array_type(0))?)
+    },
     fails: Fails::Never,
     facts: Facts { shrinks: true, reads: Reads::Lengths, ..Facts::NONE },
     ..Def::DEFAULTS
@@ -83,6 +86,33 @@ pub(super) static MAX_SHAPE: Def = Def {
     facts: Facts { shrinks: true, reads: Reads::Lengths, ..Facts::NONE },
     ..Def::DEFAULTS
 };
+
+/// Replaces the sizes of the deeper axes in shapes with those of the type. The axes of the array depend on the batch:
+/// lists of a fixed size of which one is NULL are a ragged axis.
+fn with_sizes_of_type(shapes: &RaggedArray, lists: &DataType) -> Result<RaggedArray> {
+    let mut sizes: Vec<i64> = Vec::new();
+    let mut level = lists;
+    loop {
+        level = match level {
+            DataType::List(field) | DataType::LargeList(field) => {
+                sizes.push(-1);
+                field.data_type()
+            }
+            DataType::FixedSizeList(field, size) => {
+                sizes.push(i64::from(*size));
+                field.data_type()
+            }
+            _ => break,
+        };
+    }
+    let mut values = shapes.leaves().as_primitive::<Int64Type>().values().to_vec();
+    for shape in values.chunks_exact_mut(sizes.len().max(1)) {
+        if let ([_, deeper @ ..], [_, fixed @ ..]) = (shape, sizes.as_slice()) {
+            deeper.copy_from_slice(fixed);
+        }
+    }
+    shapes.with_leaves(Arc::new(Int64Array::from(values)))
+}
 
 fn plan_shape(plan: &Plan<'_>) -> Result<arrow::datatypes::FieldRef> {
     plan.lists(0)?;

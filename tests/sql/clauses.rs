@@ -667,6 +667,14 @@ async fn aggregates_in_order_by_take_columns_that_aliases_hide() {
         ("SELECT id, max(k)::VARCHAR FROM u GROUP BY id ORDER BY -max(k)", "1 30; 2 5"),
         ("SELECT id, sum(k)::VARCHAR FROM u GROUP BY id ORDER BY sum(k)::VARCHAR", "1 40; 2 5"),
         ("SELECT k::VARCHAR AS k FROM u ORDER BY k", "10; 30; 5"),
+        ("SELECT k::VARCHAR FROM u ORDER BY k, id", "5; 10; 30"),
+        ("SELECT abs(k)::VARCHAR FROM u ORDER BY abs(k), id", "5; 10; 30"),
+        ("SELECT abs(k)::VARCHAR, id FROM u ORDER BY u.id DESC, abs(k), 1", "5 2; 10 1; 30 1"),
+        ("SELECT id, avg(k) AS k FROM u GROUP BY id ORDER BY avg(k), max(id)", "2 5.0; 1 20.0"),
+        (
+            "SELECT a.id, b.id, abs(a.k)::VARCHAR FROM u a JOIN u b ON a.k = b.k ORDER BY abs(a.k)",
+            "2 2 5; 1 1 10; 1 1 30",
+        ),
         (
             "SELECT k, sum(k) OVER (ORDER BY d RANGE BETWEEN INTERVAL 2 DAYS PRECEDING AND CURRENT ROW) AS s FROM (SELECT k, DATE '2020-01-01' + k::INT AS d FROM u) ORDER BY k",
             "5 5; 10 10; 30 30",

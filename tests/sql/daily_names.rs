@@ -33,7 +33,7 @@ async fn products_of_intervals_are_exact() {
             ("SELECT INTERVAL '1 day' * 2 * 3 = INTERVAL '6 days', 2 * (3 * INTERVAL '1 day') = INTERVAL '6 days'", "true true"),
             ("SELECT (INTERVAL '1 day' + INTERVAL '1 hour') * 2 = INTERVAL '50 hours'", "true"),
             ("SELECT i * 2 = INTERVAL '2 months 2 days', u * i = INTERVAL '3 months 3 days', d * i = INTERVAL '2 months 17 days 12 hours', z * i, i * NULL FROM n", "true true true NULL NULL"),
-            ("SELECT DATE '2020-01-31' + i * 1, DATE '2020-01-31' - u * INTERVAL '1 month' FROM n", "2020-03-01 2019-10-31"),
+            ("SELECT DATE '2020-01-31' + i * 1, DATE '2020-01-31' - u * INTERVAL '1 month' FROM n", "2020-03-01T00:00:00 2019-10-31"),
             ("SELECT TIMESTAMP '2020-01-01 00:00:00' + sum(INTERVAL '1 day' * k) FROM range(3) t(k)", "2020-01-04T00:00:00"),
             ("SELECT DATE '2020-01-01' + 25 * INTERVAL '1 hour'", "2020-01-02T01:00:00"),
             ("SELECT count(*) FROM n WHERE TIMESTAMP '2020-01-03 00:00:00' - 2 * INTERVAL '1 day' = TIMESTAMP '2020-01-01 00:00:00'", "1"),

@@ -382,6 +382,8 @@ async fn scalars_beside_lists_lose_nothing() {
         "ragged_scatter([DATE '2020-01-01'], [0], ts)",
         "ragged_scatter([1, 2], [0], y)",
         "ragged_fill_null([TIMESTAMP '2020-01-01'::TIMESTAMP(0), NULL], '2020-01-01 00:00:00.5')",
+        "ragged_fill_null([DATE '2020-01-01', NULL], '2020-01-01 12:00:00')",
+        "ragged_fill_null([1.5::FLOAT, NULL], 1e300)",
     ] {
         let found = rows_or_error(&ctx, &format!("SELECT {refused} {from}")).await;
         assert!(found.contains("cannot be converted exactly"), "{refused}: {found}");
@@ -419,4 +421,34 @@ async fn literals_become_decimals_wherever_they_are_cast() {
         ("SELECT [1.5::DECIMAL(3, 1), 1e-20::DOUBLE]", "[1.5, 1e-20]"),
     ];
     expect_rows(&setup, &cases).await;
+}
+
+#[tokio::test]
+async fn integers_compare_with_float32_as_doubles() {
+    let setup = ["CREATE TABLE t AS SELECT 16777217::INT AS a, 16777216::REAL AS b"];
+    let cases = [
+        (
+            "SELECT a = b, b IN (a), [b] IN (a), [a] = b, b = 16777217, a BETWEEN b AND b FROM t",
+            "false false [false] [false] false false",
+        ),
+        (
+            "SELECT b = 16777216, b > 5, a > b, CASE a WHEN b THEN 1 ELSE 2 END FROM t",
+            "true true true 2",
+        ),
+        ("SELECT count(*) FROM t x JOIN t y ON x.a = y.b", "0"),
+        (
+            "SELECT ifnull(123456789::BIGINT UNSIGNED, 0), arrow_typeof(nvl(NULL, DATE '2020-01-01'))",
+            "123456789 Date32",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+/// `sql::mends::decimals` need not cast integers beside float32 once this fails.
+#[tokio::test]
+async fn stock_integers_are_still_rounded_to_float32() {
+    let ctx = SessionContext::new();
+    let sql = "SELECT a = b FROM (SELECT CAST(16777217 AS INT) AS a, CAST(16777216 AS REAL) AS b)";
+    let found = ctx.sql(sql).await.unwrap().collect().await.unwrap();
+    assert!(found[0].column(0).as_boolean().value(0));
 }

@@ -250,7 +250,7 @@ async fn lists_of_unsigned_integers_are_searched_for_signed_ones() {
             "SELECT list_contains(u, 1), list_contains(u, -1), list_contains(u, i), list_contains(u, n) FROM t",
             "true false true false",
         ),
-        ("SELECT list_position(u, 1), array_positions(u, i), 1 = ANY(u) FROM t", "1 [1] true"),
+        ("SELECT list_position(u, 1), array_positions(u, i) FROM t", "1 [1]"),
         ("SELECT u IN (18446744073709551615, 5), u IN (1) FROM t", "[false, true] [true, false]"),
         (
             "SELECT [1.1::DECIMAL(3, 1), 2.5] IN (1.1, 2.5), [1.5::DECIMAL(3, 1), NULL] IN (1, 2)",

@@ -218,3 +218,14 @@ async fn coalesce_chooses_whole_lists() {
     let refused = rows_or_error(&ctx, "SELECT coalesce(ss, 'none') FROM t").await;
     assert!(refused.contains("coalesce"), "{refused}");
 }
+
+#[tokio::test]
+async fn shapes_do_not_depend_on_other_rows() {
+    let lists = "SELECT id, arrow_cast(x, 'List(FixedSizeList(2, Int64))') AS x FROM (VALUES (1, [[1, 2], NULL]), (2, [[3, 4]]), (3, NULL)) q(id, x)";
+    let setup = [format!("CREATE TABLE t AS {lists}")];
+    let cases = [
+        ("SELECT ragged_shape(x) FROM t ORDER BY id", "[2, 2]; [1, 2]; NULL"),
+        ("SELECT ragged_shape(x) FROM t WHERE id = 2", "[1, 2]"),
+    ];
+    expect_rows(&[setup[0].as_str()], &cases).await;
+}

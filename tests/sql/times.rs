@@ -777,9 +777,29 @@ async fn intervals_finer_than_the_times_they_are_added_to() {
             ("ragged_between([x], '2020-01-01 00:00:00.5', '2020-01-02')", "[false]"),
             ("ragged_searchsorted([x], '2020-01-01 00:00:00.5')", "1"),
             ("ragged_isin([x], ['2020-01-01 00:00:00.5'])", "[false]"),
+            ("[d] = '2020-01-01 12:00:00'", "[false]"),
+            ("[d] < '2020-01-01 12:00:00'", "[true]"),
+            ("[d] = '2020-01-01'", "[true]"),
+            ("[d] IN ('2020-01-01 12:00:00', '2020-01-02')", "[false]"),
+            ("[d] IN ('2020-01-01')", "[true]"),
+            ("ragged_searchsorted([d], '2020-01-01 12:00:00')", "1"),
         ];
         assert_eq!(wrong(&ctx, "s", &expected).await, "");
         let refused = refusal(&ctx, "SELECT ragged_add([d], half) FROM s").await;
         assert!(refused.contains("finer than Date32"), "{refused}");
     }
+}
+
+#[tokio::test]
+async fn series_of_local_times_do_not_end_early() {
+    let ctx = serrate::sql::session();
+    let days = |first: &str, step: &str| {
+        format!(
+            "SELECT len(generate_series(TIMESTAMP '{first}' AT TIME ZONE 'Europe/Berlin', TIMESTAMP '2020-04-02 02:30:00' AT TIME ZONE 'Europe/Berlin', INTERVAL '{step}'))"
+        )
+    };
+    let refused = refusal(&ctx, &days("2020-03-28 02:30:00", "1 day")).await;
+    assert!(refused.contains("does not exist or occurs twice"), "{refused}");
+    assert_eq!(rows(&ctx, &days("2020-03-28 12:00:00", "1 day")).await, "5");
+    assert_eq!(rows(&ctx, &days("2020-03-28 02:30:00", "24 hours")).await, "5");
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, UInt64Array};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, Int64Type, UInt64Type};
+use arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
 
 use super::elementwise::{Pair, pair_arrays};
 use super::times::parsed_type;
@@ -36,6 +36,16 @@ pub fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Result<Arra
     // Convert numbers and times back to find those that the cast changed. Strings are not compared, because
     // several strings can mean the same number ("1" and "01").
     let rounds = to.is_floating() && !from.is_integer();
+    if rounds && from.is_numeric() {
+        let finite = |values: &ArrayRef| -> Result<Vec<bool>> {
+            let values = cast(values, &DataType::Float64)?;
+            let values = values.as_primitive::<Float64Type>();
+            Ok(values.values().iter().map(|x| x.is_finite()).collect())
+        };
+        if finite(&made)? != finite(values)? {
+            return Err(refuse(String::new()));
+        }
+    }
     if !rounds && (from.is_numeric() || from.is_temporal()) {
         let back = cast(&made, from)?;
         if *back != **values {

@@ -93,12 +93,13 @@ pub fn in_unit(values: &dyn Array, to: &DataType) -> Result<Option<ArrayRef>> {
 }
 
 /// Returns the type in which a string beside times of type `times` is parsed: microseconds if the unit of the
-/// times is coarser, because Arrow would drop the digits beyond the unit.
+/// times is coarser or they are dates, because Arrow would drop the digits beyond the unit.
 pub(super) fn parsed_type(times: &DataType) -> DataType {
     match times {
         DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, zone) => {
             DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
         }
+        DataType::Date32 | DataType::Date64 => DataType::Timestamp(TimeUnit::Microsecond, None),
         other => other.clone(),
     }
 }

@@ -12,7 +12,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::sources::from::parse_query;
 use crate::sql::statement::cast_arguments::is_aggregate;
 use crate::sql::statement::merged::fold_name;
-use crate::sql::statement::set_names::{add_identifiers, without_casts};
+use crate::sql::statement::set_names::{add_identifiers, name_columns, without_casts};
 
 /// Prefix of the names of columns that hold the keys of ORDER BY.
 const KEY: &str = "__serrate_key_";
@@ -37,16 +37,18 @@ pub(in crate::sql) fn order_by_columns(query: &mut Query) -> Result<()> {
         return Ok(());
     }
     let names = Names::of_select(select);
+    if !keys.iter().any(|key| names.hide(&key.expr)) {
+        return Ok(());
+    }
+    name_columns(select, &HashSet::new());
     let mut hidden = Vec::new();
     for key in keys {
-        if names.hide(&key.expr) {
+        // The other keys cannot use the columns of FROM either, once it has this table alone.
+        if !names.is_column(&key.expr) {
             let name = Ident::with_quote('"', format!("{KEY}{}", hidden.len()));
             let expr = std::mem::replace(&mut key.expr, Expr::Identifier(name.clone()));
             hidden.push((expr, name));
         }
-    }
-    if hidden.is_empty() {
-        return Ok(());
     }
     let listed: Vec<String> = hidden.iter().map(|(_, name)| name.to_string()).collect();
     let columns = hidden.into_iter().map(|(expr, alias)| SelectItem::ExprWithAlias { expr, alias });
@@ -65,6 +67,7 @@ pub(in crate::sql) fn order_by_columns(query: &mut Query) -> Result<()> {
 
 /// The names of the columns of a SELECT list.
 struct Names {
+    all_aliases: HashSet<String>,
     /// Aliases of expressions that are not the column of that name.
     aliases: HashSet<String>,
     /// The texts of expressions without an alias, with and without their casts, if they have casts.
@@ -73,10 +76,12 @@ struct Names {
 
 impl Names {
     fn of_select(select: &Select) -> Self {
-        let mut names = Self { aliases: HashSet::new(), cast: Vec::new() };
+        let mut names =
+            Self { all_aliases: HashSet::new(), aliases: HashSet::new(), cast: Vec::new() };
         for item in &select.projection {
             match item {
                 SelectItem::ExprWithAlias { expr, alias } => {
+                    names.all_aliases.insert(fold_name(alias));
                     let column = match expr {
                         Expr::Identifier(name) => Some(name),
                         Expr::CompoundIdentifier(parts) => parts.last(),
@@ -100,17 +105,23 @@ impl Names {
 
     /// Whether DataFusion would take a part of a key for a column of the SELECT list.
     fn hide(&self, key: &Expr) -> bool {
-        match key {
-            Expr::Value(_) => return false,
-            // An alias, by the standard.
-            Expr::Identifier(name) if self.aliases.contains(&fold_name(name)) => return false,
-            _ => {}
+        if self.is_column(key) {
+            return false;
         }
         visit_expressions(key, |part| match self.hides(part) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         })
         .is_break()
+    }
+
+    /// Whether a key is a column of the SELECT list: a position, or an alias, by the standard.
+    fn is_column(&self, key: &Expr) -> bool {
+        match key {
+            Expr::Value(_) => true,
+            Expr::Identifier(name) => self.all_aliases.contains(&fold_name(name)),
+            _ => false,
+        }
     }
 
     fn hides(&self, part: &Expr) -> bool {

@@ -270,7 +270,8 @@ fn name_of(expr: &Expr) -> String {
     }
 }
 
-fn name_columns(select: &mut Select, ordered: &HashSet<String>) {
+/// Gives aliases to the columns of a SELECT with the name of an earlier column.
+pub(in crate::sql) fn name_columns(select: &mut Select, ordered: &HashSet<String>) {
     let mut avoided = ordered.clone();
     add_identifiers(select, &mut avoided);
     let mut used = find_aliases(select);

@@ -363,7 +363,12 @@ fn combine_with_literal(
         let options = CastOptions { safe: false, ..CastOptions::default() };
         match (cast_with_options(literal, values, &options), values) {
             // A time of a finer unit than that of the leaves equals no leaf, but has a place between them.
-            (Ok(there), DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, None)) => {
+            (
+                Ok(there),
+                DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, None)
+                | DataType::Date32
+                | DataType::Date64,
+            ) => {
                 let exact = cast_time(literal, &EXACT_SECONDS).transpose()?;
                 return match exact
                     .is_none_or(|exact| exact_seconds(&there).is_ok_and(|t| *t == *exact))

@@ -253,6 +253,18 @@ impl Series {
         span.unsigned_abs().saturating_mul(per) / step.unsigned_abs().max(1)
     }
 
+    /// Whether the calendar has a time after `time` in UTC.
+    fn has_next_on_clock(&self, time: i64) -> bool {
+        let utc = Tz::from_str("+00:00").ok();
+        let next = |zone| match self.unit {
+            TimeUnit::Nanosecond => {
+                TimestampNanosecondType::add_month_day_nano(time, self.step, zone)
+            }
+            _ => TimestampMicrosecondType::add_month_day_nano(time, self.step, zone),
+        };
+        utc.and_then(next).is_some_and(|next| !self.is_past(next))
+    }
+
     fn step_after(&self, time: i64) -> Option<i64> {
         match self.unit {
             TimeUnit::Nanosecond => {
@@ -276,6 +288,12 @@ impl Iterator for Series {
             Some(_) => {
                 return Some(exec_err!(
                     "{}: the step does not change the time {time}; write a longer step",
+                    self.name
+                ));
+            }
+            None if self.has_next_on_clock(time) => {
+                return Some(exec_err!(
+                    "{}: the local time after {time} does not exist or occurs twice in the time zone, because clocks change; use a step of hours, or times without a zone",
                     self.name
                 ));
             }
