@@ -5,6 +5,8 @@
 mod batches;
 #[path = "cli/cohort.rs"]
 mod cohort;
+#[path = "cli/confine.rs"]
+mod confine;
 #[path = "cli/convert.rs"]
 mod convert;
 #[path = "cli/features.rs"]

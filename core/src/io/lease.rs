@@ -22,6 +22,8 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempPath;
 use walkdir::WalkDir;
 
+use crate::access;
+
 const PREFIX: &str = ".serrate-";
 const LOCK: &str = ".lock";
 /// Suffix of the temporary file or folder that holds the data being written.
@@ -101,6 +103,7 @@ pub struct Lease {
 impl Lease {
     /// Acquires unused temporary names in an existing folder.
     pub fn acquire(folder: &Path) -> io::Result<Self> {
+        access::check_write(folder)?;
         sweep_folder(folder);
         loop {
             let mut builder = tempfile::Builder::new();
@@ -134,6 +137,7 @@ impl Lease {
     /// If another writer uses these names.
     #[cfg(feature = "sql")]
     pub fn acquire_named(folder: &Path, stem: &str) -> io::Result<Self> {
+        access::check_write(folder)?;
         sweep_folder(folder);
         let path = folder.join(format!("{stem}{LOCK}"));
         loop {
@@ -237,6 +241,7 @@ impl FileLock {
     ) -> io::Result<Option<Self>> {
         // The prefix marks the lock file of a killed process as a leftover that `sweep_folder` removes. 48
         // characters keep the name below the limit of 255 bytes.
+        access::check_write(target)?;
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let name: String = name.chars().take(48).collect();
         let path = target.with_file_name(format!("{PREFIX}{name}{LOCK}"));
@@ -273,7 +278,7 @@ impl Drop for FileLock {
 }
 
 fn create_lock(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create_new(true).open(path)
+    access::create_new(path)
 }
 
 fn path_in(folder: &Path, stem: &OsStr, ending: &str) -> PathBuf {

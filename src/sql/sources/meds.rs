@@ -22,6 +22,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use crate::config::SerrateOptions;
 use crate::io::meds::{MedsReadOptions, MedsShard};
 use crate::io::meds_torch::MedsFolder;
+use crate::memory::Charge;
 use crate::sql::sources::cuts::rows_within;
 use serrate_core::internal::meds::Needed;
 use serrate_core::internal::own_extent;
@@ -207,7 +208,7 @@ impl MedsSource {
     /// Returns the scan in a form for worker processes, or an error if the folder no longer exists.
     pub(in crate::sql) fn to_scan(&self) -> Result<MedsScan> {
         Ok(MedsScan {
-            root: std::fs::canonicalize(self.folder.root())?,
+            root: crate::access::canonicalize(self.folder.root())?,
             shards: shard_names(&self.folder),
             has_checks: matches!(self.folder, MedsFolder::Meds(_)),
             columns: self.options.columns.clone(),
@@ -260,9 +261,15 @@ impl MedsSource {
 
 impl MedsSource {
     /// Reads a shard as batches of about `leaves` measurements.
-    fn read(&self, shard: usize, leaves: usize, batch_size: usize) -> Result<Vec<RecordBatch>> {
+    fn read(
+        &self,
+        shard: usize,
+        leaves: usize,
+        batch_size: usize,
+    ) -> Result<(Vec<RecordBatch>, Charge)> {
         let names: Vec<&str> = self.schema.fields().iter().map(|f| f.name().as_str()).collect();
         let whole = self.folder.read_needed(shard, &self.options, Needed(Some(&names)))?;
+        let charge = whole.charge()?;
         let rows = whole.events.num_rows();
         let axis = whole.events.ndim() - 1;
         let mut batches = Vec::new();
@@ -299,7 +306,7 @@ impl MedsSource {
             )?);
             start = end;
         }
-        Ok(batches)
+        Ok((batches, charge))
     }
 }
 
@@ -323,7 +330,14 @@ impl DataSource for MedsSource {
                         .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))?
                 }
             })
-            .map_ok(|batches| stream::iter(batches.into_iter().map(Ok)))
+            .map_ok(|(batches, charge)| {
+                // The batches are parts of the shard, which is charged until the last one is taken.
+                let charge = Arc::new(charge);
+                stream::iter(batches.into_iter().map(move |batch| {
+                    let _held = &charge;
+                    Ok(batch)
+                }))
+            })
             .try_flatten()
             .scan(0usize, move |seen, batch: Result<RecordBatch>| {
                 let left = limit.saturating_sub(*seen);
