@@ -18,6 +18,9 @@ mod guide;
 mod inspect;
 #[path = "cli/meds.rs"]
 mod meds;
+#[cfg(target_os = "linux")]
+#[path = "cli/memory.rs"]
+mod memory;
 #[path = "cli/processes.rs"]
 mod processes;
 #[path = "cli/report.rs"]

@@ -309,7 +309,7 @@ fn circles_within_a_module_are_found() {
     assert_eq!(circle, ["kernels/mod.rs:3: mod uses pad", "kernels/pad.rs:1: pad uses mod"]);
 }
 
-/// What opens, lists or changes files, or asks for them, without the policy of `access`.
+/// Calls that open, list or change files, or ask whether they exist, without the policy of `access`.
 const UNCHECKED: [&str; 24] = [
     "File::open(",
     "File::create",

@@ -1,4 +1,4 @@
-//! What the process may read and write: [`confine`] restricts it to a folder, or to reading.
+//! Access to files, which [`confine`] restricts to a folder, or to reading.
 //!
 //! Every file of the crate is opened by the functions of this module, so one policy holds for every path
 //! that an argument, a statement, a URL or a file names. `tests/layers.rs` finds calls that bypass it.
@@ -87,12 +87,12 @@ pub fn confine(rules: &Confinement) -> Result<()> {
     })
 }
 
-fn refuse(why: String) -> io::Error {
+fn to_refusal(why: String) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, why)
 }
 
 impl Policy {
-    fn check(&self, path: &Path, writes: bool) -> io::Result<()> {
+    fn check_path(&self, path: &Path, writes: bool) -> io::Result<()> {
         if writes && self.read_only {
             return Err(refuse_write());
         }
@@ -126,14 +126,16 @@ enum Opened {
 }
 
 fn refuse_outside(root: &Path) -> io::Error {
-    refuse(format!(
+    to_refusal(format!(
         "the path is outside the folder {}, to which --root restricts the process; name a path in this folder (a relative path starts at the current folder)",
         root.display()
     ))
 }
 
 fn refuse_write() -> io::Error {
-    refuse("--read-only refuses to write files; write to standard output, or run without it".into())
+    to_refusal(
+        "--read-only refuses to write files; write to standard output, or run without it".into(),
+    )
 }
 
 /// Returns the path without symbolic links and `..`. Its last parts need not exist.
@@ -160,13 +162,13 @@ fn resolve_path(path: &Path) -> io::Result<PathBuf> {
 /// Returns an error if the process must not read the file or folder at `path`.
 #[doc(hidden)]
 pub fn check_read(path: impl AsRef<Path>) -> io::Result<()> {
-    POLICY.get().map_or(Ok(()), |policy| policy.check(path.as_ref(), false))
+    POLICY.get().map_or(Ok(()), |policy| policy.check_path(path.as_ref(), false))
 }
 
 /// Returns an error if the process must not write the file or folder at `path`.
 #[doc(hidden)]
 pub fn check_write(path: impl AsRef<Path>) -> io::Result<()> {
-    POLICY.get().map_or(Ok(()), |policy| policy.check(path.as_ref(), true))
+    POLICY.get().map_or(Ok(()), |policy| policy.check_path(path.as_ref(), true))
 }
 
 /// Returns an error if the process must not write the file at `path`, or if the file exists already and
@@ -191,7 +193,7 @@ pub fn check_writes() -> io::Result<()> {
 #[doc(hidden)]
 pub fn check_store() -> io::Result<()> {
     match POLICY.get().and_then(|policy| policy.root.as_ref()) {
-        Some((given, _)) => Err(refuse(format!(
+        Some((given, _)) => Err(to_refusal(format!(
             "--root restricts the process to the folder {}, so it reads no store; copy the file to this folder",
             given.display()
         ))),
@@ -222,7 +224,7 @@ pub fn check_opened(file: &File, path: impl AsRef<Path>) -> io::Result<()> {
 }
 
 fn refuse_replaced() -> io::Error {
-    refuse("the file was replaced while it was opened; try again".into())
+    to_refusal("the file was replaced while it was opened; try again".into())
 }
 
 /// Opens a file for reading.
@@ -233,7 +235,7 @@ pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     // The check of the path keeps devices and pipes outside the folder from being opened at all. The check
     // of the open file finds a path whose links changed between the two.
     for _ in 0..REOPENS {
-        policy.check(path, false)?;
+        policy.check_path(path, false)?;
         let file = File::open(path)?;
         if matches!(policy.check_opened(&file, path)?, Opened::Inside) {
             return Ok(file);
@@ -277,6 +279,12 @@ pub fn create_new(path: impl AsRef<Path>) -> io::Result<File> {
 pub fn temporary_in(folder: impl AsRef<Path>) -> io::Result<File> {
     check_write(&folder)?;
     tempfile::tempfile_in(folder)
+}
+
+/// Removes a folder of rows that a query spilled, which has a name of the system's choice.
+#[doc(hidden)]
+pub fn remove_spilled(folder: &Path) -> io::Result<()> {
+    fs::remove_dir_all(folder)
 }
 
 /// Writes a whole new file.
@@ -382,7 +390,7 @@ mod tests {
         fs::create_dir_all(base.join("in/sub")).unwrap();
         fs::write(base.join("secret"), "s").unwrap();
         let policy = Policy { root: Some((base.join("in"), base.join("in"))), read_only: false };
-        let allowed = |path: &str| policy.check(&base.join(path), true).is_ok();
+        let allowed = |path: &str| policy.check_path(&base.join(path), true).is_ok();
         assert!(
             allowed("in") && allowed("in/new") && allowed("in/a/b/c") && allowed("in/sub/../x")
         );
@@ -434,8 +442,8 @@ mod tests {
     #[test]
     fn a_policy_of_reading_refuses_writes_only() {
         let policy = Policy { root: None, read_only: true };
-        assert!(policy.check(Path::new("x"), false).is_ok());
-        let refused = policy.check(Path::new("x"), true).unwrap_err();
+        assert!(policy.check_path(Path::new("x"), false).is_ok());
+        let refused = policy.check_path(Path::new("x"), true).unwrap_err();
         assert!(refused.to_string().contains("--read-only"), "{refused}");
     }
 }

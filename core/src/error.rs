@@ -14,7 +14,7 @@ use parquet::errors::ParquetError;
 /// Result whose error type is [`Error`] by default.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What to do about the memory limit, for error messages.
+/// Advice about the memory limit, for error messages.
 #[doc(hidden)]
 pub const MORE_MEMORY: &str =
     "raise the limit with --memory-limit or SET serrate.memory_limit, or read less at a time";

@@ -1,7 +1,7 @@
-//! The memory limit of the process: what holds much is charged to it.
+//! The memory limit of the process, to which large objects are charged.
 //!
-//! Sessions of SQL share the limit through their memory pool, whose operators spill to disk. Whatever else
-//! holds much (whole files, look-up tables, sparse tensors) takes a [`Charge`], and fails if none is left.
+//! Sessions of SQL share the limit through their memory pool, whose operators spill to disk. Other large
+//! objects (whole files, look-up tables, sparse tensors) take a [`Charge`], which fails if too little is left.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ pub fn memory_limit() -> usize {
     LIMIT.load(Ordering::Relaxed)
 }
 
-/// Sets the limit of the process in bytes. What is charged already stays.
+/// Sets the limit of the process in bytes. Charges that exist already stay.
 pub fn set_memory_limit(bytes: usize) {
     LIMIT.store(bytes, Ordering::Relaxed);
 }
@@ -26,7 +26,7 @@ pub fn memory_used() -> usize {
     USED.load(Ordering::Relaxed)
 }
 
-/// Charges bytes whatever the limit.
+/// Charges bytes without regard to the limit.
 #[doc(hidden)]
 pub fn add_used(bytes: usize) {
     USED.fetch_add(bytes, Ordering::Relaxed);
@@ -83,7 +83,7 @@ impl Charge {
         self.0
     }
 
-    /// Charges bytes that are held already, whatever the limit.
+    /// Charges bytes that are held already, without regard to the limit.
     #[doc(hidden)]
     pub fn hold(bytes: usize) -> Self {
         add_used(bytes);

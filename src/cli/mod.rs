@@ -98,6 +98,9 @@ fn run_command(cli: Cli) -> Outcome {
     });
     // Does not wait for blocking reads, which an interrupt cannot stop.
     runtime.shutdown_background();
+    if matches!(result, Err(Failure::Interrupted)) {
+        interrupt::remove_leftovers();
+    }
     result
 }
 

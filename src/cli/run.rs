@@ -69,6 +69,7 @@ impl Runner {
             )));
         }
         let context = super::create_session()?;
+        interrupt::watch_session(&context);
         #[cfg(feature = "cluster")]
         let cluster = args.cluster.connect_workers()?;
         #[cfg(feature = "cluster")]

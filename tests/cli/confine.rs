@@ -261,9 +261,14 @@ fn errors_of(place: &Place, flags: &[&str], statements: &[String]) -> Vec<String
         script.push_str(end);
     }
     let said = place.run_with(&[flags, &["-i"]].concat(), &script);
-    let errors: Vec<String> = said.err.split("error: ").skip(1).map(str::to_owned).collect();
+    let lines = format!("\n{}", said.err);
+    let errors: Vec<String> = lines.split("\nerror: ").skip(1).map(str::to_owned).collect();
     assert_eq!(errors.len(), statements.len(), "{}\n{}", said.out, said.err);
     errors
+}
+
+fn is_outside(error: &str) -> bool {
+    error.contains("outside the folder in,") && error.contains("--root")
 }
 
 /// Returns the paths of all files and folders of a place with their contents.
@@ -293,18 +298,17 @@ fn no_statement_leaves_the_root() {
     }
     let before = contents(&place);
     let errors = errors_of(&place, &["--root", "in"], &statements);
-    for (statement, error) in statements.iter().zip(errors) {
-        assert!(error.contains("outside the folder in"), "{statement}: {error}");
-        assert!(error.contains("--root"), "{statement}: {error}");
-    }
+    let wrong: Vec<_> = statements.iter().zip(errors).filter(|(_, e)| !is_outside(e)).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
     assert_eq!(contents(&place), before);
     // The same calls work on the files inside.
     let inside: Vec<String> =
         READS.iter().map(|(_, call, name)| call.replace("{}", &format!("in/{name}"))).collect();
-    let free = place.run_with(&["-i"], &(inside.join(";\n").replace("; ", ";\n") + ";\n"));
-    let held =
-        place.run_with(&["--root", "in", "-i"], &(inside.join(";\n").replace("; ", ";\n") + ";\n"));
-    assert_eq!(held.err.replace("in/made.csv", ""), free.err.replace("in/made.csv", ""));
+    let script = inside.join(";\n").replace("; ", ";\n") + ";\n";
+    let free = place.run_with(&["-i"], &script);
+    fs::remove_file(place.path("in/made.csv")).unwrap();
+    let held = place.run_with(&["--root", "in", "-i"], &script);
+    assert_eq!(held.err, free.err);
     assert!(!held.err.contains("outside"), "{}", held.err);
 }
 
@@ -313,13 +317,17 @@ fn no_command_leaves_the_root() {
     let place = place_with_files();
     let before: Vec<_> = COMMANDS.iter().map(|(_, _, name)| ways_out(&place, name)).collect();
     let unchanged = contents(&place);
+    let mut wrong = Vec::new();
     for ((_, args, _), ways) in COMMANDS.iter().zip(before) {
         for way in ways {
             let args: Vec<&str> = args.iter().map(|a| if *a == "{}" { &*way } else { a }).collect();
-            let error = place.fails(1, &[args.as_slice(), &["--root", "in"]].concat());
-            assert!(error.contains("outside the folder in"), "{args:?}: {error}");
+            let said = place.run(&[args.as_slice(), &["--root", "in"]].concat());
+            if said.code != 1 || !is_outside(&said.err) {
+                wrong.push(format!("{args:?}: {} {}{}", said.code, said.out, said.err));
+            }
         }
     }
+    assert!(wrong.is_empty(), "{wrong:#?}");
     assert_eq!(contents(&place), unchanged);
 }
 
@@ -403,17 +411,18 @@ fn reading_only_writes_nothing() {
     );
     let before = contents(&place);
     let errors = errors_of(&place, &["--read-only", "tables.sql"], &statements);
-    for (statement, error) in statements.iter().zip(errors) {
-        assert!(error.contains("--read-only refuses"), "{statement}: {error}");
-    }
+    let wrong: Vec<_> =
+        statements.iter().zip(errors).filter(|(_, e)| !e.contains("--read-only refuses")).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
     for args in WRITERS {
         let error = place.fails(1, &[*args, &["--read-only"]].concat());
         assert!(error.contains("--read-only refuses"), "{args:?}: {error}");
     }
     assert_eq!(contents(&place), before);
-    // What reads goes on, and tables in memory change.
+    // Reading continues, and tables in memory change.
     let memory = "CREATE TABLE t AS FROM 'in/x.parquet'; INSERT INTO t SELECT id + 1, x FROM t; SELECT count(*) AS n FROM t";
-    assert_eq!(place.ok(&["--read-only", "-f", "csv", "-c", memory]), "count\n1\nn\n2\n");
+    let said = place.ok(&["--read-only", "-f", "csv", "-c", memory]);
+    assert!(said.ends_with("n\n2\n"), "{said}");
     place.ok(&["check", "in/meds", "--read-only"]);
     // Nothing lifts the policy from within.
     let set = place.fails(1, &["--read-only", "-c", "SET serrate.read_only = false"]);
@@ -452,7 +461,7 @@ fn every_format_and_function_with_a_path_is_called() {
         let free = ["generate_series", "range"].contains(&name.as_str());
         assert!(free || called.contains(name.as_str()), "table function {name}");
     }
-    // What `.functions` lists and is no function of DataFusion's registry stands in FROM.
+    // A function that `.functions` lists and DataFusion's registry lacks stands in FROM.
     let listed = place.run_with(&["-i"], ".functions\n").out;
     for line in listed.lines() {
         let name = line.split_whitespace().next().unwrap_or("");
@@ -467,16 +476,18 @@ fn every_format_and_function_with_a_path_is_called() {
     let takes_path = |what: &str| {
         ["file", "folder", "path", ".parquet", "directory"].iter().any(|word| what.contains(word))
     };
-    let mut found = 0;
+    let (mut found, mut uncalled) = (0, Vec::new());
     for (name, function) in state.scalar_functions() {
         let arguments = function.documentation().and_then(|d| d.arguments.clone());
         if arguments.unwrap_or_default().iter().any(|(_, what)| takes_path(what)) {
             found += 1;
-            let called = called.contains(function.name()) || called.contains(name.as_str());
-            assert!(called, "function {name} has an argument that may be a path");
+            if !called.contains(function.name()) && !called.contains(name.as_str()) {
+                uncalled.push(name.clone());
+            }
         }
     }
     assert!(found >= 5, "{found}");
+    assert_eq!(uncalled, Vec::<String>::new(), "have an argument that may be a path");
 }
 
 #[test]
@@ -507,6 +518,7 @@ fn every_setting_and_argument_with_a_path_is_called() {
             .iter()
             .any(|word| value.split(['|', '.']).any(|part| part == *word))
     };
+    let mut uncalled = Vec::new();
     for command in std::iter::once("query").chain(commands) {
         // The worker takes the paths of plans, which `tests/cluster` checks.
         if command == "worker" {
@@ -532,9 +544,12 @@ fn every_setting_and_argument_with_a_path_is_called() {
                 continue;
             }
             let what = format!("{command} {}", flag.unwrap_or(value));
-            assert!(called.contains(what.as_str()), "{what}: {line}");
+            if !called.contains(what.as_str()) {
+                uncalled.push(format!("{what}: {line}"));
+            }
         }
     }
+    assert_eq!(uncalled, Vec::<String>::new());
     // The commands of the shell that name a file.
     let shell = place.run_with(&["-i"], ".help\n").out;
     for line in shell.lines().filter(|l| l.contains("FILE") && l.starts_with('.')) {

@@ -32,7 +32,7 @@ struct Holders {
 }
 
 impl Holders {
-    fn change(&mut self, consumer: &MemoryConsumer, change: impl Fn(usize) -> usize) {
+    fn change_held(&mut self, consumer: &MemoryConsumer, change: impl Fn(usize) -> usize) {
         if consumer.can_spill() {
             self.spillable = change(self.spillable);
         }
@@ -57,7 +57,7 @@ impl ProcessPool {
         Arc::clone(&POOL) as Arc<dyn MemoryPool>
     }
 
-    fn lock(&self) -> MutexGuard<'_, Holders> {
+    fn lock_holders(&self) -> MutexGuard<'_, Holders> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -75,12 +75,12 @@ impl MemoryPool for ProcessPool {
 
     fn register(&self, consumer: &MemoryConsumer) {
         if consumer.can_spill() {
-            self.lock().spillers += 1;
+            self.lock_holders().spillers += 1;
         }
     }
 
     fn unregister(&self, consumer: &MemoryConsumer) {
-        let mut holders = self.lock();
+        let mut holders = self.lock_holders();
         if consumer.can_spill() {
             holders.spillers = holders.spillers.saturating_sub(1);
         }
@@ -89,17 +89,17 @@ impl MemoryPool for ProcessPool {
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
         add_used(additional);
-        self.lock().change(reservation.consumer(), |n| n.saturating_add(additional));
+        self.lock_holders().change_held(reservation.consumer(), |n| n.saturating_add(additional));
     }
 
     fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
         subtract_used(shrink);
-        self.lock().change(reservation.consumer(), |n| n.saturating_sub(shrink));
+        self.lock_holders().change_held(reservation.consumer(), |n| n.saturating_sub(shrink));
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
         let consumer = reservation.consumer();
-        let mut holders = self.lock();
+        let mut holders = self.lock_holders();
         let limit = memory_limit();
         let fair = match consumer.can_spill() {
             true => {
@@ -110,7 +110,7 @@ impl MemoryPool for ProcessPool {
             false => true,
         };
         if fair && try_add_used(additional) {
-            holders.change(consumer, |n| n.saturating_add(additional));
+            holders.change_held(consumer, |n| n.saturating_add(additional));
             return Ok(());
         }
         Err(resources_datafusion_err!(

@@ -87,15 +87,15 @@ impl VisibleFiles {
             return Ok(());
         }
         let path = LocalFileSystem::new().path_to_filesystem(location)?;
-        access::check_read(&path).map_err(|e| refused(&path, e))
+        access::check_read(&path).map_err(|e| to_store_error(&path, e))
     }
 
     fn check_write(&self, location: &Path) -> object_store::Result<()> {
         if self.local && access::has_root() {
             let path = LocalFileSystem::new().path_to_filesystem(location)?;
-            return access::check_write(&path).map_err(|e| refused(&path, e));
+            return access::check_write(&path).map_err(|e| to_store_error(&path, e));
         }
-        access::check_writes().map_err(|e| refused(location.as_ref(), e))
+        access::check_writes().map_err(|e| to_store_error(location.as_ref(), e))
     }
 
     /// Checks a folder to list. A store without a prefix lists the whole file system.
@@ -116,13 +116,13 @@ fn only_readable(
     let check = |object: object_store::Result<ObjectMeta>| {
         let object = object?;
         let path = LocalFileSystem::new().path_to_filesystem(&object.location)?;
-        access::check_read(&path).map_err(|e| refused(&path, e))?;
+        access::check_read(&path).map_err(|e| to_store_error(&path, e))?;
         Ok(object)
     };
     objects.map(check).boxed()
 }
 
-fn refused(path: impl AsRef<std::path::Path>, e: io::Error) -> object_store::Error {
+fn to_store_error(path: impl AsRef<std::path::Path>, e: io::Error) -> object_store::Error {
     object_store::Error::Generic {
         store: "LocalFileSystem",
         source: Box::new(crate::Error::io(path, e)),
@@ -181,7 +181,7 @@ impl ObjectStore for VisibleFiles {
         self.check_read(location)?;
         let found = self.inner.get_opts(location, options).await?;
         if let GetResultPayload::File(file, path) = &found.payload {
-            access::check_opened(file, path).map_err(|e| refused(path, e))?;
+            access::check_opened(file, path).map_err(|e| to_store_error(path, e))?;
         }
         Ok(found)
     }

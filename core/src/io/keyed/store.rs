@@ -33,7 +33,7 @@ pub struct Version {
 
 impl Version {
     /// Creates the version of a file that has been read.
-    fn read(path: PathBuf, stamp: String, contents: Contents) -> Result<Arc<Self>> {
+    fn from_file(path: PathBuf, stamp: String, contents: Contents) -> Result<Arc<Self>> {
         let what = format!("the sparse tensor or dictionary {}", path.display());
         let bytes = contents.num_bytes();
         let charge = Charge::take(&what, bytes).or_else(|_| {
@@ -45,7 +45,7 @@ impl Version {
     }
 
     /// Creates the version of a file that has been written. It has changed already, so this cannot fail.
-    fn written(path: PathBuf, stamp: String, contents: Contents) -> Arc<Self> {
+    fn from_change(path: PathBuf, stamp: String, contents: Contents) -> Arc<Self> {
         let charge = Charge::hold(contents.num_bytes());
         Arc::new(Self { path, stamp, contents, _charge: charge })
     }
@@ -196,7 +196,7 @@ fn open_version(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
             ));
         }
     };
-    let version = Version::read(known, now, contents)?;
+    let version = Version::from_file(known, now, contents)?;
     versions.push(Arc::downgrade(&version));
     keep_recent(&version);
     Ok(version)
@@ -275,7 +275,7 @@ pub fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Ve
 /// caller holds the lock of the file, so its current stamp belongs to these entries.
 fn publish_version(path: PathBuf, contents: Contents) -> Result<Arc<Version>> {
     let stamp = settled_stamp(&path)?;
-    let version = Version::written(path, stamp, contents);
+    let version = Version::from_change(path, stamp, contents);
     lock_mutex(&slot_of(&version.path).versions).push(Arc::downgrade(&version));
     keep_recent(&version);
     Ok(version)
@@ -308,7 +308,7 @@ mod tests {
     fn slots_of_unused_files_are_dropped() {
         let mut slots = Slots::default();
         let held = slots.slot_of(Path::new("held"));
-        let version = Version::written("kept".into(), String::new(), empty_contents());
+        let version = Version::from_change("kept".into(), String::new(), empty_contents());
         lock_mutex(&slots.slot_of(Path::new("kept")).versions).push(Arc::downgrade(&version));
         for i in 0..10_000 {
             slots.slot_of(Path::new(&i.to_string()));
