@@ -4,11 +4,14 @@ use std::any::Any;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Once, OnceLock};
 
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
 use datafusion::common::config_err;
 use datafusion::error::{DataFusionError, Result};
+use sysinfo::System;
+
+use crate::memory::{memory_limit, set_memory_limit};
 
 /// How SQL reads a NaN in a float column of an `.nrt` file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -160,6 +163,15 @@ impl ExtensionOptions for SerrateOptions {
             "mmap" => self.mmap = parse_bool(key, value)?,
             "meds_shared_subjects" => self.meds_shared_subjects = parse_bool(key, value)?,
             "codes" => self.codes = value.into(),
+            "memory_limit" => {
+                let bytes = parse_memory(value)?;
+                if bytes > MEMORY_CAP.get().copied().unwrap_or(usize::MAX) {
+                    return config_err!(
+                        "serrate.memory_limit cannot be {value}, which is more than --memory-limit allows; start the process with a higher limit"
+                    );
+                }
+                set_memory_limit(bytes);
+            }
             "parquet_lists" => self.parquet_lists = parse_bool(key, value)?,
             "nrt_nan" => self.nrt_nan = value.parse()?,
             "leaf_batch_size" => {
@@ -174,7 +186,7 @@ impl ExtensionOptions for SerrateOptions {
             }
             _ => {
                 return config_err!(
-                    "there is no setting serrate.{key}; use one of max_dense_bytes, mmap, nrt_nan, leaf_batch_size, meds_shared_subjects, codes, parquet_lists, rule.NAME"
+                    "there is no setting serrate.{key}; use one of max_dense_bytes, mmap, nrt_nan, leaf_batch_size, meds_shared_subjects, codes, parquet_lists, memory_limit, rule.NAME"
                 );
             }
         }
@@ -215,6 +227,14 @@ impl ExtensionOptions for SerrateOptions {
                 "The codes.parquet or MEDS folder that descendants(..) uses by default",
             ),
             entry(
+                "memory_limit",
+                match memory_limit() {
+                    usize::MAX => "unlimited".into(),
+                    bytes => bytes.to_string(),
+                },
+                "Number of bytes that the process holds before queries spill to disk or fail; a size such as '4GB', or a share of the memory such as '80%'; it applies to all sessions",
+            ),
+            entry(
                 "parquet_lists",
                 self.parquet_lists.to_string(),
                 "Read list columns in Parquet files with Serrate's own decoder",
@@ -233,6 +253,78 @@ fn parse_bool(key: &str, value: &str) -> Result<bool> {
         "true" | "on" | "1" => Ok(true),
         "false" | "off" | "0" => Ok(false),
         _ => config_err!("serrate.{key} must be true or false, not '{value}'"),
+    }
+}
+
+/// The limit that `--memory-limit` sets, which SET must not exceed.
+static MEMORY_CAP: OnceLock<usize> = OnceLock::new();
+
+/// Share of the memory that a process takes if no limit is set, in percent. The rest is for what operators
+/// do not reserve, such as batches between them, and for other programs.
+const SHARE: u64 = 70;
+
+/// Sets the memory limit of the process, which SET can only lower. Without it, the first session sets a
+/// [`SHARE`] of the machine's memory.
+#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the command sets it"))]
+pub(crate) fn cap_memory(text: &str) -> Result<()> {
+    let bytes = parse_memory(text)?;
+    // The command calls this once.
+    let _ = MEMORY_CAP.set(bytes);
+    set_memory_limit(bytes);
+    Ok(())
+}
+
+/// Returns the limit before any SET, as text for SET.
+pub(crate) fn default_memory() -> String {
+    match MEMORY_CAP.get().copied().unwrap_or_else(|| share_of_memory(SHARE)) {
+        usize::MAX => "unlimited".into(),
+        bytes => bytes.to_string(),
+    }
+}
+
+/// Limits the memory of the process if nothing has limited it yet.
+pub(crate) fn limit_memory_by_default() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        if memory_limit() == usize::MAX {
+            set_memory_limit(share_of_memory(SHARE));
+        }
+    });
+}
+
+/// Returns a share of the memory of the machine, or of the control group of the process if that has less.
+fn share_of_memory(percent: u64) -> usize {
+    let mut system = System::new();
+    system.refresh_memory();
+    let total = system.total_memory();
+    let group = system.cgroup_limits().map_or(total, |limits| limits.total_memory.min(total));
+    match group {
+        // The system does not say how much memory it has.
+        0 => usize::MAX,
+        bytes => usize::try_from(bytes / 100 * percent).unwrap_or(usize::MAX),
+    }
+}
+
+/// Parses a memory limit: a number of bytes, a share of the memory such as `80%`, or `unlimited`.
+pub(crate) fn parse_memory(text: &str) -> Result<usize> {
+    let text = text.trim();
+    if text.eq_ignore_ascii_case("unlimited") {
+        return Ok(usize::MAX);
+    }
+    let bytes = match text.strip_suffix('%') {
+        Some(number) => match number.trim().parse::<u64>() {
+            Ok(percent @ 1..=100) => Ok(share_of_memory(percent)),
+            _ => {
+                return config_err!(
+                    "'{text}' is not a share of the memory; write one from '1%' to '100%'"
+                );
+            }
+        },
+        None => parse_bytes(text).map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
+    };
+    match bytes? {
+        0 => config_err!("a memory limit of 0 bytes lets no query run; give at least '16MB'"),
+        bytes => Ok(bytes),
     }
 }
 
@@ -270,6 +362,17 @@ mod tests {
         assert_eq!(parse_bytes("4 GB").unwrap(), 4_000_000_000);
         for wrong in ["", "-1", "4 parsecs", "99999999999999TiB", "1.5GB"] {
             assert!(parse_bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn memory_is_a_number_or_a_share() {
+        assert_eq!(parse_memory("512MiB").unwrap(), 512 << 20);
+        assert_eq!(parse_memory(" Unlimited ").unwrap(), usize::MAX);
+        let (half, whole) = (parse_memory("50%").unwrap(), parse_memory("100 %").unwrap());
+        assert!(half >= 16 << 20 && whole >= half && whole - 2 * half < 100, "{half} {whole}");
+        for wrong in ["0", "0%", "101%", "x%", "-1", "", "much"] {
+            assert!(parse_memory(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -65,8 +65,8 @@ pub use serrate_core::audit;
 #[doc(inline)]
 pub use serrate_core::{
     DType, DenseOptions, DenseTensor, DokTensor, Error, HetTensor, Index, Layout, Loader,
-    LoaderOptions, Offsets, RaggedArray, RaggedBatch, RaggedTable, Result, array, batching, dense,
-    dok, error, generate, het, index, io, loader, table,
+    LoaderOptions, Offsets, RaggedArray, RaggedBatch, RaggedTable, Result, access, array, batching,
+    dense, dok, error, generate, het, index, io, loader, memory, table,
 };
 
 /// Operations on ragged arrays as free functions: arrays in, `Result` out.

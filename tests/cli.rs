@@ -5,6 +5,8 @@
 mod batches;
 #[path = "cli/cohort.rs"]
 mod cohort;
+#[path = "cli/confine.rs"]
+mod confine;
 #[path = "cli/convert.rs"]
 mod convert;
 #[path = "cli/features.rs"]
@@ -16,6 +18,9 @@ mod guide;
 mod inspect;
 #[path = "cli/meds.rs"]
 mod meds;
+#[cfg(target_os = "linux")]
+#[path = "cli/memory.rs"]
+mod memory;
 #[path = "cli/processes.rs"]
 mod processes;
 #[path = "cli/report.rs"]

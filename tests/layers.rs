@@ -17,6 +17,8 @@ type Layer = (&'static str, &'static [&'static str]);
 /// The core, the lowest first: a module uses only what stands before it.
 const CORE: &[Layer] = &[
     ("error", &[]),
+    ("access", &["error"]),
+    ("memory", &["error"]),
     ("limit", &["error"]),
     ("index", &["error"]),
     ("array", &["error"]),
@@ -26,10 +28,10 @@ const CORE: &[Layer] = &[
     ("batching", &["array", "dense", "error", "index", "kernels", "limit", "table"]),
     ("het", &["array", "dense", "error", "index", "kernels", "limit", "table"]),
     ("dok", &["array", "dense", "error", "index", "kernels", "limit"]),
-    ("io", &["array", "dense", "dok", "error", "kernels", "table"]),
-    ("generate", &["array", "error", "io", "table"]),
-    ("audit", &["array", "error", "io", "table"]),
-    ("loader", &["array", "dense", "error", "io", "table"]),
+    ("io", &["access", "array", "dense", "dok", "error", "kernels", "memory", "table"]),
+    ("generate", &["access", "array", "error", "io", "table"]),
+    ("audit", &["access", "array", "error", "io", "table"]),
+    ("loader", &["access", "array", "dense", "error", "io", "table"]),
     // Items of these modules that only SQL needs.
     ("internal", &["array", "index", "io", "kernels", "loader"]),
 ];
@@ -305,4 +307,61 @@ fn circles_within_a_module_are_found() {
     assert_eq!(circle, ["kernels/args.rs:1: args uses pad", "kernels/pad.rs:1: pad uses args"]);
     let circle = within(&[parent, ("kernels/pad", "use super::Own;"), args]).unwrap();
     assert_eq!(circle, ["kernels/mod.rs:3: mod uses pad", "kernels/pad.rs:1: pad uses mod"]);
+}
+
+/// Calls that open, list or change files, or ask whether they exist, without the policy of `access`.
+const UNCHECKED: [&str; 24] = [
+    "File::open(",
+    "File::create",
+    "File::options(",
+    "OpenOptions::new(",
+    "fs::canonicalize(",
+    "fs::copy(",
+    "fs::create_dir",
+    "fs::hard_link(",
+    "fs::metadata(",
+    "fs::read",
+    "fs::remove_",
+    "fs::rename(",
+    "fs::symlink_metadata(",
+    "fs::write(",
+    "WalkDir::new(",
+    "tempfile_in(",
+    "tempdir",
+    ".canonicalize()",
+    ".exists()",
+    ".try_exists()",
+    ".read_dir()",
+    ".read_link()",
+    ".is_dir()",
+    ".is_file()",
+];
+
+/// The policy itself, and the writers, which use only names in a folder that they have checked.
+const CHECKED: [&str; 3] = ["core/src/access.rs", "core/src/io/atomic.rs", "core/src/io/lease.rs"];
+
+#[test]
+fn files_are_opened_in_one_place() {
+    let mut wrong = Vec::new();
+    for folder in ["core/src", "src", "python/src"] {
+        for source in read_sources(Path::new(folder)) {
+            if CHECKED.contains(&source.file.as_str()) {
+                continue;
+            }
+            let own = source.text.split("#[cfg(test)]\nmod tests").next().unwrap_or("");
+            for (i, line) in own.lines().enumerate() {
+                // The kind of an entry or of metadata is known already.
+                let code = line.replace("file_type().is_", "").replace("metadata.is_", "");
+                let found = UNCHECKED.iter().find(|call| code.contains(*call));
+                if let Some(call) = found.filter(|_| !code.trim_start().starts_with("//")) {
+                    wrong.push(format!(
+                        "{}:{}: {call} bypasses --root and --read-only; call the function of `access`",
+                        source.file,
+                        i + 1
+                    ));
+                }
+            }
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
 }

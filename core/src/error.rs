@@ -14,6 +14,11 @@ use parquet::errors::ParquetError;
 /// Result whose error type is [`Error`] by default.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// Advice about the memory limit, for error messages.
+#[doc(hidden)]
+pub const MORE_MEMORY: &str =
+    "raise the limit with --memory-limit or SET serrate.memory_limit, or read less at a time";
+
 /// All errors of the crate, with messages that say what was found, where, and what was expected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -176,6 +181,18 @@ pub enum Error {
         /// Advice on how to stay below the limit.
         hint: String,
     },
+    /// A holder of memory for which too little is left below the memory limit of the process.
+    #[error("{what} needs {bytes} more bytes, but {used} of the memory limit of {limit} bytes are in use; {more}", more = MORE_MEMORY)]
+    MemoryLimit {
+        /// Name of the operator or object that needs the memory.
+        what: String,
+        /// Number of bytes that it needs.
+        bytes: usize,
+        /// Number of bytes that are charged to the limit.
+        used: usize,
+        /// The limit in bytes.
+        limit: usize,
+    },
     /// A file whose content violates its format.
     #[error("{path}: {message}", path = path.display())]
     File {
@@ -289,7 +306,7 @@ impl Error {
                 if let Some(DataFusionError::ResourcesExhausted(_)) = e.downcast_ref() {
                     return true;
                 }
-                matches!(e.downcast_ref(), Some(Self::TooLarge { .. }))
+                matches!(e.downcast_ref(), Some(Self::TooLarge { .. } | Self::MemoryLimit { .. }))
                     || matches!(e.downcast_ref(), Some(ArrowError::MemoryError(_)))
             })
     }

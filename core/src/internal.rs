@@ -15,7 +15,7 @@ pub use crate::index::parse::item_positions;
 pub use crate::io::atomic::settle;
 pub use crate::io::atomic::{AtomicFile, AtomicFiles, AtomicFolder};
 pub use crate::io::contain::panic_text;
-pub use crate::io::lease::Lease;
+pub use crate::io::lease::{Lease, remove_temporaries};
 pub use crate::io::listing::{is_hidden, is_hidden_name};
 pub use crate::io::order::{natural, textual};
 #[cfg(feature = "sql")]

@@ -1,6 +1,7 @@
 //! The core of `serrate` without DataFusion: everything except SQL and the command line. The crate `serrate`
 //! exports all items under the same names; the examples use `serrate`.
 
+pub mod access;
 pub mod array;
 #[cfg(feature = "parquet")]
 pub mod audit;
@@ -17,6 +18,7 @@ pub mod io;
 pub mod kernels;
 mod limit;
 pub mod loader;
+pub mod memory;
 pub mod table;
 
 pub(crate) use array::with_offsets;

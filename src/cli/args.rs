@@ -1,9 +1,9 @@
 //! The arguments of the command.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::RangedU64ValueParser;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -44,6 +44,8 @@ pub(super) struct Cli {
     pub(super) command: Option<Command>,
     #[command(flatten)]
     pub(super) query: QueryArgs,
+    #[command(flatten)]
+    pub(super) limits: super::limits::LimitArgs,
 }
 
 /// The commands other than SQL.
@@ -70,6 +72,31 @@ pub(super) enum Command {
     /// Run parts of queries for sessions on other machines.
     #[cfg(feature = "cluster")]
     Worker(super::worker::WorkerArgs),
+}
+
+impl Command {
+    /// Returns the file or folder that the command writes, if it writes one.
+    pub(super) fn output(&self) -> Option<&Path> {
+        let output = match self {
+            Self::Inspect(_) | Self::Check(_) => return None,
+            #[cfg(feature = "cluster")]
+            Self::Worker(_) => return None,
+            Self::Report(args) => &args.output,
+            Self::Convert(args) => &args.output,
+            Self::Densify(args) => &args.output,
+            Self::Batches(args) => &args.output,
+            Self::Features(args) => &args.output,
+            Self::Cohort(args) => args.output.as_ref()?,
+            Self::Generate(args) => &args.output,
+        };
+        // `-` is standard output.
+        (output.as_os_str() != "-").then_some(output)
+    }
+}
+
+/// Whether a word is the name of a command.
+pub(super) fn is_command(name: &str) -> bool {
+    Cli::command().get_subcommands().any(|command| command.get_name() == name)
 }
 
 /// Maximum number of threads that a command starts.
@@ -174,8 +201,6 @@ impl Format {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

@@ -13,6 +13,7 @@ use super::files::check_name;
 use super::interrupt;
 use super::output::{format_rounded, group_digits};
 use super::progress::Progress;
+use crate::access;
 use crate::dense::Side;
 use crate::io::meds::Labels;
 use crate::loader::meds::{MedsLoader, MedsOptions, Statics, Unit, Window};
@@ -43,7 +44,7 @@ pub(super) struct BatchesArgs {
     input: PathBuf,
     /// Folder to write, or `-` for a stream on standard output.
     #[arg(short, long, value_name = "DIR|-")]
-    output: PathBuf,
+    pub(super) output: PathBuf,
     /// Number of items per batch.
     #[arg(long, value_name = "N", value_parser = up_to(BATCH))]
     batch: usize,
@@ -119,7 +120,7 @@ pub(super) fn run(args: &BatchesArgs) -> Outcome {
         check_name(&args.output, None, "a folder of batches")?;
         check_target(&args.output, args.overwrite)?;
     }
-    if args.input.is_file() {
+    if access::is_file(&args.input) {
         return Err(Failure::usage(format!(
             "{input} is a file, but batches are made from MEDS folders and tensorized cohorts; for other \
              tables use SQL: COPY (SELECT ..) TO 'dir/' STORED AS BATCHES (batch {batch}, len {len})",

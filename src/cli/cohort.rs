@@ -14,6 +14,7 @@ use super::files::{FileFormat, NewFolders, check_name};
 use super::interrupt;
 use super::output::group_digits;
 use super::progress::Progress;
+use crate::access;
 use crate::cohorts::{Attrition, Cohort, CohortColumn, CohortRows, Criteria};
 use crate::io::meds::{LabelKind, Labels};
 use crate::io::meds_torch::MedsFolder;
@@ -56,7 +57,7 @@ pub(super) struct CohortArgs {
     predicates: Option<PathBuf>,
     /// Labels to write: one .parquet file, or a folder with a file per shard.
     #[arg(short, long, value_name = "OUT")]
-    output: Option<PathBuf>,
+    pub(super) output: Option<PathBuf>,
     /// Print what is searched, and the query that returns the same labels, instead of searching.
     #[arg(long, conflicts_with = "output")]
     explain: bool,
@@ -100,8 +101,8 @@ pub(super) fn run(args: &CohortArgs) -> Outcome {
 
 fn check_output(args: &CohortArgs, output: &Path, criteria: &Criteria) -> Outcome {
     match FileFormat::of(output) {
-        Some(FileFormat::Parquet) if !output.is_dir() => {
-            if output.exists() && !args.overwrite {
+        Some(FileFormat::Parquet) if !access::is_dir(&output) => {
+            if access::exists(&output) && !args.overwrite {
                 return Err(crate::Error::Exists(output.to_path_buf()).into());
             }
         }
@@ -197,7 +198,7 @@ fn write_labels(
     labels: &[CohortRows],
 ) -> Outcome {
     let _folders = NewFolders::of([output]);
-    let is_file = FileFormat::of(output) == Some(FileFormat::Parquet) && !output.is_dir();
+    let is_file = FileFormat::of(output) == Some(FileFormat::Parquet) && !access::is_dir(&output);
     let options =
         ParquetWriteOptions { overwrite: args.overwrite, ..ParquetWriteOptions::default() };
     if is_file {
@@ -215,7 +216,7 @@ fn write_labels(
 }
 
 fn create_folder(path: &Path) -> Outcome {
-    Ok(std::fs::create_dir_all(path).map_err(|e| crate::Error::io(path, e))?)
+    Ok(access::create_dir_all(path).map_err(|e| crate::Error::io(path, e))?)
 }
 
 fn write_file(

@@ -16,6 +16,7 @@ use super::interrupt;
 use super::output::group_digits;
 use super::progress::Progress;
 use super::tensorize::{self, TensorizeArgs};
+use crate::access;
 use crate::array::leaf_type;
 use crate::dense::TableDenseOptions;
 use crate::io::meds::Vocabulary;
@@ -47,7 +48,7 @@ pub(super) struct ConvertArgs {
     /// File to write, or a folder for one file per input file (a name ending in `/`, or without an
     /// extension unless it is an existing file).
     #[arg(value_name = "OUT")]
-    output: PathBuf,
+    pub(super) output: PathBuf,
     /// Format to write [default: by the name of OUT; required for folders].
     #[arg(long, value_name = "FORMAT", value_parser = writable_formats())]
     to: Option<FileFormat>,
@@ -155,7 +156,7 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     if let (Some(path), Some(dataset)) = (&vocabulary, &source.meds) {
         let target = staged_path(staged.as_ref(), &args.output, path);
         if let Some(folder) = target.parent() {
-            std::fs::create_dir_all(folder).map_err(|e| crate::Error::io(folder, e))?;
+            access::create_dir_all(folder).map_err(|e| crate::Error::io(folder, e))?;
         }
         let vocabulary = dataset.vocabulary()?;
         vocabulary
@@ -203,7 +204,7 @@ fn writable_formats() -> impl TypedValueParser<Value = FileFormat> {
 /// name without an extension that is not an existing file.
 pub(super) fn names_folder(output: &Path) -> bool {
     let slash = output.as_os_str().to_string_lossy().ends_with(std::path::is_separator);
-    output.is_dir() || slash || (output.extension().is_none() && !output.is_file())
+    access::is_dir(&output) || slash || (output.extension().is_none() && !access::is_file(&output))
 }
 
 /// Returns an error if a JSON input has a column of strings, which `.nrt` cannot hold. The message says how
@@ -249,11 +250,11 @@ fn check_vocabulary(
     targets: &[PathBuf],
     folder: &Path,
 ) -> Outcome {
-    if !path.exists() || Vocabulary::read(path).is_ok_and(|v| v.id() == vocabulary.id()) {
+    if !access::exists(&path) || Vocabulary::read(path).is_ok_and(|v| v.id() == vocabulary.id()) {
         return Ok(());
     }
     let format = targets.first().and_then(|t| FileFormat::of(t));
-    let kept = walkdir::WalkDir::new(folder).into_iter().flatten().find(|e| {
+    let kept = access::walk(folder).flatten().find(|e| {
         e.file_type().is_file()
             && FileFormat::of(e.path()) == format
             && !targets.iter().any(|t| t == e.path())
@@ -305,7 +306,7 @@ fn check_targets(targets: &[PathBuf], source: &InputSource, overwrite: bool) -> 
                 target.display()
             )));
         }
-        if !target.exists() {
+        if !access::exists(&target) {
             continue;
         }
         if !overwrite {
@@ -314,7 +315,7 @@ fn check_targets(targets: &[PathBuf], source: &InputSource, overwrite: bool) -> 
                 target.display()
             )));
         }
-        let same = |s: &InputShard| matches!((s.path.canonicalize(), target.canonicalize()), (Ok(a), Ok(b)) if a == b);
+        let same = |s: &InputShard| matches!((access::canonicalize(&s.path), access::canonicalize(target)), (Ok(a), Ok(b)) if a == b);
         if source.shards.iter().any(same) {
             return Err(Failure::message(format!(
                 "{} is an input file and cannot also be the output; choose another name",

@@ -10,6 +10,7 @@ use super::error::{Failure, Outcome};
 use super::files::{DeclaredTypes, FileFormat, InputSource, MedsPart, check_name, conform_batch};
 use super::interrupt;
 use super::output::group_digits;
+use crate::access;
 use crate::dense::{DenseOptions, Fill, Side, Size, TableDenseOptions};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::io::safetensors::{SaveOptions, dense};
@@ -35,7 +36,7 @@ pub(super) struct DensifyArgs {
     input: PathBuf,
     /// The safetensors file to write.
     #[arg(short, long, value_name = "OUT.safetensors")]
-    output: PathBuf,
+    pub(super) output: PathBuf,
     /// Rows to take, counted from 0: `A..B` (without B), `A..` or `..B` [default: all].
     #[arg(long, value_name = "A..B", value_parser = parse_rows)]
     rows: Option<RowRange>,
@@ -73,7 +74,7 @@ struct RowRange {
 
 pub(super) fn run(args: &DensifyArgs) -> Outcome {
     check_name(&args.output, Some(FileFormat::Safetensors), "a safetensors file")?;
-    if args.output.exists() && !args.overwrite {
+    if access::exists(&args.output) && !args.overwrite {
         return Err(Failure::message(format!(
             "{} exists; use --overwrite to replace it",
             args.output.display()

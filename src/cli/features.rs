@@ -13,6 +13,7 @@ use super::files::{FileFormat, NewFolders, OutputFile, OutputOptions, check_name
 use super::interrupt;
 use super::output::group_digits;
 use super::progress::Progress;
+use crate::access;
 use crate::io::features::{
     FeatureAggregate, FeatureForm, FeatureSpec, FeatureStore, FeatureWindow, Features,
 };
@@ -56,7 +57,7 @@ pub(super) struct FeaturesArgs {
     /// Output: a table (.parquet, .arrow, .ndjson, .json), a sparse matrix (.safetensors), or a folder of
     /// sparse Parquet files.
     #[arg(short, long, value_name = "OUT")]
-    output: PathBuf,
+    pub(super) output: PathBuf,
     /// Code to aggregate; may be given more than once [default, without --prefix and --vocabulary: all
     /// codes of DATA].
     #[arg(long = "code", value_name = "CODE")]
@@ -102,7 +103,7 @@ enum FeatureOutput {
 pub(super) fn run(args: &FeaturesArgs) -> Outcome {
     let target = find_target(args)?;
     let written = list_outputs(args, &target);
-    if let Some(exists) = written.iter().find(|path| path.exists() && !args.overwrite) {
+    if let Some(exists) = written.iter().find(|path| access::exists(&path) && !args.overwrite) {
         return Err(crate::Error::Exists(exists.clone()).into());
     }
     let folder = MedsFolder::open(&args.input)?;
@@ -119,7 +120,7 @@ pub(super) fn run(args: &FeaturesArgs) -> Outcome {
     let _folders = NewFolders::of(&written);
     let beside = written.first().and_then(|path| path.parent());
     let beside = beside.filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::create_dir_all(beside).map_err(|e| crate::Error::io(beside, e))?;
+    access::create_dir_all(beside).map_err(|e| crate::Error::io(beside, e))?;
 
     let progress = Progress::of_rows(features.labels().len() as u64);
     if !tasks.is_empty() {
@@ -148,7 +149,7 @@ pub(super) fn run(args: &FeaturesArgs) -> Outcome {
 fn find_target(args: &FeaturesArgs) -> Outcome<FeatureOutput> {
     let by_name = FileFormat::of(&args.output);
     let target = match by_name {
-        None if args.output.extension().is_some() && !args.output.is_dir() => {
+        None if args.output.extension().is_some() && !access::is_dir(&args.output) => {
             format_of(&args.output).map(FeatureOutput::Table)?
         }
         None => FeatureOutput::Folder,

@@ -11,6 +11,7 @@ use super::files::{FileFormat, NewFolders, OutputFile, OutputOptions, describe_t
 use super::interrupt;
 use super::output::group_digits;
 use super::progress::Progress;
+use crate::access;
 use crate::generate::{MedsWriteOptions, Patients};
 use crate::io::parquet::ParquetWriteOptions;
 use serrate_core::internal::AtomicFiles;
@@ -37,7 +38,7 @@ pub(super) struct GenerateArgs {
     seed: u64,
     /// File to write, or a folder for shards.
     #[arg(short, long, value_name = "OUT")]
-    output: PathBuf,
+    pub(super) output: PathBuf,
     /// Format to write [default: by the name of OUT; required for folders].
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Option<FileFormat>,
@@ -74,7 +75,7 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
             (0..shards).map(|i| args.output.join(format!("{i}.{}", format.extension()))).collect()
         }
     };
-    if let Some(exists) = targets.iter().find(|t| t.exists() && !args.overwrite) {
+    if let Some(exists) = targets.iter().find(|t| access::exists(&t) && !args.overwrite) {
         return Err(Failure::message(format!(
             "{} exists; use --overwrite to replace it",
             exists.display()
@@ -143,7 +144,7 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
 }
 
 fn write_meds(args: &GenerateArgs) -> Outcome {
-    if args.output.is_file() {
+    if access::is_file(&args.output) {
         let path = args.output.display();
         return Err(Failure::message(format!(
             "{path} is a file, but a MEDS data set needs a folder; \

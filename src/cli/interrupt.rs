@@ -1,15 +1,19 @@
 //! Ctrl-C and SIGTERM: the first signal lets running work stop and clean up, the second ends the process.
 
 use std::future::Future;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::prelude::SessionContext;
 use futures::{StreamExt, stream};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, JoinHandle};
+
+use crate::access;
+use serrate_core::internal::remove_temporaries;
 
 use super::error::{Failure, Outcome};
 
@@ -23,12 +27,15 @@ static NOTIFY: LazyLock<Notify> = LazyLock::new(Notify::new);
 /// Set while the interactive shell runs. An interrupt then cancels the statement and not the process.
 static SHELL: AtomicBool = AtomicBool::new(false);
 
+/// The session of the command, if it runs SQL.
+static SESSION: OnceLock<SessionContext> = OnceLock::new();
+
 /// Time that interrupted work has to clean up before the process exits. After a Ctrl-C in the
 /// shell, the process does not exit.
-const GRACE: Duration = Duration::from_secs(2);
+const GRACE: Duration = Duration::from_millis(800);
 
 /// Maximum time to wait for the tasks of an interrupted statement. Most end at once.
-const SOON: Duration = Duration::from_millis(700);
+const SOON: Duration = Duration::from_millis(600);
 /// Number of running tasks that statements have started.
 static TASKS: AtomicUsize = AtomicUsize::new(0);
 
@@ -60,7 +67,7 @@ async fn handle_signals() {
             while terminate.recv().await.is_some() {
                 TERMINATED.store(true, Ordering::SeqCst);
                 if READING.load(Ordering::SeqCst) {
-                    std::process::exit(exit_code().into());
+                    exit_now();
                 }
                 request_stop();
             }
@@ -76,15 +83,35 @@ async fn handle_signals() {
 /// process would lose the tables of the shell.
 fn request_stop() {
     if PRESSED.swap(true, Ordering::SeqCst) {
-        std::process::exit(exit_code().into());
+        exit_now();
     }
     NOTIFY.notify_waiters();
     if is_terminated() || !SHELL.load(Ordering::SeqCst) {
         std::thread::spawn(|| {
             std::thread::sleep(GRACE);
-            std::process::exit(exit_code().into());
+            exit_now();
         });
     }
+}
+
+/// Remembers the session whose temporary files are removed if the process ends during a query.
+pub(super) fn watch_session(context: &SessionContext) {
+    // The command has one session.
+    let _ = SESSION.set(context.clone());
+}
+
+/// Removes the temporary files of writers and of operators that spilled, which running work still holds.
+pub(super) fn remove_leftovers() {
+    remove_temporaries();
+    let Some(context) = SESSION.get() else { return };
+    for folder in context.runtime_env().disk_manager.temp_dir_paths() {
+        let _ = access::remove_spilled(&folder);
+    }
+}
+
+fn exit_now() -> ! {
+    remove_leftovers();
+    std::process::exit(exit_code().into())
 }
 
 /// Makes interrupts end statements instead of the process.

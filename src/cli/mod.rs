@@ -16,6 +16,7 @@ mod files;
 mod generate;
 mod inspect;
 mod interrupt;
+mod limits;
 mod output;
 mod panics;
 mod place;
@@ -34,6 +35,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use crate::access;
 use args::{Cli, Command, QueryArgs};
 use error::{Failure, Outcome};
 use run::Runner;
@@ -84,6 +86,7 @@ fn run_command(cli: Cli) -> Outcome {
                 "cannot start the worker threads; check the limits on processes and memory: {e}"
             ))
         })?;
+    cli.limits.apply()?;
     interrupt::listen()?;
     let result = runtime.block_on(async {
         match cli.command {
@@ -95,10 +98,17 @@ fn run_command(cli: Cli) -> Outcome {
     });
     // Does not wait for blocking reads, which an interrupt cannot stop.
     runtime.shutdown_background();
+    if matches!(result, Err(Failure::Interrupted)) {
+        interrupt::remove_leftovers();
+    }
     result
 }
 
 async fn run_file_command(command: Command) -> Outcome {
+    // The output is written at the end, so a refusal would come late.
+    if let Some(output) = command.output() {
+        access::check_write(output).map_err(|e| crate::Error::io(output, e))?;
+    }
     // Files are read and written by blocking calls that poll for Ctrl-C between batches.
     let work = move || match &command {
         Command::Inspect(args) => inspect::run(args),
@@ -124,6 +134,13 @@ async fn run_file_command(command: Command) -> Outcome {
 async fn run_queries(args: QueryArgs) -> Outcome {
     let piped = !std::io::stdin().is_terminal();
     let nothing_asked = args.files.is_empty() && args.commands.is_empty();
+    if let [file, ..] = args.files.as_slice()
+        && let Some(name) = file.to_str().filter(|name| args::is_command(name))
+    {
+        return Err(Failure::usage(format!(
+            "options stand after the name of a command, as in serrate {name} .. --root DIR; to run a script of this name, write ./{name}"
+        )));
+    }
     let mut runner = Runner::try_new(&args)?;
     for file in &args.files {
         runner.run_file(file).await?;

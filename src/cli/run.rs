@@ -25,6 +25,7 @@ use super::panics;
 use super::place::ScriptErrors;
 use super::progress::QueryProgress;
 use super::script::{self, Statement};
+use crate::access;
 use crate::io::meds_torch::TensorizedCohort;
 use crate::sql::of_statement;
 
@@ -68,6 +69,7 @@ impl Runner {
             )));
         }
         let context = super::create_session()?;
+        interrupt::watch_session(&context);
         #[cfg(feature = "cluster")]
         let cluster = args.cluster.connect_workers()?;
         #[cfg(feature = "cluster")]
@@ -123,7 +125,7 @@ impl Runner {
         if let Some(format) = format {
             self.format_on_screen = Some(std::mem::replace(&mut self.format, format));
         }
-        if !earlier.is_file() || results > 0 {
+        if !earlier.has_file() || results > 0 {
             earlier.commit()?;
         }
         if let Some(path) = written {
@@ -148,9 +150,9 @@ impl Runner {
             })?;
             return self.run_script("standard input", &sql).await;
         }
-        let sql = std::fs::read_to_string(path).map_err(|e| {
+        let sql = access::read_to_string(path).map_err(|e| {
             let hint = match e.kind() {
-                _ if path.is_dir() => {
+                _ if access::is_dir(&path) => {
                     let hint = format!(
                         "{name} is a folder, not a script; `serrate inspect {name}` shows its contents, and SQL reads a MEDS folder as FROM meds('{name}')"
                     );
@@ -189,7 +191,7 @@ impl Runner {
     /// Prints the comment above a statement as a heading, if results are tables on standard output.
     fn print_title(&mut self, statement: &Statement) -> Outcome {
         let titled = matches!(self.format, Format::Table | Format::Line);
-        if titled && !self.target.is_file() && !statement.title.is_empty() {
+        if titled && !self.target.has_file() && !statement.title.is_empty() {
             if self.printed {
                 writeln!(self.target)?;
             }
@@ -281,10 +283,10 @@ impl Runner {
             }
         }
         self.results += 1;
-        self.look.set_line(if self.target.is_file() { None } else { terminal_width() });
+        self.look.set_line(if self.target.has_file() { None } else { terminal_width() });
         // Tables are written when the query ends; other formats would mix with the progress bar.
         let at_end = matches!(self.format, Format::Table | Format::Line | Format::Markdown);
-        let mixes = !at_end && !self.target.is_file() && io::stdout().is_terminal();
+        let mixes = !at_end && !self.target.has_file() && io::stdout().is_terminal();
         let mut writer = ResultWriter::try_new(self.format, &schema, &self.look, &mut self.target)?;
         while let Some(batch) = stream.next().await {
             let batch = batch?;
@@ -323,7 +325,7 @@ impl Runner {
 
     /// Prints a message to standard output if results are tables there, and otherwise to stderr.
     fn print_note(&mut self, message: &str) -> Outcome {
-        if matches!(self.format, Format::Table | Format::Line) && !self.target.is_file() {
+        if matches!(self.format, Format::Table | Format::Line) && !self.target.has_file() {
             self.printed = true;
             writeln!(self.target, "{message}")?;
             self.target.flush()?;
@@ -380,10 +382,10 @@ pub(super) fn hint_folder(message: &str) -> Option<String> {
     let (_, name) = message.split_once("table 'datafusion.public.")?;
     let (name, _) = name.split_once("' not found")?;
     let folder = Path::new(name);
-    if !folder.is_dir() {
+    if !access::is_dir(&folder) {
         return None;
     }
-    Some(match TensorizedCohort::is_at(folder) || folder.join("data").is_dir() {
+    Some(match TensorizedCohort::is_at(folder) || access::is_dir(&folder.join("data")) {
         true => format!("; {name} is a MEDS folder; read it as meds('{name}')"),
         false => format!("; {name} is a folder; read its files as '{name}/'"),
     })

@@ -9,6 +9,7 @@ use clap::Args;
 
 use super::error::{Failure, Outcome};
 use super::interrupt;
+use crate::access;
 use crate::cluster::{ClientConfig, Cluster, WorkerConfig, serve};
 use crate::config::parse_bytes;
 
@@ -24,9 +25,6 @@ pub(super) struct WorkerArgs {
     /// Memory for all queries together, such as 8GB [default: no limit].
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
-    /// Read only files inside this folder.
-    #[arg(long, value_name = "DIR")]
-    root: Option<PathBuf>,
     /// File with a token, a secret that sessions and other workers must send.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -70,7 +68,7 @@ impl ClusterArgs {
 }
 
 fn read_token(path: &Path) -> Outcome<String> {
-    let text = std::fs::read_to_string(path)
+    let text = access::read_to_string(path)
         .map_err(|e| Failure::message(format!("{}: {e}", path.display())))?;
     match text.trim() {
         "" => Err(Failure::message(format!(
@@ -94,7 +92,6 @@ pub(super) async fn run_worker(args: WorkerArgs) -> Outcome {
     let config = WorkerConfig {
         listen: resolve_address(&args.listen)?,
         memory,
-        root: args.root,
         token: args.token_file.as_deref().map(read_token).transpose()?,
         timeout: Duration::from_secs(args.worker_timeout),
     };

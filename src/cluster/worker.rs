@@ -1,7 +1,6 @@
 //! `serrate worker`: a process that runs parts of queries.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,8 +28,10 @@ use super::codec::SerrateCodec;
 use super::nodes::{GuardExec, single_child};
 use super::preflight::retype_calls;
 use super::settings::{ClusterOptions, apply_settings};
+use crate::access;
 use crate::config::SerrateOptions;
 use crate::sql::travel::{hidden_functions, paths_of};
+use crate::sql::with_visible_files;
 
 const STACK: usize = 64 << 20;
 
@@ -41,8 +42,6 @@ pub struct WorkerConfig {
     pub listen: SocketAddr,
     /// Maximum number of bytes that all queries on the worker hold together.
     pub memory: Option<usize>,
-    /// Folder outside which the worker reads no files.
-    pub root: Option<PathBuf>,
     /// Secret token that sessions and other workers must send.
     pub token: Option<String>,
     /// Time without an answer after which another worker counts as lost.
@@ -71,7 +70,6 @@ pub async fn serve(config: WorkerConfig, ready: impl FnOnce(SocketAddr)) -> Resu
             config.listen.ip()
         );
     }
-    let root = config.root.as_deref().map(std::fs::canonicalize).transpose()?;
     // Queries have their own threads, so that the server still answers while all these threads compute.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .thread_stack_size(STACK)
@@ -84,8 +82,8 @@ pub async fn serve(config: WorkerConfig, ready: impl FnOnce(SocketAddr)) -> Resu
     let functions = Arc::new(crate::sql::session().state());
     let build = move |context: WorkerQueryContext| {
         let (functions, channels) = (Arc::clone(&functions), channels.clone());
-        let (queries, root) = (queries.clone(), root.clone());
-        async move { build_state(context, &functions, channels, queries, root) }
+        let queries = queries.clone();
+        async move { build_state(context, &functions, channels, queries) }
     };
     let mut environment = RuntimeEnvBuilder::new();
     if let Some(memory) = config.memory {
@@ -93,7 +91,7 @@ pub async fn serve(config: WorkerConfig, ready: impl FnOnce(SocketAddr)) -> Resu
     }
     let worker = Worker::from_session_builder(build)
         .with_version(VERSION)
-        .with_runtime_env(Arc::new(environment.build()?));
+        .with_runtime_env(with_visible_files(&environment.build()?));
     let failed = |e: &dyn std::fmt::Display| {
         exec_datafusion_err!(
             "the worker cannot listen on {}; choose another address with --listen: {e}",
@@ -140,7 +138,6 @@ fn build_state(
     functions: &SessionState,
     channels: Channels,
     queries: Handle,
-    root: Option<PathBuf>,
 ) -> Result<SessionState> {
     let mut builder = context
         .builder
@@ -148,7 +145,7 @@ fn build_state(
         .with_distributed_channel_resolver(channels)
         .with_distributed_option_extension_from_headers::<ClusterOptions>(&context.headers)?
         .with_distributed_worker_plan_rewrite_handler(move |event: WorkerPlanRewriteEvent<'_>| {
-            check_plan(&event.plan, root.as_deref())?;
+            check_plan(&event.plan)?;
             let plan = retype_calls(event.plan, event.session_config.options())?;
             guard_plan(plan, &queries).map(WorkerPlanRewriteEventResponse::new)
         });
@@ -196,19 +193,14 @@ fn copy_functions(from: &SessionState, to: &mut SessionState) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error if a plan writes files, or reads files outside the folder of the worker.
-fn check_plan(plan: &Arc<dyn ExecutionPlan>, root: Option<&Path>) -> Result<()> {
+/// Returns an error if a plan writes files, or reads files that the process must not read.
+fn check_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
     plan.apply(|node| {
         if node.name().contains("Sink") {
             return exec_err!("the statement writes a file, which a worker does not do; run the statement without workers");
         }
-        let Some(root) = root else { return Ok(TreeNodeRecursion::Continue) };
         for path in paths_of(node).unwrap_or_default() {
-            let full = std::fs::canonicalize(&path)
-                .map_err(|e| exec_datafusion_err!("the worker cannot open {path}; make the file available at this path on the worker: {e}"))?;
-            if !full.starts_with(root) {
-                return exec_err!("{path} is outside the folder of the worker, which --root sets; move the file there, or start the worker with another --root");
-            }
+            access::check_read(&path).map_err(|e| crate::Error::io(&path, e))?;
         }
         Ok(TreeNodeRecursion::Continue)
     })?;

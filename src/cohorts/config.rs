@@ -12,6 +12,7 @@ use super::boundary::{ANY_EVENT, Boundary, RECORD_END, RECORD_START, Side, Way, 
 use super::matches::Plain;
 use super::tree::{Window, build_tree};
 use super::yaml::{Entry, Node, Value, parse_yaml};
+use crate::access;
 use crate::error::{Error, Result};
 
 /// Content of a column of counts, which has one number for each time of a subject.
@@ -162,7 +163,7 @@ struct ConfigFile {
 
 impl ConfigFile {
     fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|e| match e.kind() {
+        let text = access::read_to_string(path).map_err(|e| match e.kind() {
             std::io::ErrorKind::InvalidData => Error::file(
                 path,
                 "a configuration is a YAML file, but this file is not text; save it as UTF-8",

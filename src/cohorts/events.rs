@@ -1,5 +1,7 @@
 //! Counts of predicates at each time of a subject.
 
+use std::sync::Arc;
+
 use arrow::array::AsArray;
 use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{Int64Type, TimestampMicrosecondType};
@@ -9,10 +11,12 @@ use super::matches::Measurements;
 use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::io::meds::MedsShard;
+use crate::memory::Charge;
 use crate::table::RaggedTable;
 
 /// The subjects of a shard, prepared for [`Counts`].
 pub(crate) struct ShardEvents {
+    _charge: Arc<Charge>,
     name: String,
     pub(super) ids: ScalarBuffer<i64>,
     /// Lists of events per subject; `events` has the lists of measurements per event.
@@ -46,6 +50,7 @@ impl ShardEvents {
             Measurements::try_new(table, prefix, &criteria.plain)
         };
         Ok(Self {
+            _charge: Arc::new(shard.charge()?),
             name: shard.name.clone(),
             ids: ids.values().clone(),
             subjects: shard.events.layout(1)?.clone(),

@@ -15,11 +15,13 @@ use super::doc::{Doc, Section};
 use super::example;
 use super::file_cache::FileCache;
 use super::lists::Lists;
+use crate::access;
 use crate::array::RaggedArray;
 use crate::config::SerrateOptions;
 use crate::error::{Error, Result};
 use crate::io::meds::{CodeHierarchy, VOCABULARY_METADATA, Vocabulary};
 use crate::kernels::text::is_text;
+use crate::memory::Charge;
 
 const CODES: (&str, &str) =
     ("codes", "a `codes.parquet`, or the MEDS folder or tensorized cohort that has one, a literal");
@@ -36,6 +38,7 @@ struct VocabularyCodes {
     /// Index into `texts` of each token. Empty if tokens are so sparse that this vector would be much too
     /// long; `tokens` is then searched.
     places: Vec<Option<u32>>,
+    _charge: Charge,
 }
 
 impl VocabularyCodes {
@@ -47,7 +50,12 @@ impl VocabularyCodes {
         let close = (size as usize) <= (1 << 16) + 8 * tokens.len();
         let places =
             if close { (0..size).map(|t| find_first(&tokens, t)).collect() } else { vec![] };
-        Ok(Self { vocabulary, texts: Arc::new(texts), tokens, places })
+        // The vocabulary holds the texts twice, as keys and in order.
+        let bytes = texts.get_array_memory_size().saturating_mul(3);
+        let bytes = bytes.saturating_add(size_of_val(tokens.as_slice()));
+        let bytes = bytes.saturating_add(size_of_val(places.as_slice()));
+        let charge = Charge::take(&format!("the vocabulary {}", path.display()), bytes)?;
+        Ok(Self { vocabulary, texts: Arc::new(texts), tokens, places, _charge: charge })
     }
 
     fn of(path: &str) -> Result<Arc<Self>> {
@@ -83,12 +91,12 @@ fn find_first(tokens: &[u32], token: u32) -> Option<u32> {
 
 pub(crate) fn codes_file(path: &str) -> PathBuf {
     let path = Path::new(path.strip_prefix("file://").unwrap_or(path));
-    if !path.is_dir() {
+    if !access::is_dir(&path) {
         return path.to_path_buf();
     }
     let inner = path.join("metadata").join("codes.parquet");
     let own = path.join("codes.parquet");
-    if !inner.exists() && own.exists() { own } else { inner }
+    if !access::exists(&inner) && access::exists(&own) { own } else { inner }
 }
 
 fn plan_codes<'a>(plan: &Plan<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {

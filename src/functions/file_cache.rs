@@ -1,9 +1,9 @@
 //! Cache of files that functions read. A file that changes is read again.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::access;
 use crate::error::{Error, Result};
 use serrate_core::internal::Stamp;
 
@@ -34,7 +34,7 @@ impl<T> FileCache<T> {
 
     /// Returns the result of `read` for a file, from the cache if the file has not changed.
     pub(super) fn get(&self, path: &Path, read: impl Fn(&Path) -> Result<T>) -> Result<Arc<T>> {
-        let full = fs::canonicalize(path).map_err(|e| Error::io(path, e))?;
+        let full = access::canonicalize(path).map_err(|e| Error::io(path, e))?;
         let slot = self.touch_slot(&full);
         let mut slot = lock_ignoring_poison(&slot);
         let stamp = Stamp::of(&full).map_err(|e| Error::io(path, e))?;
@@ -69,6 +69,7 @@ impl<T> FileCache<T> {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::fs;
 
     use super::*;
 

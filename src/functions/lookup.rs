@@ -15,10 +15,12 @@ use super::doc::{Doc, Section};
 use super::example;
 use super::file_cache::FileCache;
 use super::lists::Lists;
+use crate::access;
 use crate::array::list_depth;
 use crate::error::{Error, Result};
 use crate::io::parquet::{self, ParquetReadOptions};
 use crate::kernels::lookup::{self, Lookup};
+use crate::memory::Charge;
 
 const FROM: (&str, &str) = (
     "from",
@@ -46,12 +48,17 @@ struct LookupTable {
     /// The values of the table as lists of bin boundaries, for `ragged_bin`. They are converted on
     /// first use.
     cuts: std::sync::OnceLock<ListArray>,
+    _charge: Charge,
 }
 
 impl LookupTable {
     fn try_new(keys: &ArrayRef, values: &ArrayRef) -> Result<Self> {
+        // The index of the keys takes about as much as the keys.
+        let bytes = keys.get_array_memory_size().saturating_mul(2);
+        let bytes = bytes.saturating_add(values.get_array_memory_size());
+        let charge = Charge::take("a look-up table", bytes)?;
         let (keys, values) = (Lookup::try_new(keys)?, Arc::clone(values));
-        Ok(Self { keys, values, cuts: std::sync::OnceLock::new() })
+        Ok(Self { keys, values, cuts: std::sync::OnceLock::new(), _charge: charge })
     }
 
     fn cuts(&self) -> Result<&ListArray> {
@@ -159,7 +166,7 @@ fn plan_types(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
             from + 4
         )));
     }
-    if !Path::new(path).exists() {
+    if !access::exists(&Path::new(path)) {
         return Err(plan.refuse(format!(
             "argument {} ({path:?}) is not a file; to name a table, run the statement with serrate::sql::sql",
             from + 1

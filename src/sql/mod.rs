@@ -34,6 +34,8 @@ pub use order::{SourceOrderExec, in_source_order};
 pub use session::{configure, register_formats, session, session_with};
 pub use sources::asof::{label_tasks, unknown_labels};
 pub use sources::table::{RaggedTableProvider, register_table};
+#[cfg(feature = "cluster")]
+pub(crate) use sources::visible::with_visible_files;
 #[cfg(feature = "cli")]
 pub(crate) use statement::calls::{find_counterpart, similar_names};
 #[cfg(feature = "cli")]

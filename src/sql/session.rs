@@ -14,15 +14,17 @@ use datafusion::datasource::file_format::json::JsonFormatFactory;
 use datafusion::datasource::listing_table_factory::ListingTableFactory;
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::registry::MemoryExtensionTypeRegistry;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-use crate::config::SerrateOptions;
+use crate::config::{SerrateOptions, limit_memory_by_default};
 use crate::functions::{
     exact_aggregates, float_extremes, float_lists, is_for_signed, list_contains, mended_aggregates,
     null_subsets, register_functions, register_operators, scalar_functions, shifted_windows,
     signed_counts, signed_windows, takes_unsigned, typed_lists, without_hidden_values,
 };
+use crate::sql::exec::pool::ProcessPool;
 use crate::sql::exec::stack::DeepPlanner;
 use crate::sql::mends::dependencies::UnnestDependenciesPlanner;
 use crate::sql::mends::times::register_wide;
@@ -67,6 +69,9 @@ pub fn session() -> SessionContext {
 /// of subqueries, cached Parquet metadata, conditions in the Parquet reader, a check of aggregate schemas.
 /// `execution.time_zone` is UTC unless `config` has a zone.
 ///
+/// All sessions of the process share one memory limit (`serrate.memory_limit`), by default 70 % of the memory
+/// of the machine or of its control group. Operators that can spill then write to temporary files.
+///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -96,7 +101,12 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
     // Without a zone, `now()` and TIMESTAMPTZ are timestamps without a zone, and AT TIME ZONE would take them
     // for local times.
     config.options_mut().execution.time_zone.get_or_insert_with(|| "UTC".to_owned());
-    let builder = SessionStateBuilder::new().with_config(config).with_default_features();
+    limit_memory_by_default();
+    let runtime = RuntimeEnv { memory_pool: ProcessPool::shared(), ..RuntimeEnv::default() };
+    let builder = SessionStateBuilder::new()
+        .with_config(config)
+        .with_runtime_env(Arc::new(runtime))
+        .with_default_features();
     let ctx: SessionContext = SessionContext::new_with_state(configure(builder).build());
     let mut ctx = with_paths(ctx);
     for (name, factory) in ctx.state_ref().write().table_factories_mut() {
@@ -185,10 +195,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
         config.set_extension(Arc::new(KeptStatements::default()));
     }
     let runtime = builder.runtime_env().get_or_insert_default();
-    // If the runtime cannot be rebuilt with wrapped object stores, the session uses the original runtime.
-    if let Ok(visible) = with_visible_files(runtime) {
-        *runtime = visible;
-    }
+    *runtime = with_visible_files(runtime);
     let relations = builder.relation_planners().get_or_insert_default();
     relations.insert(0, Arc::new(UnnestDependenciesPlanner));
     relations.insert(1, Arc::new(UnnestPlanner));

@@ -546,3 +546,93 @@ fn flipped_bits_are_errors_or_tables_in_little_time_and_memory() {
         fs::remove_dir_all(place.path("bad")).unwrap();
     }
 }
+
+/// Waits until a process ends, and returns its code and the time that this took.
+#[cfg(unix)]
+fn end_process(child: &mut Child, name: &str) -> (Option<i32>, Duration) {
+    let start = Instant::now();
+    signal(child, name);
+    let code = child.wait().unwrap().code();
+    (code, start.elapsed())
+}
+
+#[cfg(unix)]
+#[test]
+fn terminated_writers_leave_nothing() {
+    let place = Place::new();
+    let endless = "SELECT value AS id, [value, 1] AS x FROM generate_series(0, 100000000000)";
+    place.ok(&["generate", "--patients", "2000", "--to", "meds", "-o", "meds"]);
+    place.ok(&["-c", "COPY (SELECT value AS id, [value] AS x FROM generate_series(1, 3000000)) TO 'large.parquet'"]);
+    place.ok(&["-c", "COPY (SELECT subject_id, time[1] AS prediction_time, true AS boolean_value FROM meds('meds')) TO 'labels.parquet'"]);
+    let mut cases: Vec<Vec<String>> = Vec::new();
+    for ending in ["csv", "ndjson", "arrow", "parquet", "nrt"] {
+        let copy = format!("COPY ({endless}) TO 'out/x.{ending}'");
+        cases.push(vec!["-c".into(), copy]);
+    }
+    cases
+        .push(vec!["-c".into(), format!("COPY ({endless}) TO 'out/' STORED AS BATCHES (batch 8)")]);
+    for args in [
+        ["-c", endless, "-o", "out/x.csv"].as_slice(),
+        &["convert", "large.parquet", "out/x.nrt"],
+        &["convert", "large.parquet", "out/x.ndjson"],
+        &["generate", "--patients", "5000000", "-o", "out/x.nrt"],
+        &["generate", "--patients", "5000000", "--to", "meds", "-o", "out/meds"],
+        &["batches", "meds", "--batch", "4", "--len", "64", "--epochs", "100000", "-o", "out/b"],
+    ] {
+        cases.push(args.iter().map(|a| (*a).to_owned()).collect());
+    }
+    for (i, args) in cases.iter().enumerate() {
+        fs::create_dir_all(place.path("out")).unwrap();
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let mut child = spawn(&place, &args);
+        let is_temporary = |n: &String| n.starts_with(".serrate-");
+        wait_until(&format!("a temporary file of {args:?}"), || {
+            let at = |folder: &str| names(&place.path(folder)).iter().any(is_temporary);
+            at("out") || at("") || child.try_wait().unwrap().is_some()
+        });
+        std::thread::sleep(Duration::from_millis(100));
+        let (name, expected) = if i % 2 == 0 { ("-TERM", 143) } else { ("-INT", 130) };
+        let (code, time) = end_process(&mut child, name);
+        assert_eq!(code, Some(expected), "{args:?}");
+        assert!(time < Duration::from_millis(1200), "{args:?} {name}: {time:?}");
+        assert_eq!(names(&place.path("out")), Vec::<String>::new(), "{args:?}");
+        assert!(!names(place.0.path()).iter().any(is_temporary), "{args:?}");
+    }
+}
+
+/// Queries and checks that write nothing end as fast, and their spilled rows are removed.
+#[cfg(unix)]
+#[test]
+fn terminated_readers_leave_nothing() {
+    let place = Place::new();
+    fs::create_dir(place.path("tmp")).unwrap();
+    place.ok(&["generate", "--patients", "20000", "--to", "meds", "-o", "meds"]);
+    let sort = "SET datafusion.execution.target_partitions = 1; SET serrate.memory_limit = '48MB'; \
+        SELECT value, [value, value + 1] AS x FROM generate_series(1, 200000000) ORDER BY value % 1000003, value";
+    for (args, spills) in [
+        (vec!["-c", sort], true),
+        (vec!["check", "meds"], false),
+        (vec!["inspect", "meds"], false),
+        (vec!["-c", "SELECT count(*) FROM generate_series(1, 100000000000)"], false),
+    ] {
+        let mut command = place.command();
+        command.args(&args).env("TMPDIR", place.path("tmp"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        if spills {
+            wait_until("a spilled file", || {
+                let folders = fs::read_dir(place.path("tmp")).unwrap();
+                folders
+                    .flatten()
+                    .any(|f| fs::read_dir(f.path()).is_ok_and(|mut e| e.next().is_some()))
+            });
+        } else {
+            std::thread::sleep(Duration::from_millis(400));
+        }
+        assert!(child.try_wait().unwrap().is_none(), "{args:?}");
+        let (code, time) = end_process(&mut child, "-TERM");
+        assert_eq!(code, Some(143), "{args:?}");
+        assert!(time < Duration::from_millis(1200), "{args:?}: {time:?}");
+        assert_eq!(names(&place.path("tmp")), Vec::<String>::new(), "{args:?}");
+    }
+}

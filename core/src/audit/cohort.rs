@@ -7,6 +7,7 @@ use arrow::datatypes::{DataType, Float32Type, Int64Type, TimestampMicrosecondTyp
 use super::codes::read_vocabulary;
 use super::times::OddTimes;
 use super::{Audit, Log, ShardFacts, ShardPlace, error_text, format_time, list_names};
+use crate::access;
 use crate::error::Result;
 use crate::io::meds::file::{MedsFile, list_files_with_ending};
 use crate::io::meds::{TRAIN, Vocabulary, delta_days};
@@ -44,7 +45,7 @@ pub(super) fn check_cohort(root: &Path, log: &mut Log) -> Result<Audit> {
         log.add_error("pair", &file, String::new, "no tensors", format!("{TENSORS}/{name}.nrt"));
     }
     let codes = root.join("metadata").join("codes.parquet");
-    let vocabulary = match codes.exists() {
+    let vocabulary = match access::exists(&codes) {
         true => read_vocabulary(&codes, false, log),
         false => {
             log.add_error("vocabulary", &codes, String::new, "no such file", "codes with tokens");

@@ -11,6 +11,7 @@ use arrow::row::{RowConverter, Rows, SortField};
 use super::times::Tally;
 use super::types::ColumnTypes;
 use super::{Log, error_text, format_time, list_names};
+use crate::access;
 use crate::error::Result;
 use crate::io::meds::LabelKind;
 use crate::io::meds::file::{MedsFile, list_files_with_ending};
@@ -19,13 +20,13 @@ use crate::io::meds::labels::{KEYS, list_kinds, list_tasks, read_label_keys};
 /// Checks all label files of a folder; returns the number of labels.
 pub(super) fn check_labels(folder: &Path, log: &mut Log) -> Result<u64> {
     let mut labels = 0;
-    if !folder.exists() {
+    if !access::exists(&folder) {
         return Err(crate::Error::file(
             folder,
             "the file or folder of labels does not exist; give the path of labels in the MEDS format",
         ));
     }
-    if !folder.is_dir() {
+    if !access::is_dir(&folder) {
         return LabelTask::default().check_file(folder, "", log);
     }
     let names = list_files_with_ending(folder, "parquet")?;

@@ -8,6 +8,7 @@ use super::timeline::{Measured, SubjectTimeline};
 use super::times::OddTimes;
 use super::types::{ColumnTypes, refuse_type};
 use super::{Audit, Log, ShardFacts, ShardPlace, error_text, format_time, metadata};
+use crate::access;
 use crate::error::Result;
 use crate::io::meds::file::{MedsFile, list_files_with_ending};
 use crate::io::meds::{MedsChunk, Place, Splits, TRAIN, Values};
@@ -29,7 +30,7 @@ pub(super) fn check_meds(root: &Path, log: &mut Log) -> Result<Audit> {
     };
     let modified = metadata::check_metadata(root, log);
     let path = folder.join("codes.parquet");
-    let vocabulary = path.exists().then(|| read_vocabulary(&path, modified, log)).flatten();
+    let vocabulary = access::exists(&path).then(|| read_vocabulary(&path, modified, log)).flatten();
     let mut shards = Vec::new();
     let mut codes = CodeTable::default();
     let mut types = ColumnTypes::default();

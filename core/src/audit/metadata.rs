@@ -3,6 +3,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::Log;
+use crate::access;
 
 const STRINGS: [&str; 9] = [
     "dataset_name",
@@ -33,11 +34,11 @@ const MODIFIERS: &str = "code_modifier_columns";
 pub(super) fn check_metadata(root: &Path, log: &mut Log) -> bool {
     let path = root.join("metadata").join("dataset.json");
     let expected = "a JSON object with dataset_name, dataset_version, meds_version, ..";
-    if !path.exists() {
+    if !access::exists(&path) {
         log.add_warning("no-dataset-json", &path, String::new, "no such file", expected);
         return false;
     }
-    let text = match std::fs::read(&path) {
+    let text = match access::read(&path) {
         Ok(text) => text,
         Err(e) => {
             log.add_error("dataset-json", &path, String::new, e.to_string(), expected);

@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::access;
 use crate::error::{Error, Result};
 use crate::io::meds_torch::TensorizedCohort;
 
@@ -150,9 +151,9 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
     let mut log = Log::default();
     let mut audit = if TensorizedCohort::is_at(root) {
         cohort::check_cohort(root, &mut log)
-    } else if root.join("data").is_dir() {
+    } else if access::exists(root.join("data")) {
         meds::check_meds(root, &mut log)
-    } else if !root.exists() {
+    } else if !access::exists(&root) {
         return Err(Error::io(
             root,
             io::Error::new(
@@ -167,7 +168,7 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
         ));
     }?;
     let own = root.join("labels");
-    let folder = options.labels.clone().or_else(|| own.is_dir().then_some(own));
+    let folder = options.labels.clone().or_else(|| access::is_dir(&own).then_some(own));
     if let Some(folder) = folder {
         audit.labels = labels::check_labels(&folder, &mut log)?;
     }

@@ -1,4 +1,3 @@
-use std::fs;
 use std::io::Write as _;
 use std::ops::Range;
 use std::path::Path;
@@ -16,6 +15,7 @@ use rayon::prelude::*;
 
 use super::Patients;
 use super::patients::{PatientChunk, PatientSource};
+use crate::access;
 use crate::error::{Error, Result};
 use crate::io::atomic::{AtomicFile, AtomicFiles};
 use crate::io::lease::is_temporary;
@@ -77,7 +77,7 @@ impl Patients {
         if options.shard_subjects == 0 {
             return Err(Error::invalid("the number of subjects per shard is 0; give at least 1"));
         }
-        let used = fs::read_dir(folder).is_ok_and(|mut entries| {
+        let used = access::read_dir(folder).is_ok_and(|mut entries| {
             entries.any(|e| !e.is_ok_and(|e| is_temporary(&e.file_name())))
         });
         if used && !options.files.overwrite {
@@ -90,11 +90,11 @@ impl Patients {
         let staged = AtomicFiles::create(folder, options.files.overwrite)?;
         let folder = staged.path();
         let metadata = folder.join("metadata");
-        fs::create_dir_all(&metadata).map_err(|e| Error::io(&metadata, e))?;
+        access::create_dir_all(&metadata).map_err(|e| Error::io(&metadata, e))?;
         let mut shards: Vec<(std::path::PathBuf, Range<u64>)> = Vec::new();
         for (split, range) in &splits {
             let data = folder.join("data").join(split);
-            fs::create_dir_all(&data).map_err(|e| Error::io(&data, e))?;
+            access::create_dir_all(&data).map_err(|e| Error::io(&data, e))?;
             let mut start = range.start;
             while start < range.end {
                 let end = start.saturating_add(options.shard_subjects).min(range.end);

@@ -4,6 +4,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng as _;
 use serde::Deserialize;
 
+use crate::access;
 use crate::error::{Error, Result};
 
 /// Distributions from which synthetic patients are drawn: the number of events of a patient, the number of
@@ -54,7 +55,7 @@ impl Shape {
     /// If the file cannot be read or lacks this form, a distribution is empty, or its lists differ in length.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
+        let text = access::read_to_string(path).map_err(|e| Error::io(path, e))?;
         Self::parse(&text).map_err(|e| Error::file(path, e))
     }
 

@@ -1,4 +1,4 @@
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -6,6 +6,7 @@ use tempfile::TempPath;
 use walkdir::WalkDir;
 
 use super::lease::{Commit, Lease, move_files};
+use crate::access;
 use crate::error::{Error, Result};
 
 /// A file that is written under a temporary name in its final folder; [`commit`](Self::commit) syncs the file
@@ -41,11 +42,9 @@ impl AtomicFile {
     /// to.
     pub fn create(target: impl AsRef<Path>, overwrite: bool) -> Result<Self> {
         let target = target.as_ref().to_path_buf();
-        if !overwrite && target.exists() {
-            return Err(Error::Exists(target));
-        }
+        access::check_new(&target, overwrite)?;
         let lease = Lease::acquire(parent_folder(&target)).map_err(|e| Error::io(&target, e))?;
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(lease.data());
+        let file = access::create_new(lease.data());
         let file = file.map_err(|e| Error::io(&target, e))?;
         Ok(Self { target, overwrite, writer: BufWriter::with_capacity(1 << 20, file), lease })
     }
@@ -69,7 +68,7 @@ impl AtomicFile {
 #[cfg(feature = "sql")]
 /// Syncs the complete file `temporary` to disk and renames it to `target`, like [`AtomicFile::commit`].
 pub fn settle(temporary: &Path, target: &Path, overwrite: bool) -> Result<()> {
-    let file = File::open(temporary).map_err(|e| Error::io(temporary, e))?;
+    let file = access::open(temporary).map_err(|e| Error::io(temporary, e))?;
     sync_and_rename(&file, temporary, target, overwrite)
 }
 
@@ -91,7 +90,7 @@ fn sync_and_rename(file: &File, temporary: &Path, target: &Path, overwrite: bool
 /// Syncs a folder to disk, which makes a rename in it durable.
 fn sync_folder(folder: &Path) -> Result<()> {
     if cfg!(unix) {
-        File::open(folder).and_then(|d| d.sync_all()).map_err(|e| Error::io(folder, e))?;
+        access::open(folder).and_then(|d| d.sync_all()).map_err(|e| Error::io(folder, e))?;
     }
     Ok(())
 }
@@ -142,8 +141,9 @@ impl AtomicFolder {
     /// If the parent folder cannot be created or written to.
     pub fn create(target: impl AsRef<Path>) -> Result<Self> {
         let target = target.as_ref().to_path_buf();
+        access::check_write(&target).map_err(|e| Error::io(&target, e))?;
         let folder = parent_folder(&target);
-        fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
+        access::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
         let (lease, staging) = create_staging(folder)?;
         Ok(Self { target, staging, lease })
     }
@@ -165,7 +165,7 @@ impl AtomicFolder {
     pub fn commit(self) -> Result<()> {
         let Self { target, staging, lease } = self;
         let rename = |from: &Path, to: &Path| fs::rename(from, to).map_err(|e| Error::io(to, e));
-        if !target.exists() {
+        if !access::exists(&target) {
             rename(&staging, &target)?;
         } else if !exchange_folders(&staging, &target)? {
             replace_folder(lease, &staging, &target, &rename)?;
@@ -255,9 +255,10 @@ impl AtomicFiles {
     /// If the folder or its parent cannot be created or written to.
     pub fn create(target: impl AsRef<Path>, overwrite: bool) -> Result<Self> {
         let target = target.as_ref().to_path_buf();
-        let within = target.is_dir();
+        access::check_write(&target).map_err(|e| Error::io(&target, e))?;
+        let within = access::is_dir(&target);
         let folder = if within { &target } else { parent_folder(&target) };
-        fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
+        access::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
         let (lease, staging) = create_staging(folder)?;
         Ok(Self { target, staging, overwrite, within, lease })
     }
@@ -276,7 +277,7 @@ impl AtomicFiles {
         let Self { target, staging, overwrite, within, mut lease } = self;
         let io = |e| Error::io(&target, e);
         if !within {
-            if target.exists() {
+            if access::exists(&target) {
                 return Err(Error::Exists(target));
             }
             fs::rename(&staging, &target).map_err(io)?;

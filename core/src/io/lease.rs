@@ -8,7 +8,7 @@
 //! writer first records the commit in the lock file. A later writer that finds such a record, and
 //! can lock the file, completes or undoes the commit.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions, TryLockError};
 #[cfg(feature = "sql")]
@@ -22,6 +22,8 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempPath;
 use walkdir::WalkDir;
 
+use crate::access;
+
 const PREFIX: &str = ".serrate-";
 const LOCK: &str = ".lock";
 /// Suffix of the temporary file or folder that holds the data being written.
@@ -32,9 +34,12 @@ const ASIDE: &str = ".old";
 /// Minimum time between two searches of the same folder for leftovers by this process.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Names leased by this process. The lock on a file does not show whether this process leases the name,
-/// because on some file systems a process can lock a file again that it has already locked.
-static HELD: Mutex<Option<HashSet<OsString>>> = Mutex::new(None);
+/// Names leased by this process, each with its folder. The lock on a file does not show whether this process
+/// leases the name, because on some file systems a process can lock a file again that it has already locked.
+static HELD: Mutex<Option<HashMap<OsString, HeldFolder>>> = Mutex::new(None);
+
+/// The folder of a leased name; `None` while a commit that the next writer would complete is under way.
+type HeldFolder = Option<PathBuf>;
 static SWEPT: LazyLock<Mutex<HashMap<PathBuf, Instant>>> = LazyLock::new(Mutex::default);
 
 fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -101,6 +106,7 @@ pub struct Lease {
 impl Lease {
     /// Acquires unused temporary names in an existing folder.
     pub fn acquire(folder: &Path) -> io::Result<Self> {
+        access::check_write(folder)?;
         sweep_folder(folder);
         loop {
             let mut builder = tempfile::Builder::new();
@@ -134,6 +140,7 @@ impl Lease {
     /// If another writer uses these names.
     #[cfg(feature = "sql")]
     pub fn acquire_named(folder: &Path, stem: &str) -> io::Result<Self> {
+        access::check_write(folder)?;
         sweep_folder(folder);
         let path = folder.join(format!("{stem}{LOCK}"));
         loop {
@@ -149,7 +156,8 @@ impl Lease {
     /// locked.
     fn lock_file(folder: &Path, (lock, path): (File, TempPath)) -> io::Result<Option<Self>> {
         let stem = path.file_stem().unwrap_or_default().to_owned();
-        lock_mutex(&HELD).get_or_insert_default().insert(stem.clone());
+        let place = Some(folder.to_path_buf());
+        lock_mutex(&HELD).get_or_insert_default().insert(stem.clone(), place);
         let mut lease = Self { folder: folder.to_path_buf(), stem, path, lock, left: false };
         match lease.lock.lock() {
             Ok(()) if !is_same_file(&lease.path, &lease.lock) => {
@@ -188,6 +196,9 @@ impl Lease {
     /// Records in the lock file which renames `commit` consists of. The caller makes them
     /// afterwards.
     pub(super) fn record_commit(&mut self, commit: &Commit) -> io::Result<()> {
+        if let Some(place) = lock_mutex(&HELD).as_mut().and_then(|held| held.get_mut(&self.stem)) {
+            *place = None;
+        }
         let text = serde_json::to_vec(commit)?;
         self.lock.rewind()?;
         self.lock.set_len(0)?;
@@ -215,6 +226,19 @@ impl Drop for Lease {
     }
 }
 
+/// Removes the temporary files of all writers of this process, for a process that is about to end while they
+/// work. A commit that is under way is left to the next writer.
+pub fn remove_temporaries() {
+    // Held to the end, so that no writer begins or commits meanwhile.
+    let held = lock_mutex(&HELD);
+    for (stem, folder) in held.iter().flatten() {
+        if let Some(folder) = folder {
+            let _ = remove_all(&path_in(folder, stem, DATA));
+            let _ = remove_all(&path_in(folder, stem, LOCK));
+        }
+    }
+}
+
 /// A lock that excludes other writers of one file, in this and other processes, until it is dropped.
 ///
 /// Writers replace the file, so the lock is on a lock file next to it, which a drop removes.
@@ -237,6 +261,7 @@ impl FileLock {
     ) -> io::Result<Option<Self>> {
         // The prefix marks the lock file of a killed process as a leftover that `sweep_folder` removes. 48
         // characters keep the name below the limit of 255 bytes.
+        access::check_write(target)?;
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let name: String = name.chars().take(48).collect();
         let path = target.with_file_name(format!("{PREFIX}{name}{LOCK}"));
@@ -273,7 +298,7 @@ impl Drop for FileLock {
 }
 
 fn create_lock(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create_new(true).open(path)
+    access::create_new(path)
 }
 
 fn path_in(folder: &Path, stem: &OsStr, ending: &str) -> PathBuf {
@@ -350,7 +375,7 @@ fn is_due(folder: &Path) -> bool {
 /// nothing while a writer holds the lock.
 fn recover_commit(folder: &Path, path: &Path) -> io::Result<()> {
     let stem = path.file_stem().unwrap_or_default();
-    let held = || lock_mutex(&HELD).as_ref().is_some_and(|held| held.contains(stem));
+    let held = || lock_mutex(&HELD).as_ref().is_some_and(|held| held.contains_key(stem));
     if held() {
         return Ok(());
     }

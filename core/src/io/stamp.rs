@@ -1,5 +1,6 @@
+use crate::access;
 use std::fmt;
-use std::fs::{self, Metadata};
+use std::fs::Metadata;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -27,7 +28,7 @@ const ROUNDS: usize = 4;
 impl Stamp {
     /// Returns the current stamp of a file.
     pub fn of(path: &Path) -> io::Result<Self> {
-        fs::metadata(path).map(|m| Self::of_metadata(&m))
+        access::metadata(path).map(|m| Self::of_metadata(&m))
     }
 
     fn of_metadata(metadata: &Metadata) -> Self {
@@ -83,6 +84,8 @@ impl fmt::Display for Stamp {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

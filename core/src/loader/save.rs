@@ -1,13 +1,13 @@
 //! Writes batches to files: to a folder, or as one stream.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
 use super::batch::Batch;
+use crate::access;
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFolder;
 use crate::io::lease::is_temporary;
@@ -70,7 +70,7 @@ impl BatchFolder {
         let path = self.folder.path().join(&name);
         let encoded = encode_batch(&path, epoch, batch, &BTreeMap::new())?;
         let write = || -> std::io::Result<()> {
-            let mut out = BufWriter::with_capacity(1 << 20, File::create(&path)?);
+            let mut out = BufWriter::with_capacity(1 << 20, access::create_new(&path)?);
             encoded.write_to(&mut out)?;
             out.flush()
         };
@@ -89,7 +89,7 @@ impl BatchFolder {
         about.insert("batches".into(), Value::Array(self.batches));
         let path = self.folder.path().join(INDEX);
         let text = format!("{:#}\n", Value::Object(about));
-        std::fs::write(&path, text).map_err(|e| Error::io(&path, e))?;
+        access::write_new(&path, text).map_err(|e| Error::io(&path, e))?;
         self.folder.commit()?;
         Ok(batches)
     }
@@ -181,10 +181,10 @@ fn encode_batch<'a>(
 /// # Errors
 /// Same as [`BatchFolder::create`].
 pub fn check_target(target: &Path, overwrite: bool) -> Result<()> {
-    if !target.exists() {
+    if !access::exists(&target) {
         return Ok(());
     }
-    let entries = std::fs::read_dir(target).map_err(|e| Error::io(target, e))?;
+    let entries = access::read_dir(target).map_err(|e| Error::io(target, e))?;
     let names = entries
         .map(|entry| Ok(entry.map_err(|e| Error::io(target, e))?.file_name()))
         .collect::<Result<Vec<_>>>()?;

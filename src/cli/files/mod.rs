@@ -14,6 +14,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use clap::ValueEnum;
 
 use super::error::{Failure, Outcome};
+use crate::access;
 use crate::array::list_kind;
 use crate::table::promote_types;
 
@@ -102,7 +103,7 @@ pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> O
         None => OTHERS.contains(&extension.as_str()),
     };
     // An existing folder may have any extension.
-    if !other || (of.is_none() && output.is_dir()) {
+    if !other || (of.is_none() && access::is_dir(&output)) {
         return Ok(());
     }
     Err(Failure::usage(match of {

@@ -7,6 +7,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use super::{FileFormat, conform_batch};
+use crate::access;
 use crate::array::{leaf_type, list_kind};
 use crate::cli::error::{Failure, Outcome};
 use crate::dense::TableDenseOptions;
@@ -54,7 +55,7 @@ impl OutputFile {
     ) -> Outcome<Self> {
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
         if let Some(folder) = folder {
-            std::fs::create_dir_all(folder)
+            access::create_dir_all(folder)
                 .map_err(|e| Failure::message(format!("{}: {e}", folder.display())))?;
         }
         let file = || AtomicFile::create(path, options.overwrite);
@@ -87,9 +88,7 @@ impl OutputFile {
                 Writer::Json { file: Box::new(file), any: false }
             }
             FileFormat::Safetensors => {
-                if !options.overwrite && path.exists() {
-                    return Err(crate::Error::Exists(path.to_path_buf()).into());
-                }
+                access::check_new(path, options.overwrite)?;
                 Writer::Dense { tables: Vec::new(), options: Box::new(options.clone()) }
             }
             FileFormat::Meds => {

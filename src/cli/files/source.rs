@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, SchemaRef};
-use walkdir::WalkDir;
 
 use super::meds::{MedsPart, select_part};
 use super::{DeclaredTypes, FileFormat, format_of, unify_schemas};
+use crate::access;
 use crate::array::list_depth;
 use crate::cli::error::{Failure, Outcome};
 use crate::cli::interrupt;
@@ -58,7 +58,7 @@ impl InputSource {
     /// Opens a file, or a folder whose files all have one format. Files are read in natural order (`2` before
     /// `10`).
     pub(in crate::cli) fn open(path: &Path) -> Outcome<Self> {
-        let metadata = std::fs::metadata(path).map_err(|e| Error::io(path, e))?;
+        let metadata = access::metadata(path).map_err(|e| Error::io(path, e))?;
         let path = path.to_path_buf();
         if !metadata.is_dir() {
             let format = format_of(&path)?;
@@ -101,8 +101,8 @@ impl InputSource {
             return Ok(Self { path, format, shards, meds: Some(folder) });
         }
         let mut shards = Vec::new();
-        for entry in WalkDir::new(&path).follow_links(true) {
-            let entry = entry.map_err(|e| Failure::message(e.to_string()))?;
+        for entry in access::walk(&path) {
+            let entry = entry?;
             let file = entry.path();
             let relative = file.strip_prefix(&path).unwrap_or(file).with_extension("");
             // Skips metadata files, which have no rows.
@@ -135,7 +135,7 @@ impl InputSource {
     }
 
     pub(in crate::cli) fn is_folder(&self) -> bool {
-        self.path.is_dir()
+        access::is_dir(&self.path)
     }
 
     /// Selects the columns to read from MEDS data. Other formats are unaffected.
@@ -185,7 +185,7 @@ impl InputSource {
     }
 
     pub(in crate::cli) fn count_bytes(&self) -> Outcome<u64> {
-        let size = |path: &Path| std::fs::metadata(path).map_err(|e| Error::io(path, e));
+        let size = |path: &Path| access::metadata(path).map_err(|e| Error::io(path, e));
         let schemas = match &self.meds {
             Some(MedsFolder::Cohort(cohort)) => cohort.shards(),
             _ => &[],
@@ -197,7 +197,7 @@ impl InputSource {
 
 /// Whether a folder has `data/**/*.parquet` with one measurement per row.
 fn is_meds(path: &Path) -> bool {
-    let files = WalkDir::new(path.join("data")).sort_by_file_name().into_iter().flatten();
+    let files = access::walk(&path.join("data")).flatten();
     let mut parquet = files.filter(|e| {
         let relative = e.path().strip_prefix(path).unwrap_or(e.path());
         FileFormat::of(e.path()) == Some(FileFormat::Parquet) && !is_hidden(relative)
@@ -334,7 +334,7 @@ impl InputShard {
     }
 
     fn open_ndjson(&self, options: JsonOptions) -> Outcome<NdjsonReader<BufReader<File>>> {
-        let file = File::open(&self.path).map_err(|e| Error::io(&self.path, e))?;
+        let file = access::open(&self.path).map_err(|e| Error::io(&self.path, e))?;
         Ok(NdjsonReader::new(BufReader::with_capacity(1 << 18, file), options))
     }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::access;
 use crate::cli::error::{Failure, Outcome};
 use crate::cli::interrupt;
 use crate::cli::output::{TextTable, choose_plural, format_size, group_digits};
@@ -36,11 +37,11 @@ impl BatchReport {
     /// Reads the headers of the batches of a folder. Returns `None` for other folders.
     pub(super) fn read(folder: &Path) -> Outcome<Option<Self>> {
         let path = folder.join(INDEX);
-        if !path.is_file() {
+        if !access::is_file(&path) {
             return Ok(None);
         }
         let wrong = |what: String| Failure::message(format!("{}: {what}", path.display()));
-        let text = std::fs::read_to_string(&path).map_err(|e| Error::io(&path, e))?;
+        let text = access::read_to_string(&path).map_err(|e| Error::io(&path, e))?;
         let mut index: Value = serde_json::from_str(&text).map_err(|e| {
             wrong(format!("the file is not a JSON list of batches; save the batches again: {e}"))
         })?;
@@ -63,7 +64,7 @@ impl BatchReport {
             };
             let file = folder.join(name);
             progress.file(&file);
-            report.bytes += std::fs::metadata(&file).map_err(|e| Error::io(&file, e))?.len();
+            report.bytes += access::metadata(&file).map_err(|e| Error::io(&file, e))?.len();
             report.push(&SafetensorsFile::open(&file, true)?);
             let items = batch.get("items").and_then(Value::as_u64).unwrap_or(0);
             progress.rows(usize::try_from(items).unwrap_or(0));

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::chart::{Bar, write_bars};
 use super::to_json_number;
+use crate::access;
 use crate::cli::codes::count_prefixes;
 use crate::cli::error::Outcome;
 use crate::cli::output::{
@@ -27,7 +28,7 @@ pub(super) struct MedsReport {
 impl MedsReport {
     pub(super) fn new(folder: &MedsFolder, summary: MedsSummary) -> Outcome<Self> {
         let path = folder.root().join("metadata").join("codes.parquet");
-        let names = if path.exists() { descriptions(&path)? } else { HashMap::new() };
+        let names = if access::exists(&path) { descriptions(&path)? } else { HashMap::new() };
         Ok(Self { summary, names })
     }
 

@@ -20,6 +20,7 @@ use super::output::{
 };
 use super::progress::Progress;
 use super::stats::{ColumnGroup, Spans, collect_stats, name_axis, pluralize_noun};
+use crate::access;
 use crate::error::Error;
 use crate::io::safetensors::SafetensorsFile;
 use crate::table::{ColumnStats, TableStats};
@@ -65,7 +66,7 @@ pub(super) struct InspectArgs {
 
 pub(super) fn run(args: &InspectArgs) -> Outcome {
     let mut out = std::io::stdout().lock();
-    if FileFormat::of(&args.path) == Some(FileFormat::Safetensors) && args.path.is_file() {
+    if FileFormat::of(&args.path) == Some(FileFormat::Safetensors) && access::is_file(&args.path) {
         let file = SafetensorsFile::open(&args.path, true)?;
         return match args.json {
             true => writeln!(out, "{:#}", list_tensors(&args.path, &file)?).map_err(Failure::from),
@@ -267,7 +268,7 @@ fn stats_to_json(stats: &TableStats) -> Value {
 }
 
 fn write_tensors(path: &Path, file: &SafetensorsFile, out: &mut impl Write) -> Outcome {
-    let bytes = std::fs::metadata(path).map_err(|e| Error::io(path, e))?.len();
+    let bytes = access::metadata(path).map_err(|e| Error::io(path, e))?.len();
     writeln!(out, "{}: safetensors\n{}", path.display(), format_size(bytes.into()))?;
     let mut tensors = TextTable::new(&["tensor", "type", "shape", "bytes"], 2);
     for tensor in file.tensors() {
@@ -283,7 +284,7 @@ fn write_tensors(path: &Path, file: &SafetensorsFile, out: &mut impl Write) -> O
 }
 
 fn list_tensors(path: &Path, file: &SafetensorsFile) -> Outcome<Value> {
-    let bytes = std::fs::metadata(path).map_err(|e| Error::io(path, e))?.len();
+    let bytes = access::metadata(path).map_err(|e| Error::io(path, e))?.len();
     let tensors: Vec<Value> = file
         .tensors()
         .iter()

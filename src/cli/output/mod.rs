@@ -49,7 +49,7 @@ impl OutputTarget {
         Ok(Self { to: Destination::File(file), closed: false })
     }
 
-    pub(super) fn is_file(&self) -> bool {
+    pub(super) fn has_file(&self) -> bool {
         matches!(self.to, Destination::File(_))
     }
 
@@ -163,7 +163,7 @@ impl<'a> ResultWriter<'a> {
             }
             Format::Json => Self::Json(json().build(out)),
             Format::Ndjson => Self::Ndjson(json().build(out)),
-            Format::Arrow if out.is_file() => {
+            Format::Arrow if out.has_file() => {
                 Self::ArrowFile(IpcTableWriter::new(out, schema, &IpcWriteOptions::default())?)
             }
             Format::Arrow => Self::ArrowStream(StreamWriter::try_new(out, schema)?),

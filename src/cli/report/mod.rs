@@ -31,6 +31,7 @@ use super::error::{Failure, Outcome};
 use super::files::{DeclaredTypes, InputSource};
 use super::progress::Progress;
 use super::stats::{ColumnGroup, collect_stats};
+use crate::access;
 use crate::audit::{Audit, CheckOptions, check};
 use crate::io::meds::{MedsSummary, PartSummary, descriptions};
 use serrate_core::internal::AtomicFile;
@@ -60,7 +61,7 @@ pub(super) struct ReportArgs {
     path: PathBuf,
     /// Page to write. It appears only if everything succeeds.
     #[arg(short, long, value_name = "FILE.html")]
-    output: PathBuf,
+    pub(in crate::cli) output: PathBuf,
     /// Replace an existing page.
     #[arg(long, alias = "force")]
     overwrite: bool,
@@ -201,7 +202,7 @@ fn read_codes(
     let codes = match &source.meds {
         Some(folder) => {
             let path = folder.root().join("metadata").join("codes.parquet");
-            let names = if path.exists() { descriptions(&path)? } else { HashMap::new() };
+            let names = if access::exists(&path) { descriptions(&path)? } else { HashMap::new() };
             Codes::of_meds(summary, &names, args.codes)
         }
         None => Codes::of_table(&group.profile, args.codes),

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::access;
 use crate::cli::error::Outcome;
 use crate::cli::files::FileFormat;
 use crate::cli::interrupt;
@@ -25,15 +26,15 @@ const INDEX: &str = "batches.json";
 /// and their tensors; `None` for any other path.
 pub(super) fn read_tensors(path: &Path) -> Outcome<Option<(usize, u64, Vec<TensorFacts>)>> {
     let files = match FileFormat::of(path) {
-        Some(FileFormat::Safetensors) if path.is_file() => vec![path.to_path_buf()],
-        _ if path.join(INDEX).is_file() => list_batches(path)?,
+        Some(FileFormat::Safetensors) if access::is_file(&path) => vec![path.to_path_buf()],
+        _ if access::is_file(&path.join(INDEX)) => list_batches(path)?,
         _ => return Ok(None),
     };
     let mut bytes = 0u64;
     let mut tensors: Vec<TensorFacts> = Vec::new();
     for file in &files {
         interrupt::check()?;
-        let length = std::fs::metadata(file).map_err(|e| Error::io(file, e))?.len();
+        let length = access::metadata(file).map_err(|e| Error::io(file, e))?.len();
         bytes = bytes.saturating_add(length);
         for entry in SafetensorsFile::open(file, true)?.tensors() {
             let known = tensors.iter().position(|t| t.name == entry.name());
@@ -65,9 +66,9 @@ pub(super) fn read_tensors(path: &Path) -> Outcome<Option<(usize, u64, Vec<Tenso
 
 fn list_batches(folder: &Path) -> Outcome<Vec<PathBuf>> {
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(|e| Error::io(folder, e))? {
+    for entry in access::read_dir(folder).map_err(|e| Error::io(folder, e))? {
         let path = entry.map_err(|e| Error::io(folder, e))?.path();
-        if FileFormat::of(&path) == Some(FileFormat::Safetensors) && path.is_file() {
+        if FileFormat::of(&path) == Some(FileFormat::Safetensors) && access::is_file(&path) {
             files.push(path);
         }
     }

@@ -20,6 +20,8 @@ use rustyline::{
     Cmd, ConditionalEventHandler, Context, Event, EventContext, Helper, Hinter, RepeatCount,
 };
 
+use crate::access;
+
 use super::{CONTINUATION, INDENT};
 use crate::cli::run::Runner;
 use crate::cli::script;
@@ -81,7 +83,8 @@ pub(super) struct ShellHelper {
     dialect: Dialect,
     names: SessionNames,
     sources: SourceColumns,
-    files: FilenameCompleter,
+    /// `None` if the process is restricted to a folder, because it lists any folder.
+    files: Option<FilenameCompleter>,
     #[rustyline(Hinter)]
     hinter: HistoryHinter,
 }
@@ -92,9 +95,13 @@ impl ShellHelper {
             dialect: runner.dialect(),
             names,
             sources: SourceColumns::new(runner.context().clone()),
-            files: FilenameCompleter::new(),
+            files: (!access::has_root()).then(FilenameCompleter::new),
             hinter: HistoryHinter::new(),
         }
+    }
+
+    fn complete_path(&self, line: &str, pos: usize) -> rustyline::Result<(usize, Vec<Pair>)> {
+        self.files.as_ref().map_or(Ok((pos, Vec::new())), |files| files.complete_path(line, pos))
     }
 
     /// Replaces the names to complete after a statement, which may have changed tables and files.
@@ -237,12 +244,12 @@ impl Completer for ShellHelper {
         let quoted = before.matches('\'').count() % 2 == 1;
         if quoted {
             let start = before.rfind('\'').map_or(0, |i| i + 1);
-            let (at, found) = self.files.complete_path(&before[start..], pos - start)?;
+            let (at, found) = self.complete_path(&before[start..], pos - start)?;
             return Ok((start + at, found));
         }
         let command = before.trim_start();
         if command.starts_with(".read ") || command.starts_with(".output ") {
-            return self.files.complete_path(line, pos);
+            return self.complete_path(line, pos);
         }
         let sources = find_sources(line, self.dialect);
         let in_scope: BTreeSet<String> =

@@ -16,6 +16,7 @@ use super::error::{Failure, Outcome};
 use super::interrupt;
 use super::output::terminal_width;
 use super::run::Runner;
+use crate::access;
 use crate::functions::wrap_words;
 use complete::{EnterKey, SessionNames, ShellHelper};
 
@@ -245,7 +246,7 @@ fn terminal_error(e: ReadlineError) -> Failure {
 }
 
 /// Creates the folder `serrate` in the user's state folder and returns the path of the file `history` in it;
-/// `None` if this fails.
+/// `None` if this fails, or if the process must not write there.
 fn history_file() -> Option<PathBuf> {
     let state =
         match std::env::var_os(if cfg!(windows) { "LOCALAPPDATA" } else { "XDG_STATE_HOME" }) {
@@ -253,8 +254,10 @@ fn history_file() -> Option<PathBuf> {
             _ => std::env::home_dir()?.join(".local").join("state"),
         };
     let folder = state.join("serrate");
-    std::fs::create_dir_all(&folder).ok()?;
-    Some(folder.join("history"))
+    let file = folder.join("history");
+    access::check_write(&file).ok()?;
+    access::create_dir_all(&folder).ok()?;
+    Some(file)
 }
 
 fn is_table(runner: &Runner, name: &str) -> bool {

@@ -3,6 +3,7 @@ pub(in crate::sql) mod guard;
 pub(in crate::sql) mod nullable;
 pub(in crate::sql) mod pacing;
 pub(in crate::sql) mod plain_order;
+pub(in crate::sql) mod pool;
 pub(in crate::sql) mod shared;
 pub(in crate::sql) mod spool;
 pub(in crate::sql) mod stack;

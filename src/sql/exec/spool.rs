@@ -2,8 +2,10 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
 
+use crate::access;
 use crate::error::Error;
 use crate::io::arrow_ipc::{IpcReadOptions, IpcTableReader, IpcTableWriter, IpcWriteOptions};
+use crate::memory::Charge;
 use arrow::array::{Array, RecordBatch};
 use datafusion::error::Result;
 use serrate_core::internal::Lease;
@@ -15,6 +17,7 @@ pub(in crate::sql) struct Spool {
     limit: usize,
     held: Vec<RecordBatch>,
     bytes: usize,
+    charge: Charge,
     file: Option<Spilled>,
 }
 
@@ -28,12 +31,20 @@ pub(in crate::sql) struct Kept {
     pub(in crate::sql) batches: Vec<RecordBatch>,
     /// Deletes the temporary file on drop.
     _file: Option<Lease>,
+    _charge: Charge,
 }
 
 impl Spool {
     /// Creates a spool that holds at most `limit` bytes in memory and spills to a file in `folder`.
     pub(in crate::sql) fn new(folder: impl Into<PathBuf>, limit: usize) -> Self {
-        Self { folder: folder.into(), limit, held: Vec::new(), bytes: 0, file: None }
+        Self {
+            folder: folder.into(),
+            limit,
+            held: Vec::new(),
+            bytes: 0,
+            charge: Charge::default(),
+            file: None,
+        }
     }
 
     pub(in crate::sql) fn push(&mut self, batch: RecordBatch) -> Result<()> {
@@ -44,30 +55,33 @@ impl Spool {
             file.writer.write_batch(&batch)?;
             return Ok(());
         }
-        self.bytes = self.bytes.saturating_add(own_bytes(&batch)?);
+        let bytes = own_bytes(&batch)?;
+        self.bytes = self.bytes.saturating_add(bytes);
         self.held.push(batch);
-        if self.bytes > self.limit { self.spill() } else { Ok(()) }
+        let full = self.bytes > self.limit || self.charge.grow("rows to write", bytes).is_err();
+        if full { self.spill() } else { Ok(()) }
     }
 
     fn spill(&mut self) -> Result<()> {
         let held = std::mem::take(&mut self.held);
         let Some(first) = held.first() else { return Ok(()) };
         let folder = &self.folder;
-        std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
+        access::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
         let lease = Lease::acquire(folder).map_err(|e| Error::io(folder, e))?;
-        let file = File::create_new(lease.data()).map_err(|e| Error::io(folder, e))?;
+        let file = access::create_new(lease.data()).map_err(|e| Error::io(folder, e))?;
         let out = BufWriter::with_capacity(1 << 20, file);
         let mut writer = IpcTableWriter::new(out, &first.schema(), &IpcWriteOptions::default())?;
         for batch in &held {
             writer.write_batch(batch)?;
         }
         self.file = Some(Spilled { writer, lease });
+        self.charge = Charge::default();
         Ok(())
     }
 
     pub(in crate::sql) fn finish(self) -> Result<Kept> {
         let Some(Spilled { writer, lease }) = self.file else {
-            return Ok(Kept { batches: self.held, _file: None });
+            return Ok(Kept { batches: self.held, _file: None, _charge: self.charge });
         };
         let path = lease.data();
         writer.into_inner()?.into_inner().map_err(|e| Error::io(&path, e.into_error()))?;
@@ -77,13 +91,13 @@ impl Spool {
         while let Some(batch) = reader.next_batch() {
             batches.push(batch?);
         }
-        Ok(Kept { batches, _file: Some(lease) })
+        Ok(Kept { batches, _file: Some(lease), _charge: Charge::default() })
     }
 }
 
 /// Returns the number of bytes that the rows of a batch take. If the batch is a slice, the rest of
 /// its buffers does not count.
-fn own_bytes(batch: &RecordBatch) -> Result<usize> {
+pub(in crate::sql) fn own_bytes(batch: &RecordBatch) -> Result<usize> {
     batch.columns().iter().try_fold(0usize, |sum, column| {
         Ok(sum.saturating_add(column.to_data().get_slice_memory_size()?))
     })

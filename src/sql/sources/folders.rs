@@ -1,5 +1,6 @@
 //! Folders such as `k=1/`, one per value of a partition column, that COPY and INSERT write.
 
+use crate::access;
 use std::fmt;
 use std::sync::Arc;
 
@@ -238,7 +239,7 @@ impl DataSink for FolderSink {
             && url.scheme() == "file"
             && let Ok(folder) = url.get_url().to_file_path()
         {
-            std::fs::create_dir_all(&folder).map_err(|e| crate::Error::io(&folder, e))?;
+            access::create_dir_all(&folder).map_err(|e| crate::Error::io(&folder, e))?;
         }
         Ok(rows)
     }

@@ -20,6 +20,7 @@ use super::ranges::{limit_rows, read_ranges, run_blocking, write_limit};
 use crate::config::SerrateOptions;
 use crate::io::meds::{MedsReadOptions, MedsShard};
 use crate::io::meds_torch::MedsFolder;
+use crate::memory::Charge;
 use crate::sql::sources::cuts::rows_within;
 use serrate_core::internal::meds::Needed;
 use serrate_core::internal::own_extent;
@@ -205,7 +206,7 @@ impl MedsSource {
     /// Returns the scan in a form for worker processes, or an error if the folder no longer exists.
     pub(in crate::sql) fn to_scan(&self) -> Result<MedsScan> {
         Ok(MedsScan {
-            root: std::fs::canonicalize(self.folder.root())?,
+            root: crate::access::canonicalize(self.folder.root())?,
             shards: shard_names(&self.folder),
             has_checks: matches!(self.folder, MedsFolder::Meds(_)),
             columns: self.options.columns.clone(),
@@ -258,9 +259,15 @@ impl MedsSource {
 
 impl MedsSource {
     /// Reads a shard as batches of about `leaves` measurements.
-    fn read(&self, shard: usize, leaves: usize, batch_size: usize) -> Result<Vec<RecordBatch>> {
+    fn read(
+        &self,
+        shard: usize,
+        leaves: usize,
+        batch_size: usize,
+    ) -> Result<(Vec<RecordBatch>, Charge)> {
         let names: Vec<&str> = self.schema.fields().iter().map(|f| f.name().as_str()).collect();
         let whole = self.folder.read_needed(shard, &self.options, Needed(Some(&names)))?;
+        let charge = whole.charge()?;
         let rows = whole.events.num_rows();
         let axis = whole.events.ndim() - 1;
         let mut batches = Vec::new();
@@ -297,7 +304,7 @@ impl MedsSource {
             )?);
             start = end;
         }
-        Ok(batches)
+        Ok((batches, charge))
     }
 }
 
@@ -316,7 +323,14 @@ impl DataSource for MedsSource {
                 let source = source.clone();
                 async move { run_blocking(move || source.read(shard, leaves, batch_size)).await }
             })
-            .map_ok(|batches| stream::iter(batches.into_iter().map(Ok)))
+            .map_ok(|(batches, charge)| {
+                // The batches are parts of the shard, which is charged until the last one is taken.
+                let charge = Arc::new(charge);
+                stream::iter(batches.into_iter().map(move |batch| {
+                    let _held = &charge;
+                    Ok(batch)
+                }))
+            })
             .try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(
             Arc::clone(&self.schema),

@@ -1,5 +1,8 @@
 //! Common parts of the formats that write one whole file: options, target, writer thread.
 
+use crate::access;
+use crate::memory::{Charge, Charged};
+use crate::sql::exec::spool::own_bytes;
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow::array::RecordBatch;
+use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::common::{exec_err, internal_err, plan_err};
@@ -134,7 +138,7 @@ pub(in crate::sql) fn local_target(conf: &FileSinkConfig, format: &str) -> Resul
     let Ok(path) = parsed else {
         return plan_err!("{} is not the path of a file; name a local file", conf.original_url);
     };
-    if url.is_collection() || path.is_dir() {
+    if url.is_collection() || access::is_dir(&path) {
         return plan_err!(
             "COPY to {format} writes one file, but {} is a folder; name a file in it (`serrate convert` converts a folder to a folder, one file per input file)",
             conf.original_url
@@ -152,7 +156,7 @@ pub(in crate::sql) fn single_file(conf: &FileSinkConfig) -> Option<PathBuf> {
         return None;
     }
     let path = url.get_url().to_file_path().ok()?;
-    (!path.is_dir()).then_some(path)
+    (!access::is_dir(&path)).then_some(path)
 }
 
 /// Whether a writer is part of COPY. COPY and INSERT share `FileSinkConfig`, and only COPY sets `original_url`.
@@ -231,11 +235,28 @@ impl DataSink for AnyFileSink {
     }
 }
 
+/// Collects the rows of a writer that needs all of them at once. `what` names the writer in errors.
+pub(in crate::sql) fn collect_rows(
+    batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
+    schema: &SchemaRef,
+    what: &str,
+) -> Result<Charged<RecordBatch>> {
+    let (mut all, mut charge) = (Vec::new(), Charge::default());
+    for batch in batches {
+        let batch = batch?;
+        charge.grow(what, own_bytes(&batch)?)?;
+        all.push(batch);
+    }
+    // The batches live until their copy is complete.
+    let copy = Charge::take(what, charge.bytes())?;
+    Ok(Charged::new(concat_batches(schema, &all)?, copy))
+}
+
 /// Creates the folder of a target, as DataFusion's own COPY does.
 pub(in crate::sql) fn make_folder(target: &Path) -> Result<()> {
     match target.parent() {
         Some(folder) => {
-            std::fs::create_dir_all(folder).map_err(|e| crate::Error::io(folder, e).into())
+            access::create_dir_all(folder).map_err(|e| crate::Error::io(folder, e).into())
         }
         None => Ok(()),
     }

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
-use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field};
 use datafusion::common::plan_err;
 use datafusion::datasource::physical_plan::FileSinkConfig;
@@ -12,11 +11,12 @@ use datafusion::error::Result;
 use datafusion::physical_expr::LexRequirement;
 use datafusion::physical_plan::ExecutionPlan;
 
+use crate::access;
 use crate::array::list_depth;
 use crate::dense::{DType, DenseOptions, DenseTensor, Side, TableDenseOptions};
 use crate::io::safetensors::{SaveOptions, dense};
 use crate::sql::order::ordered_sink;
-use crate::sql::sources::output::{OutputOptions, local_target, make_folder};
+use crate::sql::sources::output::{OutputOptions, collect_rows, local_target, make_folder};
 use crate::sql::sources::write_only::{TargetSink, WrittenFactory, WrittenFormat};
 use crate::table::RaggedTable;
 
@@ -64,12 +64,8 @@ impl WrittenFormat for SafetensorsFormat {
             target,
             schema,
             move |batches, target, schema, limit| {
-                if !options.overwrite && target.exists() {
-                    return Err(crate::Error::Exists(target.into()).into());
-                }
-                let batches = batches.collect::<Result<Vec<RecordBatch>>>()?;
-                let whole = concat_batches(schema, &batches)?;
-                drop(batches);
+                access::check_new(target, options.overwrite)?;
+                let whole = collect_rows(batches, schema, "the writer of safetensors files")?;
                 let tensors = to_tensors(&whole, &options, limit)?;
                 let save = SaveOptions { overwrite: options.overwrite, ..SaveOptions::default() };
                 make_folder(target)?;

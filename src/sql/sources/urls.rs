@@ -20,6 +20,7 @@ use object_store::local::LocalFileSystem;
 use object_store::path::Path as Location;
 use url::Url;
 
+use crate::access;
 use crate::sql::sources::empty::refuse_empty;
 use crate::sql::sources::from::files;
 use crate::sql::sources::listing::{
@@ -132,12 +133,30 @@ pub(in crate::sql) async fn list_table(
     Ok(FilesTable::new(ListingTable::try_new(config)?, files))
 }
 
+/// Returns an error if the process must not read the files at a path. The stores check each file; this error
+/// comes first and names the path as it is written.
+pub(in crate::sql) fn check_url(url: &ListingTableUrl) -> Result<()> {
+    if url.scheme() != "file" {
+        let name = url.as_str();
+        return access::check_store().map_err(|e| crate::Error::io(name, e).into());
+    }
+    match LocalFileSystem::new().path_to_filesystem(url.prefix()) {
+        Ok(path) => access::check_read(&path).map_err(|e| crate::Error::io(path, e).into()),
+        // The store of the path returns this error.
+        Err(_) => Ok(()),
+    }
+}
+
 /// Parses a path. A bracket in the name of a local file or folder that exists is no pattern.
 pub(in crate::sql) fn parse_path(text: &str) -> Result<ListingTableUrl> {
     let path = Path::new(text);
-    if text.contains('[') && !text.contains(['*', '?']) && !text.contains("://") && path.exists() {
+    if text.contains('[')
+        && !text.contains(['*', '?'])
+        && !text.contains("://")
+        && access::exists(&path)
+    {
         let full = std::path::absolute(path).map_err(|e| crate::Error::io(path, e))?;
-        let url = match full.is_dir() {
+        let url = match access::is_dir(&full) {
             true => Url::from_directory_path(&full),
             false => Url::from_file_path(&full),
         };
@@ -170,7 +189,7 @@ pub(in crate::sql) fn replace_paths(state: &SessionState, mut plan: LogicalPlan)
 /// Returns the path of an object for display. Local files get the leading slash, which locations lack.
 pub(in crate::sql) fn shown_location(location: &Location) -> String {
     match LocalFileSystem::new().path_to_filesystem(location) {
-        Ok(path) if path.exists() => path.display().to_string(),
+        Ok(path) if access::exists(&path) => path.display().to_string(),
         _ => location.to_string(),
     }
 }

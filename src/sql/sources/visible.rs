@@ -1,30 +1,37 @@
 use std::collections::HashMap;
 use std::fmt;
+use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use datafusion::common::plan_datafusion_err;
 use datafusion::error::Result;
 use datafusion::execution::object_store::ObjectStoreRegistry;
-use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::runtime_env::RuntimeEnv;
 use futures::future::ready;
-use futures::stream::{BoxStream, StreamExt};
+use futures::stream::{BoxStream, StreamExt, once};
+use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions,
+    CopyOptions, GetOptions, GetRange, GetResult, GetResultPayload, ListResult, MultipartUpload,
+    OBJECT_STORE_COALESCE_DEFAULT, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions,
+    PutPayload, PutResult, RenameOptions, coalesce_ranges,
 };
 use url::{Position, Url};
 
+use crate::access;
 use serrate_core::internal::is_hidden_name;
 
 /// Returns a runtime whose object stores, also those registered later, do not list hidden files: those with a
 /// name in their path that starts with `.` or `_`. A hidden file that is named explicitly is still read.
-pub(in crate::sql) fn with_visible_files(runtime: &RuntimeEnv) -> Result<Arc<RuntimeEnv>> {
+///
+/// The stores read and write only what the process may ([`access`]).
+pub(crate) fn with_visible_files(runtime: &RuntimeEnv) -> Arc<RuntimeEnv> {
     let inner = Arc::clone(&runtime.object_store_registry);
     let registry = Arc::new(VisibleRegistry { inner, wrapped: Mutex::default() });
-    RuntimeEnvBuilder::from_runtime_env(runtime).with_object_store_registry(registry).build_arc()
+    Arc::new(RuntimeEnv { object_store_registry: registry, ..runtime.clone() })
 }
 
 #[derive(Debug)]
@@ -50,6 +57,10 @@ impl ObjectStoreRegistry for VisibleRegistry {
     }
 
     fn get_store(&self, url: &Url) -> Result<Arc<dyn ObjectStore>> {
+        let local = url.scheme() == "file";
+        if !local {
+            access::check_store().map_err(|e| plan_datafusion_err!("{url}: {e}"))?;
+        }
         let inner = self.inner.get_store(url)?;
         let key = url[..Position::BeforePath].to_owned();
         let mut wrapped = self.wrapped.lock().unwrap_or_else(PoisonError::into_inner);
@@ -57,7 +68,7 @@ impl ObjectStoreRegistry for VisibleRegistry {
         if let Some(known) = known {
             return Ok(Arc::clone(known) as Arc<dyn ObjectStore>);
         }
-        let visible = Arc::new(VisibleFiles { inner });
+        let visible = Arc::new(VisibleFiles { inner, local });
         wrapped.insert(key, Arc::clone(&visible));
         Ok(visible)
     }
@@ -66,6 +77,56 @@ impl ObjectStoreRegistry for VisibleRegistry {
 #[derive(Debug)]
 struct VisibleFiles {
     inner: Arc<dyn ObjectStore>,
+    /// Whether the store is the file system, whose locations are absolute paths.
+    local: bool,
+}
+
+impl VisibleFiles {
+    fn check_read(&self, location: &Path) -> object_store::Result<()> {
+        if !self.local || !access::has_root() {
+            return Ok(());
+        }
+        let path = LocalFileSystem::new().path_to_filesystem(location)?;
+        access::check_read(&path).map_err(|e| to_store_error(&path, e))
+    }
+
+    fn check_write(&self, location: &Path) -> object_store::Result<()> {
+        if self.local && access::has_root() {
+            let path = LocalFileSystem::new().path_to_filesystem(location)?;
+            return access::check_write(&path).map_err(|e| to_store_error(&path, e));
+        }
+        access::check_writes().map_err(|e| to_store_error(location.as_ref(), e))
+    }
+
+    /// Checks a folder to list. A store without a prefix lists the whole file system.
+    fn check_folder(&self, prefix: Option<&Path>) -> object_store::Result<()> {
+        self.check_read(prefix.unwrap_or(&Path::default()))
+    }
+}
+
+/// Replaces objects that the process must not read with errors: a listing of the file system follows
+/// symbolic links.
+fn only_readable(
+    objects: BoxStream<'static, object_store::Result<ObjectMeta>>,
+    local: bool,
+) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
+    if !local || !access::has_root() {
+        return objects;
+    }
+    let check = |object: object_store::Result<ObjectMeta>| {
+        let object = object?;
+        let path = LocalFileSystem::new().path_to_filesystem(&object.location)?;
+        access::check_read(&path).map_err(|e| to_store_error(&path, e))?;
+        Ok(object)
+    };
+    objects.map(check).boxed()
+}
+
+fn to_store_error(path: impl AsRef<std::path::Path>, e: io::Error) -> object_store::Error {
+    object_store::Error::Generic {
+        store: "LocalFileSystem",
+        source: Box::new(crate::Error::io(path, e)),
+    }
 }
 
 /// Whether an object is not hidden and so appears in the listing of the folder `prefix`.
@@ -99,6 +160,7 @@ impl ObjectStore for VisibleFiles {
         payload: PutPayload,
         options: PutOptions,
     ) -> object_store::Result<PutResult> {
+        self.check_write(location)?;
         self.inner.put_opts(location, payload, options).await
     }
 
@@ -107,6 +169,7 @@ impl ObjectStore for VisibleFiles {
         location: &Path,
         options: PutMultipartOptions,
     ) -> object_store::Result<Box<dyn MultipartUpload>> {
+        self.check_write(location)?;
         self.inner.put_multipart_opts(location, options).await
     }
 
@@ -115,7 +178,12 @@ impl ObjectStore for VisibleFiles {
         location: &Path,
         options: GetOptions,
     ) -> object_store::Result<GetResult> {
-        self.inner.get_opts(location, options).await
+        self.check_read(location)?;
+        let found = self.inner.get_opts(location, options).await?;
+        if let GetResultPayload::File(file, path) = &found.payload {
+            access::check_opened(file, path).map_err(|e| to_store_error(path, e))?;
+        }
+        Ok(found)
     }
 
     async fn get_ranges(
@@ -123,6 +191,14 @@ impl ObjectStore for VisibleFiles {
         location: &Path,
         ranges: &[Range<u64>],
     ) -> object_store::Result<Vec<Bytes>> {
+        if self.local && access::has_root() {
+            // The file system's own method opens the file where it cannot be checked.
+            let read = |range: Range<u64>| async move {
+                let options = GetOptions::new().with_range(Some(GetRange::Bounded(range)));
+                self.get_opts(location, options).await?.bytes().await
+            };
+            return coalesce_ranges(ranges, read, OBJECT_STORE_COALESCE_DEFAULT).await;
+        }
         self.inner.get_ranges(location, ranges).await
     }
 
@@ -130,11 +206,22 @@ impl ObjectStore for VisibleFiles {
         &self,
         locations: BoxStream<'static, object_store::Result<Path>>,
     ) -> BoxStream<'static, object_store::Result<Path>> {
-        self.inner.delete_stream(locations)
+        if !access::has_root() && !access::is_read_only() {
+            return self.inner.delete_stream(locations);
+        }
+        let files = Self { inner: Arc::clone(&self.inner), local: self.local };
+        let check = move |location: object_store::Result<Path>| {
+            let location = location?;
+            files.check_write(&location).map(|()| location)
+        };
+        self.inner.delete_stream(locations.map(check).boxed())
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
-        only_listed(self.inner.list(prefix), prefix)
+        match self.check_folder(prefix) {
+            Ok(()) => only_readable(only_listed(self.inner.list(prefix), prefix), self.local),
+            Err(e) => once(ready(Err(e))).boxed(),
+        }
     }
 
     fn list_with_offset(
@@ -142,13 +229,23 @@ impl ObjectStore for VisibleFiles {
         prefix: Option<&Path>,
         offset: &Path,
     ) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
-        only_listed(self.inner.list_with_offset(prefix, offset), prefix)
+        match self.check_folder(prefix) {
+            Ok(()) => {
+                let found = self.inner.list_with_offset(prefix, offset);
+                only_readable(only_listed(found, prefix), self.local)
+            }
+            Err(e) => once(ready(Err(e))).boxed(),
+        }
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> object_store::Result<ListResult> {
+        self.check_folder(prefix)?;
         let mut listed = self.inner.list_with_delimiter(prefix).await?;
         listed.objects.retain(|o| is_listed(&o.location, prefix));
         listed.common_prefixes.retain(|p| is_listed(p, prefix));
+        for location in listed.objects.iter().map(|o| &o.location).chain(&listed.common_prefixes) {
+            self.check_read(location)?;
+        }
         Ok(listed)
     }
 
@@ -158,6 +255,8 @@ impl ObjectStore for VisibleFiles {
         to: &Path,
         options: CopyOptions,
     ) -> object_store::Result<()> {
+        self.check_read(from)?;
+        self.check_write(to)?;
         self.inner.copy_opts(from, to, options).await
     }
 
@@ -167,6 +266,8 @@ impl ObjectStore for VisibleFiles {
         to: &Path,
         options: RenameOptions,
     ) -> object_store::Result<()> {
+        self.check_write(from)?;
+        self.check_write(to)?;
         self.inner.rename_opts(from, to, options).await
     }
 }

@@ -32,6 +32,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use futures::stream::{StreamExt, TryStreamExt};
 use object_store::{ObjectMeta, ObjectStore};
 
+use crate::access;
 use crate::sql::exec::guard::infer_guarded;
 use crate::sql::order::ordered_sink;
 use crate::sql::sources::arrow_files::CheckedArrow;
@@ -316,10 +317,8 @@ impl WholeFileFormat {
         let even_empty = has_columns && target.is_none() && is_copy_to_folder(&conf);
         conf.output_schema = Arc::clone(&written);
         let whole = match target {
-            Some(target) if !self.overwrite && target.exists() => {
-                return Err(crate::Error::Exists(target).into());
-            }
             Some(target) => {
+                access::check_new(&target, self.overwrite)?;
                 let (stem, url) = temporary_target(&conf, &target)?;
                 conf.table_paths = vec![url];
                 Some(WholeFile { target, stem, overwrite: self.overwrite })
@@ -577,7 +576,7 @@ impl DataSink for FormatSink {
         // Removes the temporary folder with its contents on drop, also if the query fails or is cancelled.
         let lease = Lease::acquire_named(beside, &stem).map_err(io)?;
         let folder = lease.data();
-        std::fs::create_dir(&folder).map_err(io)?;
+        access::create_dir_all(&folder).map_err(io)?;
         let (data, of_query) = watch_errors(data);
         let written = self.sink()?.write_all(data, context).await;
         let rows = written.map_err(|e| match of_query.load(Ordering::Relaxed) {

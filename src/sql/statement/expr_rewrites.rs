@@ -11,6 +11,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     UnaryOperator, Value, ValueWithSpan,
 };
 
+use crate::access;
 use crate::functions::{BIN_COLUMNS, PAIR, TABLES, parameter_names};
 use crate::sql::sources::from::{one_name, query_text, text};
 use crate::sql::statement::merged::fold_name;
@@ -292,10 +293,10 @@ fn with_table(call: &mut Function) -> Result<()> {
     let all_texts = texts.len() == args.len().saturating_sub(before);
     let [from, columns @ ..] = texts.as_slice() else { return Ok(()) };
     let own = Path::new(from);
-    if !all_texts || columns.len() > 2 || own.is_dir() {
+    if !all_texts || columns.len() > 2 || access::is_dir(&own) {
         return Ok(());
     }
-    if own.is_file() && own.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet")) {
+    if access::is_file(&own) && own.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet")) {
         return Ok(());
     }
     if *function == "ragged_lookup" && columns.len() < 2 {

@@ -87,6 +87,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParserBuilder, Statement};
 
+use crate::access;
 use crate::sql::mends::lambdas;
 use crate::sql::mends::shared_rows::share_ctes;
 use crate::sql::mends::times;
@@ -448,7 +449,7 @@ fn keep_existing(state: &SessionState, copy: &mut CopyToStatement) -> Result<()>
     };
     // Whether the options are for DataFusion's Parquet writer, which replaces existing files.
     let stock = format == "parquet" && copy.options.iter().any(|(key, _)| !is_ours(key));
-    if is_careful(state, &format) && !path.is_dir() && !stock {
+    if is_careful(state, &format) && !access::is_dir(&path) && !stock {
         return Ok(());
     }
     let mut overwrite = false;
@@ -457,10 +458,10 @@ fn keep_existing(state: &SessionState, copy: &mut CopyToStatement) -> Result<()>
         overwrite |= ours && value.to_string().trim_matches('\'').eq_ignore_ascii_case("true");
         !ours
     });
-    if path.is_file() && !overwrite {
+    if access::is_file(&path) && !overwrite {
         return Err(crate::Error::Exists(path.into()).into());
     }
-    if path.is_dir() && overwrite {
+    if access::is_dir(&path) && overwrite {
         return plan_err!(
             "the option overwrite of COPY replaces one file, but {} is a folder, to which COPY adds files; remove the folder first, or remove the option to keep its files",
             path.display()

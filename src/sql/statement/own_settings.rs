@@ -5,11 +5,35 @@ use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::{LogicalPlan, SetVariable, Statement};
 
-use crate::config::SerrateOptions;
+use crate::access;
+use crate::config::{SerrateOptions, default_memory};
+
+/// DataFusion's name of the setting [`OWN_MEMORY`].
+const MEMORY: &str = "datafusion.runtime.memory_limit";
+const OWN_MEMORY: &str = "serrate.memory_limit";
+
+/// The setting that names the folder of spilled rows.
+const TEMPORARY: &str = "datafusion.runtime.temp_directory";
 
 pub(super) fn reset_to_default(plan: LogicalPlan) -> Result<LogicalPlan> {
+    if let LogicalPlan::Statement(Statement::SetVariable(set)) = &plan
+        && set.variable.eq_ignore_ascii_case(TEMPORARY)
+    {
+        access::check_write(&set.value).map_err(|e| crate::Error::io(&set.value, e))?;
+    }
+    if let LogicalPlan::Statement(Statement::SetVariable(set)) = &plan
+        && set.variable.eq_ignore_ascii_case(MEMORY)
+    {
+        // DataFusion would give the session a pool of its own, which knows nothing of the process.
+        let (variable, value) = (OWN_MEMORY.to_owned(), set.value.clone());
+        return Ok(LogicalPlan::Statement(Statement::SetVariable(SetVariable { variable, value })));
+    }
     let LogicalPlan::Statement(Statement::ResetVariable(reset)) = &plan else { return Ok(plan) };
     let variable = reset.variable.to_ascii_lowercase();
+    if [MEMORY, OWN_MEMORY].contains(&variable.as_str()) {
+        let (variable, value) = (OWN_MEMORY.to_owned(), default_memory());
+        return Ok(LogicalPlan::Statement(Statement::SetVariable(SetVariable { variable, value })));
+    }
     if !variable.starts_with("serrate.") {
         return Ok(plan);
     }

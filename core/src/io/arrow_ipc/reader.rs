@@ -1,4 +1,3 @@
-use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,6 +8,7 @@ use arrow::ipc::reader::StreamReader;
 
 use super::check::{CheckedStream, Checker};
 use super::file::MappedFile;
+use crate::access;
 use crate::error::{Error, Result};
 use crate::io::contain::contain_panics;
 use crate::table::RaggedTable;
@@ -60,7 +60,7 @@ impl IpcTableReader {
     /// If the file cannot be read, is in neither format, or lacks a requested column.
     pub fn open(path: impl AsRef<Path>, options: &IpcReadOptions) -> Result<Self> {
         let path = path.as_ref().to_path_buf();
-        let mut file = File::open(&path).map_err(|e| Error::io(&path, e))?;
+        let mut file = access::open(&path).map_err(|e| Error::io(&path, e))?;
         let mut magic = [0; 6];
         let found = file.read(&mut magic).map_err(|e| Error::io(&path, e))?;
         file.seek(SeekFrom::Start(0)).map_err(|e| Error::io(&path, e))?;

@@ -12,6 +12,7 @@ use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::io::meds::MedsShard;
 use crate::kernels::between::Closure;
+use crate::memory::Charge;
 use crate::table::RaggedTable;
 
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +30,7 @@ pub(super) struct LabelAt {
 /// at a time, so the memory for results does not depend on the number of labels.
 #[derive(Clone, Debug)]
 pub struct FeatureShard {
+    _charge: Arc<Charge>,
     spec: Arc<FeatureSpec>,
     labels: Vec<LabelAt>,
     /// For each row (subject), the range of its events; `events` has, for each event, the range of
@@ -165,6 +167,7 @@ impl FeatureShard {
             measurements: Measurements::try_new(&shard.events, "", &spec)?,
             statics,
             spec,
+            _charge: Arc::new(shard.charge()?),
         })
     }
 

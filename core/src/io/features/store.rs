@@ -9,6 +9,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 
 use super::rows::FeatureRows;
 use super::spec::FeatureSpec;
+use crate::access;
 use crate::error::{Error, Result};
 use crate::io::dok::write_entries;
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
@@ -55,7 +56,7 @@ impl FeatureStore {
     /// If the folder cannot be written to.
     pub fn create(folder: impl AsRef<Path>, labels: usize) -> Result<Self> {
         let folder = folder.as_ref().to_path_buf();
-        let file = tempfile::tempfile_in(&folder).map_err(|e| Error::io(&folder, e))?;
+        let file = access::temporary_in(&folder).map_err(|e| Error::io(&folder, e))?;
         Ok(Self { folder, file, end: 0, places: vec![None; labels] })
     }
 

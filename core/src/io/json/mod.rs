@@ -35,7 +35,6 @@ mod sink;
 pub(crate) mod text;
 mod write;
 
-use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
@@ -45,7 +44,9 @@ pub use read::NdjsonReader;
 pub use write::NdjsonWriter;
 
 use super::atomic::AtomicFile;
+use crate::access;
 use crate::error::{Error, Result};
+use crate::memory::Charge;
 use crate::table::RaggedTable;
 
 /// Names that a column cannot have in the columns form.
@@ -107,7 +108,12 @@ pub struct JsonWriteOptions {
 /// If the file cannot be read or parsed; see [`RaggedTable::from_json_text`].
 pub fn read_json(path: impl AsRef<Path>, options: &JsonOptions) -> Result<RaggedTable> {
     let path = path.as_ref();
-    let text = std::fs::read(path).map_err(|e| Error::io(path, e))?;
+    let length = access::metadata(path).map_err(|e| Error::io(path, e))?.len();
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    let what = format!("reading the JSON document {}", path.display());
+    // The text and the values parsed from it.
+    let _charge = Charge::take(&what, length.saturating_mul(2))?;
+    let text = access::read(path).map_err(|e| Error::io(path, e))?;
     RaggedTable::from_json_text(&text, options).map_err(|e| Error::file(path, e.to_string()))
 }
 
@@ -129,7 +135,7 @@ pub fn write_json(
 /// [`NdjsonReader`] reads files larger than memory.
 pub fn read_ndjson(path: impl AsRef<Path>, options: &JsonOptions) -> Result<RaggedTable> {
     let path = path.as_ref();
-    let file = File::open(path).map_err(|e| Error::io(path, e))?;
+    let file = access::open(path).map_err(|e| Error::io(path, e))?;
     NdjsonReader::new(BufReader::with_capacity(1 << 18, file), options.clone())
         .read_all()
         .map_err(|e| Error::file(path, e.to_string()))

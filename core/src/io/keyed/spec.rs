@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::contents::Contents;
 use super::store::{self, Version};
+use crate::access;
 use crate::error::{Error, Result};
 use crate::io::dictionary::parse_type;
 
@@ -56,7 +57,7 @@ impl Spec {
     /// Returns the path if the string is the path or the URL of an existing file, else `None`.
     pub fn file(text: &str) -> Option<&Path> {
         let path = Path::new(text.strip_prefix("file://").unwrap_or(text));
-        path.is_file().then_some(path)
+        access::is_file(&path).then_some(path)
     }
 
     /// Serializes the spec for [`parse`](Self::parse).

@@ -1,14 +1,15 @@
 //! Cache of the entries of open files: each version is read once, and one statement at a time changes a file.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::contents::Contents;
+use crate::access;
 use crate::error::{Error, Result};
 use crate::io::lease::FileLock;
 use crate::io::stamp::Stamp;
+use crate::memory::Charge;
 
 /// Maximum number of recently opened files that stay in memory, even if no table or query uses them.
 const KEPT: usize = 4;
@@ -27,6 +28,27 @@ pub struct Version {
     pub stamp: String,
     /// Entries of the file.
     pub contents: Contents,
+    _charge: Charge,
+}
+
+impl Version {
+    /// Creates the version of a file that has been read.
+    fn from_file(path: PathBuf, stamp: String, contents: Contents) -> Result<Arc<Self>> {
+        let what = format!("the sparse tensor or dictionary {}", path.display());
+        let bytes = contents.num_bytes();
+        let charge = Charge::take(&what, bytes).or_else(|_| {
+            // Files that nothing uses are kept only while there is room.
+            lock_mutex(&RECENT).clear();
+            Charge::take(&what, bytes)
+        })?;
+        Ok(Arc::new(Self { path, stamp, contents, _charge: charge }))
+    }
+
+    /// Creates the version of a file that has been written. It has changed already, so this cannot fail.
+    fn from_change(path: PathBuf, stamp: String, contents: Contents) -> Arc<Self> {
+        let charge = Charge::hold(contents.num_bytes());
+        Arc::new(Self { path, stamp, contents, _charge: charge })
+    }
 }
 
 /// The current [`Version`] of a table's file, kept in memory as long as the table exists.
@@ -104,7 +126,7 @@ fn trim_recent<T>(recent: &mut Vec<T>, bytes: impl Fn(&T) -> usize) {
 }
 
 fn canonical_path(path: &Path) -> Result<PathBuf> {
-    fs::canonicalize(path).map_err(|e| Error::io(path, e))
+    access::canonicalize(path).map_err(|e| Error::io(path, e))
 }
 
 fn read_stamp(path: &Path) -> Result<String> {
@@ -174,7 +196,7 @@ fn open_version(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
             ));
         }
     };
-    let version = Arc::new(Version { path: known, stamp: now, contents });
+    let version = Version::from_file(known, now, contents)?;
     versions.push(Arc::downgrade(&version));
     keep_recent(&version);
     Ok(version)
@@ -235,7 +257,7 @@ fn cancelled_error(path: &Path) -> Error {
 
 /// Writes a new file, or replaces an existing file if `overwrite` is set.
 pub fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Version>> {
-    let known = match (path.exists(), path.file_name()) {
+    let known = match (access::exists(&path), path.file_name()) {
         (false, Some(name)) => {
             let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
             canonical_path(folder.unwrap_or(Path::new(".")))?.join(name)
@@ -253,7 +275,7 @@ pub fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Ve
 /// caller holds the lock of the file, so its current stamp belongs to these entries.
 fn publish_version(path: PathBuf, contents: Contents) -> Result<Arc<Version>> {
     let stamp = settled_stamp(&path)?;
-    let version = Arc::new(Version { path, stamp, contents });
+    let version = Version::from_change(path, stamp, contents);
     lock_mutex(&slot_of(&version.path).versions).push(Arc::downgrade(&version));
     keep_recent(&version);
     Ok(version)
@@ -261,6 +283,8 @@ fn publish_version(path: PathBuf, contents: Contents) -> Result<Arc<Version>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -284,11 +308,7 @@ mod tests {
     fn slots_of_unused_files_are_dropped() {
         let mut slots = Slots::default();
         let held = slots.slot_of(Path::new("held"));
-        let version = Arc::new(Version {
-            path: "kept".into(),
-            stamp: String::new(),
-            contents: empty_contents(),
-        });
+        let version = Version::from_change("kept".into(), String::new(), empty_contents());
         lock_mutex(&slots.slot_of(Path::new("kept")).versions).push(Arc::downgrade(&version));
         for i in 0..10_000 {
             slots.slot_of(Path::new(&i.to_string()));

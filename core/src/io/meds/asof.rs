@@ -13,6 +13,7 @@ use super::shard::MedsShard;
 use super::view::{Step, View};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
+use crate::memory::Charge;
 use crate::table::{Column, History, RaggedTable};
 
 /// Labels, each with the history of its subject up to and including the time of the label.
@@ -43,6 +44,7 @@ pub struct AsOf {
     shards: Vec<MedsShard>,
     places: Vec<HistoryPosition>,
     unknown: usize,
+    _charges: Arc<Vec<Charge>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +62,7 @@ impl AsOf {
     /// # Errors
     /// If a subject has rows in two shards, or the times of a subject are not ascending.
     pub fn try_new(mut shards: Vec<MedsShard>, labels: &Labels) -> Result<Self> {
+        let charges = shards.iter().map(MedsShard::charge).collect::<Result<Vec<_>>>()?;
         let subjects = map_subjects(&shards)?;
         let histories = shards.par_iter().map(event_history).collect::<Result<Vec<_>>>()?;
         let find = |subject: i64, time: i64| -> Result<Option<HistoryPosition>> {
@@ -81,7 +84,7 @@ impl AsOf {
             _ => labels.filter(&found.iter().map(|p| Some(p.is_some())).collect())?,
         };
         share_dictionaries(&mut shards)?;
-        Ok(Self { labels, shards, places, unknown })
+        Ok(Self { labels, shards, places, unknown, _charges: Arc::new(charges) })
     }
 
     /// Returns the number of labels whose subject is in the data.

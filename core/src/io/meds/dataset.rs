@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Int64Type, SchemaRef};
-use walkdir::WalkDir;
 
 use super::file::MedsFile;
 use super::shard::{DERIVED, MeasurementColumns, MedsShard, Needed, Shard};
 use super::types::unify_types;
 use super::vocabulary::Vocabulary;
+use crate::access;
 use crate::error::{Error, Result};
 use crate::io::listing::is_hidden;
 use crate::io::order::natural;
@@ -78,7 +78,7 @@ impl MedsDataset {
     pub fn open(root: impl AsRef<Path>) -> Result<Self> {
         let root = root.as_ref().to_path_buf();
         let data = root.join("data");
-        if !root.exists() {
+        if !access::exists(&root) {
             return Err(Error::io(
                 root,
                 io::Error::new(
@@ -87,26 +87,15 @@ impl MedsDataset {
                 ),
             ));
         }
-        if !data.is_dir() {
+        if !access::exists(&data) {
             return Err(Error::file(
                 root,
                 "the folder is not a MEDS data set; give a folder that has shards in data/**/*.parquet",
             ));
         }
         let mut found = Vec::new();
-        for entry in WalkDir::new(&data).follow_links(true) {
-            let entry = entry.map_err(|e| {
-                let path = e.path().unwrap_or(&data).to_path_buf();
-                let cause = e.into_io_error();
-                Error::io(
-                    path,
-                    cause.unwrap_or_else(|| {
-                        std::io::Error::other(
-                            "the symbolic links in this folder form a loop; remove one of them",
-                        )
-                    }),
-                )
-            })?;
+        for entry in access::walk(&data) {
+            let entry = entry?;
             let path = entry.path();
             let hidden = is_hidden(path.strip_prefix(&data).unwrap_or(path));
             if entry.file_type().is_file()
@@ -149,7 +138,7 @@ impl MedsDataset {
             subjects: Mutex::default(),
         };
         let path = inner.root.join("metadata").join("codes.parquet");
-        if path.exists() {
+        if access::exists(&path) {
             inner.vocabulary.set(Vocabulary::read(path)?).ok();
         }
         Ok(Self { inner: Arc::new(inner) })
@@ -326,7 +315,7 @@ impl Dataset {
 
 pub(super) fn read_splits(root: &Path) -> Result<Option<Vec<(i64, String)>>> {
     let path = root.join("metadata").join("subject_splits.parquet");
-    if !path.exists() {
+    if !access::exists(&path) {
         return Ok(None);
     }
     let source = MedsFile::open(path)?;

@@ -12,9 +12,9 @@ use parquet::arrow::arrow_reader::{
     ParquetRecordBatchReaderBuilder,
 };
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema};
-use walkdir::WalkDir;
 
 use super::types::plain_type;
+use crate::access;
 use crate::array::exact::{Inexact, cast_exact, cast_microseconds};
 use crate::error::{Error, Result};
 use crate::io::contain::contain_panics;
@@ -194,22 +194,11 @@ impl MedsFile {
 /// natural order (2 before 10).
 pub(crate) fn list_files_with_ending(folder: &Path, ending: &str) -> Result<Vec<String>> {
     let mut names = Vec::new();
-    if !folder.is_dir() {
+    if !access::exists(folder) {
         return Ok(names);
     }
-    for entry in WalkDir::new(folder).follow_links(true) {
-        let entry = entry.map_err(|e| {
-            let path = e.path().unwrap_or(folder).to_path_buf();
-            let cause = e.into_io_error();
-            Error::io(
-                path,
-                cause.unwrap_or_else(|| {
-                    std::io::Error::other(
-                        "the symbolic links in this folder form a loop; remove one of them",
-                    )
-                }),
-            )
-        })?;
+    for entry in access::walk(folder) {
+        let entry = entry?;
         let path = entry.path();
         if entry.file_type().is_file() && path.extension().is_some_and(|e| e == ending) {
             let relative = path.strip_prefix(folder).unwrap_or(path).with_extension("");

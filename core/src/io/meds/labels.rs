@@ -13,6 +13,7 @@ use arrow::datatypes::{
 use super::file::{MedsFile, list_files_with_ending, string_like};
 use super::shard::time_type;
 use super::splits::KNOWN as SPLITS;
+use crate::access;
 use crate::array::exact::{cast_integers, cast_microseconds, first_null};
 use crate::error::{Error, Result};
 use crate::io::order::textual;
@@ -197,13 +198,13 @@ impl Labels {
 
     /// Reads the label files `names` (without their ending) of the folder `path`, or `path` if it is a file.
     fn read_files(path: &Path, names: &[String]) -> Result<Self> {
-        if !path.exists() {
+        if !access::exists(&path) {
             return Err(Error::file(
                 path,
                 "there is no such file or folder of labels; check the path",
             ));
         }
-        if !path.is_dir() {
+        if !access::is_dir(&path) {
             return Self::read_file(&MedsFile::open(path)?);
         }
         let parts = names

@@ -16,6 +16,7 @@ use super::vocabulary::{VOCABULARY_METADATA, Vocabulary};
 use crate::array::Offsets;
 use crate::array::exact::cast_integers;
 use crate::error::{Error, Result};
+use crate::memory::Charge;
 use crate::table::{Column, NestOptions, RaggedTable, Unsorted};
 
 /// A shard file of a data set. Only its footer has been read. Cheap to clone.
@@ -135,6 +136,14 @@ pub struct MedsShard {
 }
 
 impl MedsShard {
+    /// Charges the memory of the shard to the memory limit.
+    #[doc(hidden)]
+    pub fn charge(&self) -> Result<Charge> {
+        let bytes = |table: &RaggedTable| Ok::<_, Error>(table.to_batch()?.get_array_memory_size());
+        let all = bytes(&self.events)?.saturating_add(bytes(&self.statics)?);
+        Charge::take(&format!("the MEDS shard {}", self.name), all)
+    }
+
     /// Returns the columns of `events`, then of `statics`, as sibling lists, with one row per subject.
     ///
     /// The static columns have their own lengths on axis 1, so the batch is not a single ragged table.

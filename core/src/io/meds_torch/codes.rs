@@ -16,6 +16,7 @@ use parquet::arrow::ArrowWriter;
 use super::fit::{CodeCounts, Fitted};
 use super::schemas::writer_properties;
 use super::{Normalize, TensorizeOptions, VocabularyFrom};
+use crate::access;
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 use crate::io::meds::file::MedsFile;
@@ -143,7 +144,7 @@ struct OldCodes {
 impl OldCodes {
     fn read(path: &Path) -> Result<Self> {
         let mut old = Self { path: path.to_path_buf(), table: None };
-        if path.exists() {
+        if access::exists(&path) {
             let source = MedsFile::open(path)?;
             let schema = source.schema();
             let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();

@@ -10,6 +10,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Float32Type, Int64Type, SchemaRef, UInt32Type};
 
 use super::{SCHEMAS, TENSORS, split_of};
+use crate::access;
 use crate::array::exact::{Inexact, cast_integers};
 use crate::array::{Layout, Offsets, RaggedArray};
 use crate::error::{Error, Result};
@@ -79,13 +80,13 @@ impl TensorizedCohort {
             })
             .collect::<Result<_>>()?;
         let path = root.join("metadata").join("codes.parquet");
-        let vocabulary = path.exists().then(|| Vocabulary::read(path)).transpose()?;
+        let vocabulary = access::exists(&path).then(|| Vocabulary::read(path)).transpose()?;
         Ok(Self { root, shards, vocabulary })
     }
 
     /// Returns whether a folder has the schema files of a cohort.
     pub fn is_at(root: impl AsRef<Path>) -> bool {
-        root.as_ref().join(SCHEMAS).is_dir()
+        access::is_dir(&root.as_ref().join(SCHEMAS))
     }
 
     /// Returns the path of the folder.

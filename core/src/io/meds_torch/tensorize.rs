@@ -1,5 +1,4 @@
 use std::collections::BTreeMap;
-use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +9,7 @@ use super::codes::CohortCodes;
 use super::encode::{Encoder, part_names};
 use super::parallel::run_in_order;
 use super::{SCHEMAS, TENSORS, TensorizeOptions, TensorizedCohort, schemas};
+use crate::access;
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFolder;
 use crate::io::lease::is_temporary;
@@ -148,7 +148,7 @@ pub fn tensorize(
     let staging = AtomicFolder::create(out)?;
     let root = staging.path();
     let metadata = root.join("metadata");
-    fs::create_dir_all(&metadata).map_err(|e| Error::io(&metadata, e))?;
+    access::create_dir_all(&metadata).map_err(|e| Error::io(&metadata, e))?;
     codes.write(&metadata.join("codes.parquet"))?;
 
     let mut report = TensorizeReport {
@@ -194,7 +194,7 @@ fn write_shard(
     let path = |folder: &str, ending: &str| -> Result<PathBuf> {
         let path = root.join(folder).join(format!("{name}.{ending}"));
         let parent = path.parent().unwrap_or(root);
-        fs::create_dir_all(parent).map_err(|e| Error::io(parent, e))?;
+        access::create_dir_all(parent).map_err(|e| Error::io(parent, e))?;
         Ok(path)
     };
     fn bytes<T: arrow::datatypes::ArrowNativeType>(values: &[T]) -> &[u8] {
@@ -230,10 +230,10 @@ fn write_shard(
 const COHORT: [&str; 4] = ["data", "metadata", "tokenization", ".logs"];
 
 fn check_output(root: &Path, out: &Path, overwrite: bool) -> Result<()> {
-    if !out.exists() {
+    if !access::exists(&out) {
         return Ok(());
     }
-    let entries = fs::read_dir(out).map_err(|e| Error::io(out, e))?;
+    let entries = access::read_dir(out).map_err(|e| Error::io(out, e))?;
     let names = entries
         .map(|entry| Ok(entry.map_err(|e| Error::io(out, e))?.file_name()))
         .collect::<Result<Vec<_>>>()?;
@@ -245,7 +245,7 @@ fn check_output(root: &Path, out: &Path, overwrite: bool) -> Result<()> {
     if !overwrite {
         return Err(Error::Exists(out.to_path_buf()));
     }
-    let canonical = |p: &Path| p.canonicalize().map_err(|e| Error::io(p, e));
+    let canonical = |p: &Path| access::canonicalize(p).map_err(|e| Error::io(p, e));
     if canonical(root)?.starts_with(canonical(out)?) {
         return Err(Error::file(
             out,

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 
+use crate::access;
 use crate::io::safetensors::read_exact_at;
 
 /// Buffer size in bytes for page headers, which are rarely longer.
@@ -22,7 +23,7 @@ pub(crate) struct LocalFile {
 
 impl LocalFile {
     pub(crate) fn open(path: impl AsRef<Path>) -> io::Result<Self> {
-        let file = File::open(path)?;
+        let file = access::open(path)?;
         let length = file.metadata()?.len();
         Ok(Self { file: Arc::new(file), length })
     }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow::buffer::{Buffer, MutableBuffer};
 use bytes::Bytes;
 
+use crate::access;
 use crate::error::{Error, Result};
 use crate::io::map::map_file;
 
@@ -53,7 +54,7 @@ impl ByteSource {
     /// Opens a file. If `mmap` is true, maps the file; otherwise each read is a positioned read.
     pub fn open(path: impl AsRef<Path>, mmap: bool) -> Result<Self> {
         let path = path.as_ref();
-        let file = File::open(path).map_err(|e| Error::io(path, e))?;
+        let file = access::open(path).map_err(|e| Error::io(path, e))?;
         Self::from_file(path, file, mmap)
     }
 

@@ -12,6 +12,7 @@ use serde::ser::SerializeMap;
 use super::header::{
     MAX_FILE_BYTES, MAX_HEADER_BYTES, MAX_RANK, PREFIX_BYTES, element_size, tensor_size,
 };
+use crate::access;
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 
@@ -270,7 +271,7 @@ fn create_spool_file(target: &Path) -> Result<File> {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
         _ => PathBuf::from("."),
     };
-    tempfile::tempfile_in(&folder).map_err(|e| Error::io(folder, e))
+    access::temporary_in(&folder).map_err(|e| Error::io(folder, e))
 }
 
 /// Writes tensors whose data is in memory, each as (name, type, shape, little-endian bytes), in any order.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch};
-use arrow::compute::{cast, concat, concat_batches, filter, not};
+use arrow::compute::{cast, concat, filter, not};
 use arrow::datatypes::{Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::datasource::sink::{DataSink, DataSinkExec};
@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 
 use crate::dok::DuplicateEntries;
 use crate::sql::exec::change_query::{ChangeQuery, ChangedRows, replace_values};
-use crate::sql::sources::output::write_unless_cancelled;
+use crate::sql::sources::output::{collect_rows, write_unless_cancelled};
 use serrate_core::internal::keyed::{self, Contents, Latest};
 
 #[derive(Clone, Debug)]
@@ -83,9 +83,8 @@ impl DataSink for ChangeSink {
         let (runtime, context) = (Handle::current(), Arc::clone(context));
         write_unless_cancelled(data, move |batches, is_cancelled| {
             // Collects all rows before the file is locked, because the query may read the same file.
-            let batches = batches.collect::<Result<Vec<RecordBatch>>>()?;
-            let rows = concat_batches(&nullable_schema(&schema), &batches)?;
-            drop(batches);
+            let rows =
+                collect_rows(batches, &nullable_schema(&schema), "the change of a DOK file")?;
             let (version, count) = keyed::change(&path, is_cancelled, |before| {
                 // Runs on a thread for blocking work, under the lock of the file.
                 let find = |query: &ChangeQuery, entries: &RecordBatch| {

@@ -14,6 +14,7 @@ use datafusion::logical_expr::CreateExternalTable;
 
 use super::options::DokOptions;
 use super::{DokTable, run_blocking};
+use crate::access;
 use crate::dense::DType;
 use crate::error::Error;
 use serrate_core::internal::keyed::{self, Contents, Version, key_type};
@@ -66,7 +67,9 @@ impl TableProviderFactory for DokTableFactory {
 pub(super) fn local_file(location: &str) -> Result<PathBuf> {
     let url = ListingTableUrl::parse(location)?;
     match url.get_url().to_file_path() {
-        Ok(path) if url.scheme() == "file" && url.get_glob().is_none() && !path.is_dir() => {
+        Ok(path)
+            if url.scheme() == "file" && url.get_glob().is_none() && !access::is_dir(&path) =>
+        {
             Ok(path)
         }
         _ => {
@@ -81,7 +84,7 @@ fn open_or_create(
     options: &DokOptions,
 ) -> crate::Result<(SchemaRef, Arc<Version>)> {
     let declared: Vec<_> = declared.fields().iter().cloned().collect();
-    if !path.exists() {
+    if !access::exists(&path) {
         let contents = empty(path, &declared, options)?;
         let schema = contents.schema();
         match keyed::create(path, contents, false) {

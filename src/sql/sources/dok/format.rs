@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch};
-use arrow::compute::concat_batches;
+use arrow::array::ArrayRef;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::plan_err;
 use datafusion::datasource::physical_plan::FileSinkConfig;
@@ -14,9 +13,9 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::factory::tensor_type;
 use super::options::DokOptions;
-use crate::error::Error;
+use crate::access;
 use crate::sql::order::ordered_sink;
-use crate::sql::sources::output::{local_target, make_folder};
+use crate::sql::sources::output::{collect_rows, local_target, make_folder};
 use crate::sql::sources::write_only::{TargetSink, WrittenFactory, WrittenFormat};
 use serrate_core::internal::keyed::{self, Contents};
 
@@ -67,12 +66,8 @@ impl WrittenFormat for DokFormat {
         // Collects rows and writes one file; the columns are the keys, then the value.
         let sink =
             TargetSink::new("DokSink(file=", target, schema, move |batches, target, schema, _| {
-                if !options.overwrite && target.exists() {
-                    return Err(Error::Exists(target.into()).into());
-                }
-                let batches = batches.collect::<Result<Vec<RecordBatch>>>()?;
-                let rows = concat_batches(schema, &batches)?;
-                drop(batches);
+                access::check_new(target, options.overwrite)?;
+                let rows = collect_rows(batches, schema, "the writer of DOK files")?;
                 let names: Vec<String> =
                     columns.iter().map(|at| schema.field(*at).name().clone()).collect();
                 let columns: Vec<ArrayRef> =

@@ -28,6 +28,7 @@ pub(crate) use names::register_dok_names;
 
 use self::change::{Change, ChangeSink, nullable_schema};
 pub(in crate::sql) use self::scan::DokSource;
+use crate::access;
 use crate::dok::DuplicateEntries;
 use crate::sql::exec::change_query::ChangeQuery;
 use crate::sql::mends::changes::{simplify_expr, unqualified};
@@ -230,7 +231,7 @@ pub(in crate::sql) async fn at_path(url: &str) -> Result<Option<Arc<dyn TablePro
         return Ok(None);
     };
     run_blocking(move || {
-        if !path.is_file() || !Contents::is_in(&path) {
+        if !access::is_file(&path) || !Contents::is_in(&path) {
             return Ok(None);
         }
         let table: Arc<dyn TableProvider> = Arc::new(DokTable::open(path)?);

@@ -11,8 +11,9 @@ use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStoreExt};
 use serrate_core::internal::natural;
 
+use crate::access;
 use crate::sql::sources::listing::kind::FileKind;
-use crate::sql::sources::urls::{missing_file, shown_location};
+use crate::sql::sources::urls::{check_url, missing_file, shown_location};
 
 /// In a pattern, `*` and `?` match within one name of a path. `**` matches any number of folders.
 const PATTERNS: MatchOptions = MatchOptions {
@@ -97,6 +98,7 @@ impl FileSet {
         state: &dyn Session,
         path: &ListingTableUrl,
     ) -> Result<Vec<ListedFile>> {
+        check_url(path)?;
         let store = state.runtime_env().object_store(path)?;
         if !path.is_collection() && path.get_glob().is_none() {
             match store.head(path.prefix()).await {
@@ -209,5 +211,5 @@ fn is_document(location: &Path) -> bool {
 }
 
 fn is_local_folder(path: &ListingTableUrl) -> bool {
-    path.is_folder() && path.get_url().to_file_path().is_ok_and(|folder| folder.is_dir())
+    path.is_folder() && path.get_url().to_file_path().is_ok_and(|folder| access::is_dir(&folder))
 }

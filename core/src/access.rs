@@ -1,0 +1,449 @@
+//! Access to files, which [`confine`] restricts to a folder, or to reading.
+//!
+//! Every file of the crate is opened by the functions of this module, so one policy holds for every path
+//! that an argument, a statement, a URL or a file names. `tests/layers.rs` finds calls that bypass it.
+
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata, OpenOptions, ReadDir};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
+
+use same_file::Handle;
+use walkdir::{DirEntry, WalkDir};
+
+use crate::error::{Error, Result};
+
+/// The policy of the process. It is set at most once, so that nothing can lift it.
+static POLICY: OnceLock<Policy> = OnceLock::new();
+
+/// Number of times that a file is opened again because another process replaced it in the meantime.
+const REOPENS: usize = 16;
+
+/// Restrictions on the files of the process, for [`confine`].
+///
+/// ```
+/// use serrate_core as serrate;
+/// use serrate::access::Confinement;
+/// let rules = Confinement::default().with_root("data").with_read_only(true);
+/// assert_ne!(rules, Confinement::default());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Confinement {
+    root: Option<PathBuf>,
+    read_only: bool,
+}
+
+impl Confinement {
+    /// Restricts all paths to a folder, after symbolic links and `..` are resolved. Relative paths remain
+    /// relative to the current folder. Object stores and URLs other than `file://` are refused.
+    #[must_use]
+    pub fn with_root(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.root = Some(folder.into());
+        self
+    }
+
+    /// Sets whether all writes of files and folders are refused. Tables in memory can still change, and a
+    /// query may spill to temporary files without a name, which the operating system removes.
+    #[must_use]
+    pub fn with_read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self
+    }
+}
+
+#[derive(Debug)]
+struct Policy {
+    /// The folder as the caller named it, and its path without symbolic links.
+    root: Option<(PathBuf, PathBuf)>,
+    read_only: bool,
+}
+
+/// Restricts which files this process reads and writes, for all its sessions and threads and for good.
+///
+/// The policy belongs to the process and not to a session: files are opened in many places (readers,
+/// functions, writers, caches that sessions share), and a place that did not know its session would be a
+/// hole. Run one process for each tenant.
+///
+/// Files that are open already stay open. Files that other code of the process opens are not restricted, nor
+/// are DataFusion sessions without [`configure`](https://docs.rs/serrate): their object stores are their own.
+/// A hard link inside the folder is a file of the folder.
+///
+/// # Errors
+/// If the folder does not exist, or if the process is confined already.
+pub fn confine(rules: &Confinement) -> Result<()> {
+    let resolve = |root: &PathBuf| {
+        let real = fs::canonicalize(root).map_err(|e| Error::io(root, e))?;
+        match real.is_dir() {
+            true => Ok((root.clone(), real)),
+            false => {
+                Err(Error::file(root, "this is no folder; name the folder that has the files"))
+            }
+        }
+    };
+    let root = rules.root.as_ref().map(resolve).transpose()?;
+    POLICY.set(Policy { root, read_only: rules.read_only }).map_err(|_| {
+        Error::invalid("the process is confined already; confine it once, before it opens files")
+    })
+}
+
+fn to_refusal(why: String) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, why)
+}
+
+impl Policy {
+    fn check_path(&self, path: &Path, writes: bool) -> io::Result<()> {
+        if writes && self.read_only {
+            return Err(refuse_write());
+        }
+        let Some((given, real)) = &self.root else { return Ok(()) };
+        match resolve_path(path) {
+            Ok(full) if full.starts_with(real) => Ok(()),
+            _ => Err(refuse_outside(given)),
+        }
+    }
+
+    /// Checks that an open file is inside the folder, wherever its path leads by now.
+    fn check_opened(&self, file: &File, path: &Path) -> io::Result<Opened> {
+        let Some((given, real)) = &self.root else { return Ok(Opened::Inside) };
+        let Ok(full) = fs::canonicalize(path) else { return Ok(Opened::Replaced) };
+        if !full.starts_with(real) {
+            return Err(refuse_outside(given));
+        }
+        let (Ok(now), Ok(own)) =
+            (Handle::from_path(&full), file.try_clone().and_then(Handle::from_file))
+        else {
+            return Ok(Opened::Replaced);
+        };
+        Ok(if now == own { Opened::Inside } else { Opened::Replaced })
+    }
+}
+
+enum Opened {
+    Inside,
+    /// The path names another file by now.
+    Replaced,
+}
+
+fn refuse_outside(root: &Path) -> io::Error {
+    to_refusal(format!(
+        "the path is outside the folder {}, to which --root restricts the process; name a path in this folder (a relative path starts at the current folder)",
+        root.display()
+    ))
+}
+
+fn refuse_write() -> io::Error {
+    to_refusal(
+        "--read-only refuses to write files; write to standard output, or run without it".into(),
+    )
+}
+
+/// Returns the path without symbolic links and `..`. Its last parts need not exist.
+fn resolve_path(path: &Path) -> io::Result<PathBuf> {
+    let mut there = std::path::absolute(path)?;
+    let mut missing: Vec<OsString> = Vec::new();
+    loop {
+        match fs::canonicalize(&there) {
+            Ok(mut full) => {
+                full.extend(missing.iter().rev());
+                return Ok(full);
+            }
+            // A link to nothing: the system would create the file to which it points.
+            Err(e) if fs::symlink_metadata(&there).is_ok() => return Err(e),
+            Err(e) => match there.components().next_back() {
+                Some(Component::Normal(name)) => missing.push(name.to_owned()),
+                _ => return Err(e),
+            },
+        }
+        there.pop();
+    }
+}
+
+/// Returns an error if the process must not read the file or folder at `path`.
+#[doc(hidden)]
+pub fn check_read(path: impl AsRef<Path>) -> io::Result<()> {
+    POLICY.get().map_or(Ok(()), |policy| policy.check_path(path.as_ref(), false))
+}
+
+/// Returns an error if the process must not write the file or folder at `path`.
+#[doc(hidden)]
+pub fn check_write(path: impl AsRef<Path>) -> io::Result<()> {
+    POLICY.get().map_or(Ok(()), |policy| policy.check_path(path.as_ref(), true))
+}
+
+/// Returns an error if the process must not write the file at `path`, or if the file exists already and
+/// `overwrite` is false.
+#[doc(hidden)]
+pub fn check_new(path: impl AsRef<Path>, overwrite: bool) -> Result<()> {
+    let path = path.as_ref();
+    check_write(path).map_err(|e| Error::io(path, e))?;
+    match !overwrite && path.exists() {
+        true => Err(Error::Exists(path.to_path_buf())),
+        false => Ok(()),
+    }
+}
+
+/// Returns an error if the process must not write, to whatever place.
+#[doc(hidden)]
+pub fn check_writes() -> io::Result<()> {
+    if is_read_only() { Err(refuse_write()) } else { Ok(()) }
+}
+
+/// Returns an error if the process must not use an object store.
+#[doc(hidden)]
+pub fn check_store() -> io::Result<()> {
+    match POLICY.get().and_then(|policy| policy.root.as_ref()) {
+        Some((given, _)) => Err(to_refusal(format!(
+            "--root restricts the process to the folder {}, so it reads no store; copy the file to this folder",
+            given.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Whether the process is restricted to a folder.
+#[doc(hidden)]
+pub fn has_root() -> bool {
+    POLICY.get().is_some_and(|policy| policy.root.is_some())
+}
+
+/// Whether the process must not write files.
+#[doc(hidden)]
+pub fn is_read_only() -> bool {
+    POLICY.get().is_some_and(|policy| policy.read_only)
+}
+
+/// Returns an error unless a file that was opened at `path` is inside the folder of the process.
+#[doc(hidden)]
+pub fn check_opened(file: &File, path: impl AsRef<Path>) -> io::Result<()> {
+    let Some(policy) = POLICY.get() else { return Ok(()) };
+    match policy.check_opened(file, path.as_ref())? {
+        Opened::Inside => Ok(()),
+        Opened::Replaced => Err(refuse_replaced()),
+    }
+}
+
+fn refuse_replaced() -> io::Error {
+    to_refusal("the file was replaced while it was opened; try again".into())
+}
+
+/// Opens a file for reading.
+#[doc(hidden)]
+pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
+    let path = path.as_ref();
+    let Some(policy) = POLICY.get() else { return File::open(path) };
+    // The check of the path keeps devices and pipes outside the folder from being opened at all. The check
+    // of the open file finds a path whose links changed between the two.
+    for _ in 0..REOPENS {
+        policy.check_path(path, false)?;
+        let file = File::open(path)?;
+        if matches!(policy.check_opened(&file, path)?, Opened::Inside) {
+            return Ok(file);
+        }
+    }
+    Err(refuse_replaced())
+}
+
+/// Reads a whole file.
+#[doc(hidden)]
+pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    let mut file = open(path)?;
+    let mut bytes = Vec::new();
+    io::Read::read_to_end(&mut file, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads a whole file of UTF-8 text.
+#[doc(hidden)]
+pub fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
+    let mut file = open(path)?;
+    let mut text = String::new();
+    io::Read::read_to_string(&mut file, &mut text)?;
+    Ok(text)
+}
+
+/// Creates a file that must not exist yet, for writing and reading.
+#[doc(hidden)]
+pub fn create_new(path: impl AsRef<Path>) -> io::Result<File> {
+    let path = path.as_ref();
+    check_write(path)?;
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+    check_opened(&file, path).inspect_err(|_| {
+        let _ = fs::remove_file(path);
+    })?;
+    Ok(file)
+}
+
+/// Creates a temporary file without a name in a folder.
+#[doc(hidden)]
+pub fn temporary_in(folder: impl AsRef<Path>) -> io::Result<File> {
+    check_write(&folder)?;
+    tempfile::tempfile_in(folder)
+}
+
+/// Removes a folder of rows that a query spilled, which has a name of the system's choice.
+#[doc(hidden)]
+pub fn remove_spilled(folder: &Path) -> io::Result<()> {
+    fs::remove_dir_all(folder)
+}
+
+/// Writes a whole new file.
+#[doc(hidden)]
+pub fn write_new(path: impl AsRef<Path>, contents: impl AsRef<[u8]>) -> io::Result<()> {
+    io::Write::write_all(&mut create_new(path)?, contents.as_ref())
+}
+
+/// Creates a folder and its missing parents.
+#[doc(hidden)]
+pub fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
+    // Nothing is written if the folder exists. A writer to it checks its own file.
+    if path.as_ref().is_dir() {
+        return check_read(path);
+    }
+    check_write(&path)?;
+    fs::create_dir_all(path)
+}
+
+/// Returns the metadata of a file or folder.
+#[doc(hidden)]
+pub fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
+    check_read(&path)?;
+    fs::metadata(path)
+}
+
+/// Returns the absolute path without symbolic links.
+#[doc(hidden)]
+pub fn canonicalize(path: impl AsRef<Path>) -> io::Result<PathBuf> {
+    check_read(&path)?;
+    fs::canonicalize(path)
+}
+
+/// Whether something exists at `path`. A refused path counts as existing, so that the error of the function
+/// that opens it says why.
+#[doc(hidden)]
+pub fn exists(path: impl AsRef<Path>) -> bool {
+    check_read(&path).is_err() || path.as_ref().exists()
+}
+
+/// Whether a folder is at `path`; false for a refused path.
+#[doc(hidden)]
+pub fn is_dir(path: impl AsRef<Path>) -> bool {
+    check_read(&path).is_ok() && path.as_ref().is_dir()
+}
+
+/// Whether a file is at `path`; false for a refused path.
+#[doc(hidden)]
+pub fn is_file(path: impl AsRef<Path>) -> bool {
+    check_read(&path).is_ok() && path.as_ref().is_file()
+}
+
+/// Lists the entries of a folder.
+#[doc(hidden)]
+pub fn read_dir(path: impl AsRef<Path>) -> io::Result<ReadDir> {
+    check_read(&path)?;
+    fs::read_dir(path)
+}
+
+/// Lists a folder and its sub-folders, also those behind symbolic links, in the order of their names.
+#[doc(hidden)]
+pub fn walk(path: &Path) -> impl Iterator<Item = Result<DirEntry>> + use<> {
+    let top = path.to_path_buf();
+    let mut refused = check_read(&top).err();
+    let mut entries = refused
+        .is_none()
+        .then(|| WalkDir::new(&top).follow_links(true).sort_by_file_name().into_iter());
+    std::iter::from_fn(move || {
+        if let Some(e) = refused.take() {
+            return Some(Err(Error::io(&top, e)));
+        }
+        let entries = entries.as_mut()?;
+        let entry = match entries.next()? {
+            Ok(entry) => entry,
+            Err(e) => {
+                let path = e.path().unwrap_or(&top).to_path_buf();
+                let why = "the symbolic links in this folder form a loop; remove one of them";
+                let cause = e.into_io_error().unwrap_or_else(|| io::Error::other(why));
+                return Some(Err(Error::io(path, cause)));
+            }
+        };
+        // A link may lead out of the folder, so it is checked before the walk follows it.
+        if entry.path_is_symlink()
+            && let Err(e) = check_read(entry.path())
+        {
+            if entry.file_type().is_dir() {
+                entries.skip_current_dir();
+            }
+            return Some(Err(Error::io(entry.path(), e)));
+        }
+        Some(Ok(entry))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_resolved_before_they_are_compared() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        fs::create_dir_all(base.join("in/sub")).unwrap();
+        fs::write(base.join("secret"), "s").unwrap();
+        let policy = Policy { root: Some((base.join("in"), base.join("in"))), read_only: false };
+        let allowed = |path: &str| policy.check_path(&base.join(path), true).is_ok();
+        assert!(
+            allowed("in") && allowed("in/new") && allowed("in/a/b/c") && allowed("in/sub/../x")
+        );
+        for path in [
+            "secret",
+            "in/../secret",
+            "in/sub/../../secret",
+            "inner",
+            "in/none/../../secret",
+            "in/none/../..",
+        ] {
+            assert!(!allowed(path), "{path}");
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::symlink;
+            symlink(base.join("secret"), base.join("in/link")).unwrap();
+            symlink(base.join("none"), base.join("in/dangling")).unwrap();
+            symlink(&base, base.join("in/up")).unwrap();
+            symlink(base.join("in/sub"), base.join("in/within")).unwrap();
+            assert!(allowed("in/within/x"));
+            for path in ["in/link", "in/dangling", "in/up/secret", "in/up/new"] {
+                assert!(!allowed(path), "{path}");
+            }
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_is_checked_after_it_is_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        fs::create_dir(base.join("in")).unwrap();
+        fs::write(base.join("secret"), "s").unwrap();
+        fs::write(base.join("in/x"), "x").unwrap();
+        let policy = Policy { root: Some((base.join("in"), base.join("in"))), read_only: false };
+        let path = base.join("in/x");
+        let file = File::open(&path).unwrap();
+        assert!(matches!(policy.check_opened(&file, &path).unwrap(), Opened::Inside));
+        // The path was a link to a file outside when the file was opened, and is none any more.
+        let secret = File::open(base.join("secret")).unwrap();
+        assert!(matches!(policy.check_opened(&secret, &path).unwrap(), Opened::Replaced));
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(base.join("secret"), &path).unwrap();
+        let refused = policy.check_opened(&secret, &path).err().unwrap();
+        assert!(refused.to_string().contains("outside the folder"), "{refused}");
+    }
+
+    #[test]
+    fn a_policy_of_reading_refuses_writes_only() {
+        let policy = Policy { root: None, read_only: true };
+        assert!(policy.check_path(Path::new("x"), false).is_ok());
+        let refused = policy.check_path(Path::new("x"), true).unwrap_err();
+        assert!(refused.to_string().contains("--read-only"), "{refused}");
+    }
+}

@@ -1,0 +1,155 @@
+//! The memory limit of the process, to which large objects are charged.
+//!
+//! Sessions of SQL share the limit through their memory pool, whose operators spill to disk. Other large
+//! objects (whole files, look-up tables, sparse tensors) take a [`Charge`], which fails if too little is left.
+
+use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::error::{Error, Result};
+
+static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
+static USED: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns the limit in bytes; `usize::MAX` if there is none.
+pub fn memory_limit() -> usize {
+    LIMIT.load(Ordering::Relaxed)
+}
+
+/// Sets the limit of the process in bytes. Charges that exist already stay.
+pub fn set_memory_limit(bytes: usize) {
+    LIMIT.store(bytes, Ordering::Relaxed);
+}
+
+/// Returns the number of bytes that are charged.
+pub fn memory_used() -> usize {
+    USED.load(Ordering::Relaxed)
+}
+
+/// Charges bytes without regard to the limit.
+#[doc(hidden)]
+pub fn add_used(bytes: usize) {
+    USED.fetch_add(bytes, Ordering::Relaxed);
+}
+
+/// Charges bytes, or returns false if fewer are left.
+#[doc(hidden)]
+pub fn try_add_used(bytes: usize) -> bool {
+    let limit = memory_limit();
+    let add = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= limit);
+    USED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
+}
+
+/// Returns charged bytes.
+#[doc(hidden)]
+pub fn subtract_used(bytes: usize) {
+    USED.fetch_sub(bytes, Ordering::Relaxed);
+}
+
+/// Bytes that are charged to the memory limit until they are dropped.
+#[derive(Debug, Default)]
+pub struct Charge(usize);
+
+impl Charge {
+    /// Charges `bytes` for `what`, which errors name.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::memory::{Charge, memory_used};
+    /// let before = memory_used();
+    /// let charge = Charge::take("a look-up table", 100)?;
+    /// assert!(memory_used() >= before + 100);
+    /// drop(charge);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If fewer bytes are left below the limit.
+    pub fn take(what: &str, bytes: usize) -> Result<Self> {
+        match try_add_used(bytes) {
+            true => Ok(Self(bytes)),
+            false => Err(Error::MemoryLimit {
+                what: what.into(),
+                bytes,
+                used: memory_used(),
+                limit: memory_limit(),
+            }),
+        }
+    }
+
+    /// Returns the number of charged bytes.
+    #[doc(hidden)]
+    pub fn bytes(&self) -> usize {
+        self.0
+    }
+
+    /// Charges bytes that are held already, without regard to the limit.
+    #[doc(hidden)]
+    pub fn hold(bytes: usize) -> Self {
+        add_used(bytes);
+        Self(bytes)
+    }
+
+    /// Adds `bytes`, with the error of [`take`](Self::take).
+    ///
+    /// # Errors
+    /// If fewer bytes are left below the limit.
+    pub fn grow(&mut self, what: &str, bytes: usize) -> Result<()> {
+        let mut more = Self::take(what, bytes)?;
+        self.0 += std::mem::take(&mut more.0);
+        Ok(())
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        subtract_used(self.0);
+    }
+}
+
+/// A value that is charged to the memory limit as long as it lives.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Charged<T> {
+    value: T,
+    _charge: Charge,
+}
+
+impl<T> Charged<T> {
+    /// Joins a value and the charge for it.
+    pub fn new(value: T, charge: Charge) -> Self {
+        Self { value, _charge: charge }
+    }
+}
+
+impl<T> Deref for Charged<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_charge_that_does_not_fit_names_the_limit() {
+        // Other tests of this process charge little, and see this limit for a moment only.
+        let error = Charge::take("the table", usize::MAX).unwrap_err();
+        assert!(error.is_memory_limit());
+        let said = error.to_string();
+        assert!(said.contains("the table") && said.contains("--memory-limit"), "{said}");
+    }
+
+    #[test]
+    fn what_is_dropped_is_no_longer_charged() {
+        let bytes = 1 << 40;
+        let mut charge = Charge::take("x", bytes).unwrap();
+        charge.grow("x", bytes).unwrap();
+        assert!(memory_used() >= 2 * bytes);
+        drop(charge);
+        assert!(memory_used() < bytes);
+    }
+}

@@ -1,0 +1,43 @@
+//! Limits of the process: the files that it may use, and its memory.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::error::{Failure, Outcome};
+use crate::access::{Confinement, confine};
+use crate::config::cap_memory;
+
+/// Arguments that limit every command.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Limits")]
+pub(super) struct LimitArgs {
+    /// Refuse everything that writes files; tables in memory may change.
+    #[arg(long, global = true)]
+    read_only: bool,
+    /// Refuse every path outside this folder, and all stores and URLs.
+    #[arg(long, value_name = "DIR", global = true)]
+    root: Option<PathBuf>,
+    /// Memory of the process, such as 4GB or 50% of the memory; queries that need more spill to disk or fail
+    /// [default: 70%].
+    #[arg(long, value_name = "SIZE", global = true)]
+    memory_limit: Option<String>,
+}
+
+impl LimitArgs {
+    /// Restricts the process. Nothing can lift the restriction afterwards.
+    pub(super) fn apply(&self) -> Outcome {
+        if let Some(limit) = &self.memory_limit {
+            cap_memory(limit)
+                .map_err(|e| Failure::usage(format!("--memory-limit: {}", e.strip_backtrace())))?;
+        }
+        if !self.read_only && self.root.is_none() {
+            return Ok(());
+        }
+        let mut rules = Confinement::default().with_read_only(self.read_only);
+        if let Some(root) = &self.root {
+            rules = rules.with_root(root);
+        }
+        confine(&rules).map_err(|e| Failure::usage(format!("--root: {e}")))
+    }
+}

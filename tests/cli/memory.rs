@@ -1,0 +1,180 @@
+//! `--memory-limit`: the highest memory of real processes, and what they say when it does not suffice.
+
+use std::time::Duration;
+
+use super::*;
+
+/// Highest anonymous memory of a process, in bytes, beside what it said. Pages of mapped files do not count,
+/// because the system takes them back at any time.
+struct Measured {
+    code: i32,
+    err: String,
+    out: String,
+    highest: u64,
+}
+
+fn measure_process(place: &Place, args: &[&str]) -> Measured {
+    let mut command = place.command();
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let watch = std::thread::spawn(move || {
+        let mut highest = 0u64;
+        // A process that has ended has no memory in its status, or no status.
+        while let Some(now) = fs::read_to_string(&status).ok().and_then(|s| find_anonymous(&s)) {
+            highest = highest.max(now);
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        highest
+    });
+    let output = child.wait_with_output().unwrap();
+    Measured {
+        code: output.status.code().unwrap_or(-1),
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        out: String::from_utf8_lossy(&output.stdout).into_owned(),
+        highest: watch.join().unwrap(),
+    }
+}
+
+fn find_anonymous(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|l| l.strip_prefix("RssAnon:"))?;
+    Some(line.trim().trim_end_matches(" kB").parse::<u64>().ok()? * 1024)
+}
+
+const LIMIT: u64 = 48 << 20;
+
+/// Rows with a key and a list of 1,000 integers, 8 KB each, ten times the limit.
+const ROWS: u64 = 10 * LIMIT / 8192;
+
+fn place_with_lists() -> Place {
+    let place = Place::new();
+    let lists = format!(
+        "COPY (SELECT value AS id, (value * 7919) % 1009 AS k, array_repeat(value, 1000) AS x \
+         FROM generate_series(1, {ROWS})) TO 'lists.parquet' OPTIONS (max_row_group_size 2000)"
+    );
+    place.ok(&["-c", &lists]);
+    place
+}
+
+/// Returns the highest memory of a query beyond that of a process that does nothing.
+fn measure_query(place: &Place, sql: &str) -> Measured {
+    let idle = measure_process(place, &["-c", "SELECT count(*) FROM 'lists.parquet' WHERE id < 3"])
+        .highest;
+    let limit = LIMIT.to_string();
+    let partitions = "SET datafusion.execution.target_partitions = 1; SET datafusion.execution.batch_size = 256;";
+    let sql = format!("{partitions} {sql}");
+    let mut measured = measure_process(place, &["--memory-limit", &limit, "-f", "csv", "-c", &sql]);
+    measured.highest = measured.highest.saturating_sub(idle);
+    eprintln!("{:>6.1} MB beside {} MB: {sql}", measured.highest as f64 / 1e6, LIMIT / 1_000_000);
+    measured
+}
+
+fn assert_within(measured: &Measured, sql: &str) {
+    assert!(measured.highest * 10 <= LIMIT * 13, "{sql}: {} bytes", measured.highest);
+}
+
+#[test]
+fn a_table_of_ten_times_the_limit_streams() {
+    let place = place_with_lists();
+    for sql in [
+        "SELECT sum(ragged_count(x)) AS n FROM 'lists.parquet'",
+        "SELECT sum(ragged_sum(x)) AS n FROM 'lists.parquet' WHERE k > 3",
+        "SELECT count(*) AS n FROM (SELECT unnest(x) AS v FROM 'lists.parquet') WHERE v > 0",
+        "COPY (SELECT id, x FROM 'lists.parquet') TO 'copy.nrt'",
+        "COPY (SELECT id, x FROM 'lists.parquet') TO 'copy.parquet'",
+    ] {
+        let measured = measure_query(&place, sql);
+        assert_eq!(measured.code, 0, "{sql}: {}", measured.err);
+        assert_within(&measured, sql);
+    }
+}
+
+#[test]
+fn operators_that_carry_lists_spill_or_name_the_limit() {
+    let place = place_with_lists();
+    let merge = "SET datafusion.optimizer.prefer_hash_join = false;";
+    for (sql, spills) in [
+        ("COPY (SELECT * FROM 'lists.parquet' ORDER BY k, id) TO 'sorted.parquet'".to_owned(), true),
+        ("COPY (SELECT id, k, x FROM 'lists.parquet' ORDER BY x) TO 'by_list.parquet'".to_owned(), false),
+        ("COPY (SELECT id, max(x) AS x FROM 'lists.parquet' GROUP BY id) TO 'groups.parquet'".to_owned(), false),
+        ("COPY (SELECT k, ragged_concat_agg(x) AS x FROM 'lists.parquet' GROUP BY k) TO 'concat.parquet'".to_owned(), false),
+        ("COPY (SELECT k, array_agg(x) AS x FROM 'lists.parquet' GROUP BY k) TO 'nested.parquet'".to_owned(), false),
+        ("COPY (SELECT x, count(*) AS n FROM 'lists.parquet' GROUP BY x) TO 'keys.parquet'".to_owned(), false),
+        ("COPY (SELECT a.id, a.x, b.x AS y FROM 'lists.parquet' a JOIN 'lists.parquet' b ON a.id = b.id) TO 'join.parquet'".to_owned(), false),
+        (format!("{merge} COPY (SELECT a.id, a.x, b.x AS y FROM 'lists.parquet' a JOIN 'lists.parquet' b ON a.id = b.id) TO 'merge.parquet'"), false),
+    ] {
+        let measured = measure_query(&place, &sql);
+        let said = &measured.err;
+        eprintln!("  exit code {}", measured.code);
+        assert!(measured.code == 0 || said.contains(&format!("the memory limit of {LIMIT} bytes")), "{sql}: {said}");
+        assert!(measured.code == 0 || said.contains("--memory-limit"), "{sql}: {said}");
+        assert!(!spills || measured.code == 0, "{sql}: {said}");
+        assert_within(&measured, &sql);
+    }
+}
+
+#[test]
+fn what_is_held_outside_of_operators_is_charged() {
+    let place = place_with_lists();
+    let limit = LIMIT.to_string();
+    let keys = "SELECT 'c' || value AS code, value AS id FROM generate_series(1, 1000000)";
+    place.ok(&["-c", &format!("COPY ({keys}) TO 'codes.parquet'")]);
+    place.ok(&["-c", "COPY (SELECT value AS i, value * 1.5 AS v FROM generate_series(1, 3000000)) TO 'm.safetensors' STORED AS DOK OPTIONS (keys 'i')"]);
+    place.ok(&["generate", "--patients", "20000", "-o", "meds", "--to", "meds", "--shards", "1"]);
+    place.file("large.json", format!("[{}]", vec!["{\"a\": [1, 2, 3]}"; 2_000_000].join(",")));
+    for (sql, holder) in [
+        ("SELECT ragged_encode(['c1'], 'codes.parquet')", "the vocabulary codes.parquet"),
+        ("SELECT ragged_lookup(['c1'], 'codes.parquet', 'code', 'id')", "a look-up table"),
+        ("SELECT count(*) FROM 'm.safetensors'", "the sparse tensor or dictionary"),
+        (
+            "COPY (SELECT x FROM 'lists.parquet') TO 'x.safetensors'",
+            "the writer of safetensors files",
+        ),
+        (
+            "COPY (SELECT value AS i, 1.0 AS v FROM generate_series(1, 3000000)) TO 'new.safetensors' STORED AS DOK OPTIONS (keys 'i')",
+            "the writer of DOK files",
+        ),
+        ("SELECT sum(ragged_count(code)) FROM meds('meds')", "the MEDS shard"),
+    ] {
+        let error = place.fails(1, &["--memory-limit", &limit, "-c", sql]);
+        let named = error.contains(holder) && error.contains(&format!("limit of {limit} bytes"));
+        assert!(named && error.contains("--memory-limit"), "{sql}: {error}");
+    }
+    let error = place.fails(1, &["--memory-limit", &limit, "convert", "large.json", "x.nrt"]);
+    assert!(error.contains("large.json") && error.contains("memory limit"), "{error}");
+    assert!(
+        !place.exists("x.nrt")
+            && !place.exists("x.safetensors")
+            && !place.exists("new.safetensors")
+    );
+}
+
+#[test]
+fn the_limit_is_set_by_the_command_and_lowered_by_statements() {
+    let place = Place::new();
+    let show =
+        "SELECT value FROM information_schema.df_settings WHERE name = 'serrate.memory_limit'";
+    let value = |args: &[&str], sql: &str| {
+        place.ok(&[args, &["-f", "csv", "-c", sql]].concat()).lines().last().unwrap().to_owned()
+    };
+    assert_eq!(value(&["--memory-limit", "64MiB"], show), (64 << 20).to_string());
+    assert_eq!(value(&["--memory-limit", "unlimited"], show), "unlimited");
+    let own: u64 = value(&[], show).parse().unwrap();
+    let all: u64 = value(&["--memory-limit", "100%"], show).parse().unwrap();
+    assert!(own < all && own > all / 2, "{own} {all}");
+    for set in
+        ["SET serrate.memory_limit = '32MiB'", "SET datafusion.runtime.memory_limit = '32MiB'"]
+    {
+        let sql = format!("{set}; {show}");
+        assert_eq!(value(&["--memory-limit", "64MiB"], &sql), (32 << 20).to_string());
+        let back = format!("{set}; RESET datafusion.runtime.memory_limit; {show}");
+        assert_eq!(value(&["--memory-limit", "64MiB"], &back), (64 << 20).to_string());
+    }
+    let error =
+        place.fails(1, &["--memory-limit", "64MiB", "-c", "SET serrate.memory_limit = '1GB'"]);
+    assert!(error.contains("more than --memory-limit allows"), "{error}");
+    for wrong in ["0", "much", "200%"] {
+        let error = place.fails(2, &["--memory-limit", wrong, "-c", "SELECT 1"]);
+        assert!(error.contains("--memory-limit"), "{error}");
+    }
+}
