@@ -1,8 +1,13 @@
-//! Small files of every format, cut at every byte and with a bit of every byte flipped: a reader
-//! returns an error or a valid table, never panics, and takes little more memory than for the whole
+//! Small files of every format, cut at every byte, with a bit of every byte flipped and with every byte inverted: a
+//! reader returns an error or a valid table, never panics, and takes little more memory than for the whole
 //! file.
 #![cfg(feature = "parquet")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+extern crate serrate_core as serrate;
+
+#[path = "../../tests/common/small_files.rs"]
+mod small_files;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs;
@@ -12,29 +17,31 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 
+use ::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, DictionaryArray, Float32Array, Int64Array, MapArray,
-    RecordBatch, StringArray, StructArray, TimestampMicrosecondArray, UInt16Array, UInt64Array,
+    Array, ArrayRef, AsArray, DictionaryArray, Float32Array, MapArray, RecordBatch, StringArray,
+    StructArray, UInt64Array,
 };
-use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::buffer::OffsetBuffer;
+use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, TimeUnit, UInt32Type};
 use bytes::Bytes;
-use serrate_core::Result;
-use serrate_core::audit;
-use serrate_core::dense::{DType, DenseTensor};
-use serrate_core::dok::{Dictionary, DokTensor, MapOptions};
-use serrate_core::io::arrow_ipc::{
-    self, IpcCompression, IpcForm, IpcReadOptions, IpcTableReader, IpcTableWriter, IpcWriteOptions,
+use serrate::Result;
+use serrate::audit;
+use serrate::dense::DenseTensor;
+use serrate::dok::MapOptions;
+use serrate::io::arrow_ipc::{
+    self, IpcReadOptions, IpcTableReader, IpcTableWriter, IpcWriteOptions,
 };
-use serrate_core::io::json::{JsonForm, JsonOptions, JsonWriteOptions, NdjsonReader};
-use serrate_core::io::json::{write_json, write_ndjson};
-use serrate_core::io::meds::{CodeHierarchy, Labels, MedsDataset, Vocabulary};
-use serrate_core::io::meds_torch::{ShardReport, TensorizedCohort, tensorize};
-use serrate_core::io::nrt::{self, NrtFile, WriteOptions};
-use serrate_core::io::parquet::{self, ParquetReadOptions, ParquetTableReader};
-use serrate_core::io::safetensors::{SafetensorsFile, SaveOptions, dense};
-use serrate_core::io::{dictionary, dok};
-use serrate_core::table::{Column, RaggedTable};
+use serrate::io::json::{JsonOptions, NdjsonReader};
+use serrate::io::meds::{CodeHierarchy, Labels, MedsDataset, Vocabulary};
+use serrate::io::meds_torch::{ShardReport, TensorizedCohort, tensorize};
+use serrate::io::nrt::{self, NrtFile, WriteOptions};
+use serrate::io::parquet::{self, ParquetReadOptions, ParquetTableReader};
+use serrate::io::safetensors::{SafetensorsFile, SaveOptions, dense};
+use serrate::io::{dictionary, dok};
+use serrate::table::{Column, RaggedTable};
+use small_files::small_file;
 
 /// Counts the bytes that are allocated.
 struct Counting;
@@ -129,6 +136,8 @@ fn damage(name: &str, whole: &[u8], read: impl Fn(&[u8]) -> Result<()>) {
         let bit = [7, 0, 4, 6, 1, 5, 3, 2][at % 8];
         bytes[at] ^= 1 << bit;
         check(format!("bit {bit} of byte {at} of {}", whole.len()), &bytes);
+        bytes[at] = !whole[at];
+        check(format!("byte {at} of {} inverted", whole.len()), &bytes);
         bytes[at] = whole[at];
     }
     let (bytes, time) = (whole.len(), start.elapsed());
@@ -154,48 +163,6 @@ fn check_table(table: &RaggedTable) {
     }
 }
 
-/// Every kind of leaf, null leaves, null lists, empty rows and events.
-fn sample() -> RaggedTable {
-    let codes: DictionaryArray<UInt32Type> =
-        [Some("b"), None, Some("a"), Some("b"), Some("c"), Some("b")].into_iter().collect();
-    let columns: [(&str, usize, ArrayRef); 4] = [
-        ("name", 0, Arc::new(StringArray::from(vec![Some("x"), None, Some(""), Some("yz")]))),
-        ("flag", 1, Arc::new(BooleanArray::from(vec![true, false, true, true]))),
-        ("code", 2, Arc::new(codes)),
-        (
-            "value",
-            2,
-            Arc::new(Float32Array::from(vec![None, Some(0.5), Some(-0.0), None, Some(1e9), None])),
-        ),
-    ];
-    let mut builder =
-        RaggedTable::builder().lengths([3, 0, 0, 1]).unwrap().lengths([2, 0, 3, 1]).unwrap();
-    for (name, axis, values) in columns {
-        let mut column = Column::new(name, axis, values);
-        if name == "value" {
-            let lists = NullBuffer::from(vec![true, false, true, true]);
-            column = column.with_list_nulls(vec![Some(lists.clone()), Some(lists)]);
-        }
-        builder = builder.push(column);
-    }
-    builder.build().unwrap()
-}
-
-/// Columns that `.nrt` and JSON hold.
-fn numbers() -> RaggedTable {
-    RaggedTable::builder()
-        .lengths([2, 0, 1])
-        .unwrap()
-        .lengths([1, 0, 3])
-        .unwrap()
-        .column("subject_id", 0, Arc::new(Int64Array::from(vec![5, 6, 7])))
-        .column("flag", 1, Arc::new(BooleanArray::from(vec![true, false, true])))
-        .column("code", 2, Arc::new(UInt16Array::from(vec![1, 2, 3, 65_535])))
-        .column("value", 2, Arc::new(Float32Array::from(vec![0.5, f32::NAN, -1.0, 3.0])))
-        .build()
-        .unwrap()
-}
-
 /// A folder for the files of one test.
 struct Folder(tempfile::TempDir);
 
@@ -208,11 +175,9 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    /// Returns the bytes of a file that `write` writes.
-    fn bytes_of(&self, name: &str, write: impl FnOnce(&Path) -> Result<()>) -> Vec<u8> {
-        let path = self.path(name);
-        write(&path).unwrap();
-        fs::read(path).unwrap()
+    /// Returns the bytes of a small file.
+    fn bytes_of(&self, name: &str) -> Vec<u8> {
+        small_file(self.0.path(), name)
     }
 }
 
@@ -220,9 +185,7 @@ impl Folder {
 fn nrt_files() {
     let _turn = take_turn();
     let folder = Folder::new();
-    let bytes =
-        folder.bytes_of("t.nrt", |path| nrt::write(path, &numbers(), &WriteOptions::default()));
-    damage("nrt", &bytes, |bytes| {
+    damage("nrt", &folder.bytes_of("table.nrt"), |bytes| {
         let file = NrtFile::from_bytes("t.nrt", Bytes::copy_from_slice(bytes))?;
         file.validate()?;
         for large in [false, true] {
@@ -241,12 +204,7 @@ fn nrt_files() {
 fn safetensors_files() {
     let _turn = take_turn();
     let folder = Folder::new();
-    let numbers = DenseTensor::from_vec([2, 3], vec![1i16, 2, 3, 4, 5, 6]).unwrap();
-    let flags = DenseTensor::from_bools([2], [true, false]).unwrap();
-    let bytes = folder.bytes_of("t.safetensors", |path| {
-        dense::write(path, [("numbers", &numbers), ("flags", &flags)], &SaveOptions::default())
-    });
-    damage("safetensors", &bytes, |bytes| {
+    damage("safetensors", &folder.bytes_of("tensors.safetensors"), |bytes| {
         let file = SafetensorsFile::from_bytes("t", Bytes::copy_from_slice(bytes))?;
         for tensor in file.tensors() {
             dense::read_one(&file, tensor)?.to_flat()?;
@@ -259,30 +217,14 @@ fn safetensors_files() {
 fn sparse_tensors_and_dictionaries() {
     let _turn = take_turn();
     let folder = Folder::new();
-    let mut tensor = DokTensor::new([1 << 40, 7], DType::F32).unwrap();
-    for (row, value) in [(0, 0.5), (12_345, 1.5), (1 << 30, 2.5)] {
-        tensor.set_at(&[row, 3], value).unwrap();
-    }
-    let bytes =
-        folder.bytes_of("m.safetensors", |path| dok::write(path, &tensor, &SaveOptions::default()));
-    damage("sparse tensor", &bytes, |bytes| {
+    damage("sparse tensor", &folder.bytes_of("sparse.safetensors"), |bytes| {
         let file = dok::DokFile::from_bytes("m", Bytes::copy_from_slice(bytes))?;
         file.columns()?;
         let tensor = file.tensor(MapOptions::default())?;
         tensor.to_coo()?;
         Ok(())
     });
-    let field = |name: &str, data_type| Arc::new(Field::new(name, data_type, false));
-    let keys = vec![field("code", DataType::Utf8), field("unit", DataType::Int64)];
-    let value = field("mean", DataType::Float32);
-    let mut words = Dictionary::new(keys, value, MapOptions::default()).unwrap();
-    let codes: ArrayRef = Arc::new(StringArray::from(vec!["a", "bc", "a"]));
-    let units: ArrayRef = Arc::new(Int64Array::from(vec![1, 1, 2]));
-    let means: ArrayRef = Arc::new(Float32Array::from(vec![0.5, 1.5, 2.5]));
-    words.set(&[codes, units], &means).unwrap();
-    let bytes = folder
-        .bytes_of("d.safetensors", |path| dictionary::write(path, &words, &SaveOptions::default()));
-    damage("dictionary", &bytes, |bytes| {
+    damage("dictionary", &folder.bytes_of("dictionary.safetensors"), |bytes| {
         let file = SafetensorsFile::from_bytes("d", Bytes::copy_from_slice(bytes))?;
         let words = dictionary::read_file(&file, MapOptions::default())?;
         for column in words.keys()?.iter().chain([&words.values()?]) {
@@ -304,21 +246,19 @@ fn read_pipe(bytes: &[u8], options: &IpcReadOptions) -> Result<()> {
 fn arrow_files_and_streams() {
     let _turn = take_turn();
     let folder = Folder::new();
-    for (form, compression, mmap) in [
-        (IpcForm::File, IpcCompression::None, true),
-        (IpcForm::File, IpcCompression::Zstd, false),
-        (IpcForm::Stream, IpcCompression::None, false),
-        (IpcForm::Stream, IpcCompression::Lz4, false),
+    for (name, mmap) in [
+        ("plain.arrow", true),
+        ("zstd.arrow", false),
+        ("plain.arrows", false),
+        ("lz4.arrows", false),
     ] {
-        let name = format!("{form:?} {compression:?}");
-        let options = IpcWriteOptions { form, compression, ..IpcWriteOptions::default() };
-        let bytes = folder.bytes_of(&name, |path| arrow_ipc::write(path, &sample(), &options));
+        let bytes = folder.bytes_of(name);
         let path = folder.path("damaged");
         let options = IpcReadOptions { mmap, ..IpcReadOptions::default() };
-        damage(&name, &bytes, |bytes| {
+        damage(name, &bytes, |bytes| {
             overwrite(&path, bytes);
             let read = arrow_ipc::read(&path, &options);
-            if form == IpcForm::Stream {
+            if name.ends_with(".arrows") {
                 // A pipe has the same tables, or an error as well.
                 let piped = read_pipe(bytes, &options);
                 assert_eq!(piped.is_ok(), read.is_ok(), "{piped:?} {read:?}");
@@ -333,37 +273,52 @@ fn arrow_files_and_streams() {
 fn parquet_files() {
     let _turn = take_turn();
     let folder = Folder::new();
-    let bytes =
-        folder.bytes_of("t.parquet", |path| parquet::write(path, &sample(), &Default::default()));
+    let bytes = folder.bytes_of("table.parquet");
     let path = folder.path("damaged");
     damage("parquet", &bytes, |bytes| {
         overwrite(&path, bytes);
         // Every other file by the page index, which selected rows use.
         let other = bytes.iter().fold(0, |sum, b| sum ^ b.count_ones()) % 2 == 0;
         let rows = other.then_some(1..3);
-        let options = ParquetReadOptions { rows, ..ParquetReadOptions::default() };
-        for chunk in ParquetTableReader::open(&path, &options)? {
-            check_table(&chunk?);
+        let options = ParquetReadOptions { rows: rows.clone(), ..ParquetReadOptions::default() };
+        let mut batches = Vec::new();
+        let mut reader = ParquetTableReader::open(&path, &options)?;
+        while let Some(batch) = reader.next_batch() {
+            batches.push(batch?);
+            check_table(&RaggedTable::try_from_batch(&batches[batches.len() - 1])?);
+        }
+        let found = concat_batches(&reader.schema(), &batches)?;
+        if let Some(stock) = read_stock(bytes) {
+            let rows = rows.unwrap_or(0..stock.num_rows());
+            assert_eq!(found.columns(), stock.slice(rows.start, rows.len()).columns());
         }
         Ok(())
     });
+}
+
+/// Reads a Parquet file with the `parquet` crate; `None` if its reader has an error or panics.
+fn read_stock(bytes: &[u8]) -> Option<RecordBatch> {
+    let bytes = Bytes::copy_from_slice(bytes);
+    let read = || {
+        let builder = ParquetRecordBatchReaderBuilder::try_new(bytes).ok()?;
+        let (schema, reader) = (builder.schema().clone(), builder.build().ok()?);
+        let batches = reader.collect::<std::result::Result<Vec<_>, _>>().ok()?;
+        concat_batches(&schema, &batches).ok()
+    };
+    catch_unwind(AssertUnwindSafe(read)).ok().flatten()
 }
 
 #[test]
 fn json_files() {
     let _turn = take_turn();
     let folder = Folder::new();
-    for form in [JsonForm::Columns, JsonForm::Records] {
-        let options = JsonWriteOptions { form, overwrite: true };
-        let bytes = folder.bytes_of("t.json", |path| write_json(path, &sample(), &options));
-        damage(&format!("json {form:?}"), &bytes, |bytes| {
+    for name in ["columns.json", "records.json"] {
+        damage(name, &folder.bytes_of(name), |bytes| {
             check_table(&RaggedTable::from_json_text(bytes, &JsonOptions::default())?);
             Ok(())
         });
     }
-    let bytes = folder
-        .bytes_of("t.ndjson", |path| write_ndjson(path, &sample(), &JsonWriteOptions::default()));
-    damage("ndjson", &bytes, |bytes| {
+    damage("ndjson", &folder.bytes_of("rows.ndjson"), |bytes| {
         for table in NdjsonReader::new(bytes, JsonOptions::default()) {
             check_table(&table?);
         }
@@ -408,6 +363,7 @@ fn meds_folders() {
     copy_folder(&data("tiny-meds/data/train"), &root.join("data/train"));
     fs::remove_file(root.join("data/train/1.parquet")).unwrap();
     damage_in(&root, "data/train/0.parquet", |root| {
+        audit::check(root, &Default::default())?;
         let shard = MedsDataset::open(root)?.shard("train/0")?.read(&Default::default())?;
         check_table(&shard.events);
         check_table(&shard.statics);
@@ -422,12 +378,7 @@ fn meds_folders() {
     damage_in(&root, "metadata/subject_splits.parquet", |root| {
         MedsDataset::open(root)?.subject_splits().map(drop)
     });
-    let ids = Int64Array::from(vec![1, 1, 4]);
-    let times = TimestampMicrosecondArray::from(vec![0, 5, -1]);
-    let labels = Labels::try_new(ids, times, vec![]).unwrap().to_batch().unwrap();
-    let path = root.join("labels.parquet");
-    let table = RaggedTable::try_from_batch(&labels).unwrap();
-    parquet::write(&path, &table, &Default::default()).unwrap();
+    small_file(&root, "labels.parquet");
     damage_in(&root, "labels.parquet", |root| Labels::read(root.join("labels.parquet")).map(drop));
 }
 
@@ -620,7 +571,7 @@ fn entries_without_coordinates_are_the_same() {
             [("format".to_owned(), dok::FORMAT.to_owned()), ("shape".into(), "[]".into())];
         let options = SaveOptions { overwrite: true, metadata: metadata.into() };
         dense::write(&path, [("indices", &indices), ("values", &values)], &options).unwrap();
-        let read = serrate_core::internal::keyed::Contents::read(&path);
+        let read = serrate::internal::keyed::Contents::read(&path);
         assert_eq!(read.is_ok(), count == 1);
     }
 }

@@ -1,21 +1,3 @@
-//! The safetensors header: never a panic, and what is accepted keeps its promises.
 #![no_main]
 
-use std::path::Path;
-
-use libfuzzer_sys::fuzz_target;
-use serrate::io::safetensors::{Header, SafetensorsFile};
-
-fuzz_target!(|data: &[u8]| {
-    // As JSON alone, in a file that seems as long as its data could be.
-    let _ = Header::parse(Path::new("f"), data, u64::MAX);
-    let Ok(file) = SafetensorsFile::from_bytes("f", data.to_vec().into()) else { return };
-    let mut end = file.header().data_start();
-    for tensor in file.tensors() {
-        assert_eq!(tensor.bytes().start, end, "tensors follow each other");
-        end = tensor.bytes().end;
-        assert!(file.read(tensor).is_ok_and(|b| b.len() as u64 == tensor.nbytes()));
-        assert_eq!(file.header().get(tensor.name()), Some(tensor));
-    }
-    assert_eq!(end, data.len() as u64, "all of the file belongs to a tensor");
-});
+libfuzzer_sys::fuzz_target!(|data: &[u8]| serrate_fuzz::targets::header::run(data));

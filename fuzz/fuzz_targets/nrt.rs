@@ -1,33 +1,3 @@
-//! `.nrt` files: whatever the bytes, an error or a table, never a panic.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use serrate::io::nrt::NrtFile;
-
-fuzz_target!(|data: &[u8]| {
-    let Ok(narrow) = NrtFile::from_bytes("f", data.to_vec().into()) else { return };
-    let rows = narrow.num_rows();
-    let valid = narrow.validate().is_ok();
-    for (file, large) in [(narrow.clone(), false), (narrow.with_large_lists(true), true)] {
-        if let Ok(table) = file.table() {
-            assert!(valid, "a file that can be read whole is valid");
-            assert_eq!(table.num_rows(), rows);
-            let _ = table.to_batch();
-            for row in 0..rows.min(64) {
-                assert!(table.row(row).is_ok());
-            }
-        }
-        for row in 0..rows.min(64) {
-            let read = file.read(row..row + 1, None);
-            assert!(read.is_ok() || !valid || !large, "each row of a valid file can be read");
-            for axis in 0..file.ndim() {
-                let _ = file.elements_before(row, axis);
-                let _ = file.rows_within(row..rows, axis, 3);
-            }
-        }
-        for column in file.columns() {
-            let _ = file.read(0..rows, Some(&[column.name()]));
-        }
-        let _ = file.schema();
-    }
-});
+libfuzzer_sys::fuzz_target!(|data: &[u8]| serrate_fuzz::targets::nrt::run(data));

@@ -1,4 +1,4 @@
-use super::bits::{for_avx2, return_avx512};
+use super::simd::{for_avx2, return_avx512};
 
 /// Replaces each value `x` with `e^x`, within one unit in the last place of [`f64::exp`]; exact for results
 /// of 0 and infinity, and NaN for NaN.

@@ -81,7 +81,7 @@ const FEW: u32 = 16;
 fn dispatch_compress<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
     #[cfg(target_arch = "x86_64")]
     {
-        use super::bits::{has_avx2, has_avx512, has_vbmi2};
+        use super::simd::{has_avx2, has_avx512, has_vbmi2};
 
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
         fn compress_avx2<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
@@ -255,7 +255,7 @@ fn compress_bits(bits: &BooleanBuffer, keep: &[u64], count: usize) -> BooleanBuf
             // SAFETY: this function is compiled with BMI2.
             unsafe { compress_bitmap::<true>(bits, keep, count) }
         }
-        if super::bits::has_avx2() {
+        if super::simd::has_avx2() {
             // SAFETY: `has_avx2` checked that the CPU supports the features that the function enables.
             let words = unsafe { compress_bits_bmi2(bits, keep, count) };
             return BooleanBuffer::new(Buffer::from_vec(words), 0, count);

@@ -3,8 +3,8 @@
 use arrow::buffer::{BooleanBuffer, Buffer};
 
 #[cfg(target_arch = "x86_64")]
-use super::bits::Avx2;
-use super::bits::for_avx2;
+use super::simd::Avx2;
+use super::simd::for_avx2;
 
 pub(super) const WORD: usize = 64;
 

@@ -54,6 +54,8 @@ mod native;
 mod row_arg;
 pub(crate) mod seeded;
 pub(crate) mod side;
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+pub(crate) mod simd;
 
 pub use args::Count;
 pub use row_arg::RowArg;

@@ -29,8 +29,8 @@ use super::table::{LINE, hash_tag, home_bucket, next_bucket};
 use crate::dense::{DenseTensor, Fill, Memory};
 use crate::error::{Error, Result};
 #[cfg(target_arch = "x86_64")]
-use crate::kernels::bits::Avx2;
-use crate::kernels::bits::for_avx2;
+use crate::kernels::simd::Avx2;
+use crate::kernels::simd::for_avx2;
 
 /// Number of keys per pipeline stage, enough to hide the memory latency.
 const BLOCK: usize = 16;

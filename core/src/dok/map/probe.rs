@@ -4,7 +4,7 @@ use super::table::{EMPTY, match_row, next_bucket};
 #[cfg(target_arch = "x86_64")]
 use super::table::{LINE, unpack_row};
 #[cfg(target_arch = "x86_64")]
-use crate::kernels::bits::Avx2;
+use crate::kernels::simd::Avx2;
 
 pub(super) trait Probe: Copy {
     /// Returns the first bucket from `at` on with this tag, and its row. The row is [`NO_ROW`] if an empty

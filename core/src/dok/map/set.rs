@@ -13,8 +13,8 @@ use super::{Fallback, Fetched, HashMap, RowTypes};
 use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
 #[cfg(target_arch = "x86_64")]
-use crate::kernels::bits::Avx2;
-use crate::kernels::bits::for_avx2;
+use crate::kernels::simd::Avx2;
+use crate::kernels::simd::for_avx2;
 
 /// Maximum number of keys between two checks of the capacity of the table.
 const STEP: usize = 4096;

@@ -11,11 +11,11 @@ use arrow::datatypes::{
 
 use super::{Op, SideValues};
 use crate::error::Result;
-#[cfg(target_arch = "x86_64")]
-use crate::kernels::bits::Avx2;
-use crate::kernels::bits::for_avx2;
 use crate::kernels::flags::{PackFlags, PortablePack, WORD};
 use crate::kernels::native::{native_int, reinterpret_values};
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::simd::Avx2;
+use crate::kernels::simd::for_avx2;
 
 /// A type whose values convert to integer keys; the keys compare like the values.
 trait Comparable: Copy + Default {

@@ -9,7 +9,7 @@
 
 use super::fold::Fold;
 use super::segments::LANES;
-use crate::kernels::bits::Avx512;
+use crate::kernels::simd::Avx512;
 
 /// Number of values in a block: one per bit of a `u64` mask.
 pub(super) const BLOCK: usize = 64;

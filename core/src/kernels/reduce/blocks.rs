@@ -3,7 +3,8 @@
 use super::block::{BLOCK, Block};
 use super::fold::Fold;
 use super::segments::prefetch_block;
-use crate::kernels::bits::{Avx512, Validity};
+use crate::kernels::bits::Validity;
+use crate::kernels::simd::Avx512;
 
 pub(super) struct Blocks<'a, F: Fold, T: Validity> {
     pub(super) token: Avx512,

@@ -24,7 +24,8 @@ use super::segments::{self, Folded, LANES};
 use super::stacked_runs::{ListRun, Runs};
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray, lists_like};
 use crate::error::Result;
-use crate::kernels::bits::{Rank, for_avx2};
+use crate::kernels::bits::Rank;
+use crate::kernels::simd::for_avx2;
 use crate::with_offsets;
 
 /// Lists of leaves, and the slot (element of the result) of each leaf. The leaves of a slot keep their order.

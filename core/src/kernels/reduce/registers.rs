@@ -17,7 +17,7 @@ use std::mem::transmute;
 use super::block::{BLOCK, Block};
 use super::fold::{Extreme, Fold, MinOrMax, Total};
 use super::segments::LANES;
-use crate::kernels::bits::Avx512;
+use crate::kernels::simd::Avx512;
 
 // The unsafe code of this module is sound because a block is created with an `Avx512` token, which exists
 // only on CPUs with AVX-512 F/VL/DQ/BW, and loads stay within the given array or are masked outside it.

@@ -24,7 +24,8 @@ use super::fold::Fold;
 use crate::array::Layout;
 use crate::array::memory::prefetch_ahead;
 use crate::error::Result;
-use crate::kernels::bits::{AllValid, Rank, Validity, for_avx2, return_avx512};
+use crate::kernels::bits::{AllValid, Rank, Validity};
+use crate::kernels::simd::{for_avx2, return_avx512};
 use crate::with_offsets;
 
 pub(super) struct Folded<R> {

@@ -21,7 +21,8 @@ use super::fold::Fold;
 use super::registers::LaneCounts;
 use super::segments::{Folded, LANES, pad_tail, prefetch_block, push_masked};
 use crate::array::Offsets;
-use crate::kernels::bits::{AllValid, BitWords, Rank, Validity, for_avx2, return_avx512};
+use crate::kernels::bits::{AllValid, BitWords, Rank, Validity};
+use crate::kernels::simd::{for_avx2, return_avx512};
 use crate::with_offsets;
 
 /// Lists of leaves, divided into runs of adjacent lists that are folded into the same slots (elements of the

@@ -12,7 +12,8 @@ use super::segments::{self, LANES, for_each_valid};
 use super::{ReduceTask, Reduction};
 use crate::array::Layout;
 use crate::error::{Error, Result};
-use crate::kernels::bits::{Rank, for_avx2};
+use crate::kernels::bits::Rank;
+use crate::kernels::simd::for_avx2;
 
 /// Computes [`Reduction::Var`] and [`Reduction::Std`], in two passes over each list.
 pub(super) fn reduce_variance(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {

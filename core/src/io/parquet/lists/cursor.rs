@@ -16,7 +16,7 @@ use super::shape::ColumnShape;
 use super::values::{EncodedValues, ValueSink, new_sink};
 use super::{ListsFile, Parts};
 use crate::error::Result;
-use crate::kernels::bits::for_avx2;
+use crate::kernels::simd::for_avx2;
 
 /// Memory is reserved for at most this many entries (pairs of levels) per byte of a compressed
 /// column chunk.

@@ -5,8 +5,8 @@ use bytes::Bytes;
 use super::bits::{count_ones, load_u64, low_mask};
 use super::level_window::Plane;
 #[cfg(target_arch = "x86_64")]
-use crate::kernels::bits::Avx2;
-use crate::kernels::bits::for_avx2;
+use crate::kernels::simd::Avx2;
+use crate::kernels::simd::for_avx2;
 
 #[derive(Debug)]
 pub(super) struct Fault(pub(super) String);

@@ -20,8 +20,8 @@ use super::bits::{count_ones, low_mask, nth_bit};
 use super::hybrid::{Fault, GatherBits, Hybrid, Portable};
 use super::shape::ColumnShape;
 #[cfg(target_arch = "x86_64")]
-use crate::kernels::bits::Avx2;
-use crate::kernels::bits::for_avx2;
+use crate::kernels::simd::Avx2;
+use crate::kernels::simd::for_avx2;
 
 const WORDS: usize = 64;
 

@@ -1,0 +1,148 @@
+//! What the fuzz targets share: the limit of memory, the checks of tables, and files.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::OnceCell;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use arrow::array::{Array, RecordBatch};
+use arrow::util::display::array_value_to_string;
+use serrate::table::RaggedTable;
+
+pub mod rows;
+pub mod targets;
+
+/// Counts the bytes that are allocated.
+struct Counting;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+fn count_up(bytes: usize) {
+    let live = LIVE.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    PEAK.fetch_max(live, Ordering::Relaxed);
+}
+
+// SAFETY: every call is passed on to the system allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count_up(layout.size());
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count_up(layout.size());
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count_up(size);
+        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.realloc(at, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Bytes that a reader may take whatever the length of its input: buffers of fixed sizes.
+pub const FIXED: usize = 128 << 10;
+
+/// Bytes that a reader of encoded and compressed files may take whatever the length of its input: a few bytes
+/// may say that there are any number of equal values, and that is a valid file.
+pub const ENCODED: usize = 256 << 20;
+
+/// Runs a reader of `data`, and panics if it takes more than 16 times the length of `data` and `fixed` bytes.
+pub fn read_within<T>(data: &[u8], fixed: usize, read: impl FnOnce() -> T) -> T {
+    leave_contained_panics();
+    let before = LIVE.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    let read = read();
+    let peak = PEAK.load(Ordering::Relaxed).saturating_sub(before);
+    let most = 16 * data.len() + fixed;
+    assert!(peak <= most, "{peak} bytes of memory for {} bytes of input", data.len());
+    read
+}
+
+/// Lets panics of other crates unwind: the readers of this project make errors of them. All other panics end
+/// the process at once, as libFuzzer has set it up, and so do panics that nothing has caught.
+fn leave_contained_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let end = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !info.location().is_some_and(|at| at.file().contains("/registry/")) {
+                end(info);
+            }
+        }));
+    });
+}
+
+/// Checks every offset, length and value of an array.
+pub fn check_array(array: &dyn Array) {
+    array.to_data().validate_full().unwrap_or_else(|e| panic!("invalid array: {e}"));
+    for row in 0..array.len().min(64) {
+        let _ = array_value_to_string(array, row);
+    }
+}
+
+/// Checks every column of a batch.
+pub fn check_batch(batch: &RecordBatch) {
+    for column in batch.columns() {
+        assert_eq!(column.len(), batch.num_rows());
+        check_array(column);
+    }
+}
+
+/// Checks every column of a table: its axes fit each other, and its values are as many as the axis has elements.
+pub fn check_table(table: &RaggedTable) {
+    for column in table.columns() {
+        assert!(table.axis_len(column.axis()).is_ok_and(|len| len == column.values().len()));
+        check_array(column.values());
+        let array = table.array(column.name()).unwrap_or_else(|e| panic!("{e}"));
+        if let Ok(array) = array.to_arrow() {
+            assert_eq!(array.len(), table.num_rows());
+            check_array(&array);
+        }
+    }
+    for row in 0..table.num_rows().min(8) {
+        let row = table.row(row).unwrap_or_else(|e| panic!("{e}"));
+        for column in table.columns() {
+            row.values(column.name()).unwrap_or_else(|e| panic!("{e}"));
+        }
+    }
+    let _ = table.to_string();
+}
+
+/// Returns the folder of this process's files, for readers that take paths.
+pub fn folder() -> PathBuf {
+    thread_local!(static FOLDER: OnceCell<PathBuf> = const { OnceCell::new() });
+    FOLDER.with(|folder| {
+        let made = || {
+            let path = std::env::temp_dir().join(format!("serrate-fuzz-{}", std::process::id()));
+            fs::create_dir_all(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+            path
+        };
+        folder.get_or_init(made).clone()
+    })
+}
+
+/// Writes a file in [`folder`], and returns its path.
+pub fn place(name: &str, bytes: &[u8]) -> PathBuf {
+    let path = folder().join(name);
+    let parent = path.parent().unwrap_or_else(|| Path::new("."));
+    let write = || fs::create_dir_all(parent).and_then(|()| fs::write(&path, bytes));
+    write().unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    path
+}

@@ -1,0 +1,39 @@
+//! Arrow IPC files and streams: an error or valid batches, and the same from a file and from a pipe.
+
+use std::io::Cursor;
+
+use crate::{ENCODED, check_batch, check_table, place, read_within};
+use arrow::array::RecordBatch;
+use serrate::Result;
+use serrate::io::arrow_ipc::{IpcReadOptions, IpcTableReader};
+use serrate::table::RaggedTable;
+
+fn batches(reader: Result<IpcTableReader>) -> Result<Vec<RecordBatch>> {
+    let mut reader = reader?;
+    std::iter::from_fn(|| reader.next_batch()).collect()
+}
+
+pub fn run(data: &[u8]) {
+    let path = place("f.arrow", data);
+    let mut read = Vec::new();
+    for mmap in [false, true] {
+        let options = IpcReadOptions { mmap, ..IpcReadOptions::default() };
+        let found = read_within(data, ENCODED, || batches(IpcTableReader::open(&path, &options)));
+        for batch in found.iter().flatten() {
+            check_batch(batch);
+            let table = RaggedTable::try_from_batch(batch);
+            if let Ok(table) = table {
+                check_table(&table);
+            }
+        }
+        read.push(found.ok());
+    }
+    assert_eq!(read[0].is_some(), read[1].is_some(), "mapped and read");
+    if !data.starts_with(b"ARROW1") {
+        let pipe = Cursor::new(data.to_vec());
+        let options = IpcReadOptions::default();
+        let piped = || batches(IpcTableReader::from_stream(pipe, "pipe", &options));
+        let piped = read_within(data, ENCODED, piped).ok();
+        assert_eq!(piped.is_some(), read[0].is_some(), "piped and read");
+    }
+}

@@ -1,0 +1,106 @@
+//! Columns of lists in Parquet files: whatever the bytes, an error or the array of the stock reader.
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::{ENCODED, check_array, read_within};
+use arrow::array::{Array, ArrayRef, AsArray};
+use bytes::Bytes;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
+    RowSelector,
+};
+use parquet::file::metadata::PageIndexPolicy;
+use serrate::io::parquet::lists::{ListsFile, Parts, ranges, read_column, supported};
+
+/// Entries and rows of a chunk; a few bytes may say that there are any number of equal ones.
+const LARGEST: i64 = 1 << 20;
+
+pub fn run(data: &[u8]) {
+    let reader = Arc::new(Bytes::copy_from_slice(data));
+    for policy in [PageIndexPolicy::Skip, PageIndexPolicy::Optional] {
+        let options = ArrowReaderOptions::new().with_page_index_policy(policy);
+        let load = || {
+            catch_unwind(AssertUnwindSafe(|| ArrowReaderMetadata::load(reader.as_ref(), options)))
+        };
+        let Ok(Ok(metadata)) = read_within(data, ENCODED, load) else { return };
+        let parquet = metadata.metadata();
+        let name = Path::new("f");
+        let source = ListsFile { name, reader: &reader, metadata: parquet };
+        for (root, field) in metadata.schema().fields().iter().enumerate() {
+            if !supported(parquet, root, field) {
+                continue;
+            }
+            for (group, of) in parquet.row_groups().iter().enumerate() {
+                let small = of.columns().iter().all(|c| c.num_values() <= LARGEST);
+                let Some(rows) = usize::try_from(of.num_rows()).ok().filter(|_| small) else {
+                    continue;
+                };
+                for rows in [0..rows, rows / 3..rows - rows / 3] {
+                    let _ = ranges(name, parquet, group, root, rows.clone());
+                    let mut found = [Parts::Values, Parts::Lists].map(|parts| {
+                        let read = || read_column(&source, group, root, field, rows.clone(), parts);
+                        let array = read_within(data, ENCODED, read).ok()?;
+                        assert_eq!(array.len(), rows.len());
+                        assert_eq!(array.data_type(), field.data_type());
+                        check_array(&array);
+                        Some(array)
+                    });
+                    let [values, lists] = [found[0].take(), found[1].take()];
+                    let Some(values) = values else { continue };
+                    let lists = lists.unwrap_or_else(|| panic!("lists without values are read"));
+                    assert_lists(&values, &lists);
+                    if let Some(stock) = read_stock(&reader, &metadata, group, root, rows) {
+                        assert_eq!(&values, &stock);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Checks that two arrays have the same lists and the same nulls.
+fn assert_lists(a: &ArrayRef, b: &ArrayRef) {
+    assert_eq!((a.len(), a.nulls()), (b.len(), b.nulls()));
+    if let (Some(a), Some(b)) = (a.as_list_opt::<i32>(), b.as_list_opt::<i32>()) {
+        assert_eq!(a.value_offsets(), b.value_offsets());
+        assert_lists(a.values(), b.values());
+    } else if let (Some(a), Some(b)) = (a.as_list_opt::<i64>(), b.as_list_opt::<i64>()) {
+        assert_eq!(a.value_offsets(), b.value_offsets());
+        assert_lists(a.values(), b.values());
+    }
+}
+
+/// Reads a column with the `parquet` crate; `None` if its reader has an error or panics.
+fn read_stock(
+    reader: &Bytes,
+    metadata: &ArrowReaderMetadata,
+    group: usize,
+    root: usize,
+    rows: Range<usize>,
+) -> Option<ArrayRef> {
+    let read = || {
+        let mask = ProjectionMask::roots(metadata.parquet_schema(), [root]);
+        let selection = vec![RowSelector::skip(rows.start), RowSelector::select(rows.len())];
+        let stock =
+            ParquetRecordBatchReaderBuilder::new_with_metadata(reader.clone(), metadata.clone())
+                .with_row_groups(vec![group])
+                .with_projection(mask)
+                .with_row_selection(RowSelection::from(selection))
+                .with_batch_size(rows.len().max(1))
+                .build()
+                .ok()?;
+        let mut arrays = Vec::new();
+        for batch in stock {
+            arrays.push(batch.ok()?.column(0).clone());
+        }
+        match arrays.as_slice() {
+            [one] if one.len() == rows.len() => Some(one.clone()),
+            _ => None,
+        }
+    };
+    catch_unwind(AssertUnwindSafe(read)).ok().flatten()
+}

@@ -1,0 +1,28 @@
+//! Short texts that name something: an error, or a value that is written and read again the same.
+
+use crate::{FIXED, place, read_within};
+use serrate::dense::DType;
+use serrate::generate::Shape;
+use serrate::io::features::{FeatureAggregate, FeatureForm, FeatureWindow};
+use serrate::io::meds::VocabularyId;
+
+pub fn run(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    read_within(data, FIXED, || {
+        if let Ok(window) = text.parse::<FeatureWindow>() {
+            let again = window.to_string().parse::<FeatureWindow>();
+            assert!(again.is_ok_and(|again| again == window), "{window}");
+        }
+        if let Some(id) = VocabularyId::parse(text) {
+            assert_eq!(VocabularyId::parse(&id.to_string()), Some(id));
+        }
+        let _ = (text.parse::<FeatureAggregate>(), text.parse::<FeatureForm>());
+        let _ = text.parse::<DType>();
+    });
+    if text.starts_with('{') {
+        let path = place("shape.json", data);
+        if let Ok(shape) = read_within(data, FIXED, || Shape::open(&path)) {
+            let _ = (shape.means(), shape.vocab_size());
+        }
+    }
+}

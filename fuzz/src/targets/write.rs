@@ -1,0 +1,19 @@
+//! What was read can be written, and reads the same again.
+
+use crate::folder;
+use serrate::io::nrt::{self, NrtFile, ReadOptions, WriteOptions};
+
+pub fn run(data: &[u8]) {
+    let Ok(Ok(table)) = NrtFile::from_bytes("f", data.to_vec().into()).map(|f| f.table()) else {
+        return;
+    };
+    let path = folder().join("written.nrt");
+    let options = WriteOptions { overwrite: true, ..WriteOptions::default() };
+    if nrt::write(&path, &table, &options).is_err() {
+        // Names that the format does not have, or axes of rows alone.
+        return;
+    }
+    let read = NrtFile::open(&path, &ReadOptions::default()).and_then(|f| f.table());
+    let read = read.unwrap_or_else(|e| panic!("{e}"));
+    assert!(read.equals(&table, true).is_ok_and(|same| same), "{read} {table}");
+}
