@@ -149,16 +149,14 @@ impl Def {
         }
     }
 
-    /// Returns the names of the parameters; `None` if the function has several syntaxes or takes any number
-    /// of arguments.
+    /// Returns the names of the parameters; `None` if the function takes any number of arguments, or has
+    /// syntaxes that disagree about the parameter at a position.
     pub(crate) fn parameter_names(&self) -> Option<Vec<&'static str>> {
-        let [syntax] = self.doc.syntax else { return None };
-        let (_, inside) = syntax.strip_suffix(')')?.split_once('(')?;
-        let names = inside.split(',').map(|part| part.trim_matches([' ', '[', ']']));
-        let names: Vec<&str> = names.collect();
-        let is_name =
-            |n: &&str| !n.is_empty() && n.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-        (names.len() == self.arity.1 && names.iter().all(is_name)).then_some(names)
+        let calls = self.doc.syntax.iter().filter_map(|syntax| parse_parameters(syntax));
+        let calls: Vec<Vec<&str>> = calls.collect();
+        let longest = calls.iter().max_by_key(|names| names.len())?;
+        let agree = calls.iter().all(|names| longest.starts_with(names));
+        (longest.len() == self.arity.1 && agree).then(|| longest.clone())
     }
 
     /// Whether the result has one value per value of the lists, as for elementwise functions.
@@ -169,6 +167,16 @@ impl Def {
             _ => false,
         }
     }
+}
+
+/// Returns the names of the parameters in a syntax such as `f(x [, axis])`; `None` for an operator, and for a
+/// syntax with other parts.
+fn parse_parameters(syntax: &'static str) -> Option<Vec<&'static str>> {
+    let (_, inside) = syntax.strip_suffix(')')?.split_once('(')?;
+    let names: Vec<&str> =
+        inside.split(',').map(|part| part.trim_matches([' ', '[', ']'])).collect();
+    let is_name = |n: &&str| !n.is_empty() && n.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    names.iter().all(is_name).then_some(names)
 }
 
 /// Maximum arity of functions that take any number of arguments.

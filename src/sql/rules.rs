@@ -483,7 +483,7 @@ static RULES: &[Rule] = &[
         until: Until::Speed,
     },
     Rule {
-        step: Step::AfterPhysical("TopKAggregation", || Arc::new(WholeFloatGroups)),
+        step: Step::AfterPhysical("LimitAggregation", || Arc::new(WholeFloatGroups)),
         without: "GROUP BY .. ORDER BY .. LIMIT of floats drops NaN, or panics",
         upstream: &[],
         until: Until::Fails("stock_topk_of_floats_is_still_wrong"),

@@ -24,7 +24,7 @@ use serrate::io::{dictionary, dok};
 use serrate::table::{Column, RaggedTable};
 
 /// Returns a table with every kind of leaf, null leaves, null lists, empty rows and events.
-pub fn mixed_table() -> Result<RaggedTable> {
+pub(crate) fn mixed_table() -> Result<RaggedTable> {
     let codes: DictionaryArray<UInt32Type> =
         [Some("b"), None, Some("a"), Some("b"), Some("c"), Some("b")].into_iter().collect();
     let values = Float32Array::from(vec![None, Some(0.5), Some(-0.0), None, Some(1e9), None]);
@@ -45,7 +45,7 @@ pub fn mixed_table() -> Result<RaggedTable> {
 }
 
 /// Returns a table of columns that `.nrt` holds.
-pub fn numbers_table() -> Result<RaggedTable> {
+pub(crate) fn numbers_table() -> Result<RaggedTable> {
     RaggedTable::builder()
         .lengths([2, 0, 1])?
         .lengths([1, 0, 3])?
@@ -102,7 +102,7 @@ fn write_json_as(path: &Path, form: JsonForm) -> Result<()> {
 type Write = fn(&Path) -> Result<()>;
 
 /// A name for each file, and what writes it. The ending of a name tells the format.
-pub const SMALL_FILES: &[(&str, Write)] = &[
+pub(crate) const SMALL_FILES: &[(&str, Write)] = &[
     ("table.nrt", |path| nrt::write(path, &numbers_table()?, &WriteOptions::default())),
     ("tensors.safetensors", write_tensors),
     ("sparse.safetensors", write_sparse_tensor),
@@ -121,7 +121,7 @@ pub const SMALL_FILES: &[(&str, Write)] = &[
 ];
 
 /// Writes the file of [`SMALL_FILES`] with this name in `folder`, and returns its bytes.
-pub fn small_file(folder: &Path, name: &str) -> Vec<u8> {
+pub(crate) fn small_file(folder: &Path, name: &str) -> Vec<u8> {
     let (_, write) = SMALL_FILES
         .iter()
         .find(|(found, _)| *found == name)

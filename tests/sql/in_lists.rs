@@ -47,6 +47,15 @@ async fn patterns_are_null_for_null() {
     }
 }
 
+#[tokio::test]
+async fn windows_over_repeated_lists_keep_one_name() {
+    let cases = [(
+        "SELECT max(CASE WHEN n IN (5, 2) THEN b ELSE true END) OVER (PARTITION BY n IN (5, 2)) FROM (VALUES (1, true), (5, false)) v(n, b) ORDER BY 1",
+        "false; true",
+    )];
+    expect_rows(&[], &cases).await;
+}
+
 /// When this fails, `sql::mends::in_lists` need not set lists apart.
 #[tokio::test]
 async fn stock_in_lists_still_forget_null() {

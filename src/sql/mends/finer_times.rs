@@ -80,7 +80,9 @@ impl OptimizerRule for FinerTimes {
         let shown = done.data.map_expressions(|e| {
             let shown = e.transform_down(|e| {
                 Ok(match e {
-                    Expr::Alias(alias) if alias.name == HELD => Transformed::yes(*alias.expr),
+                    Expr::Alias(alias) if alias.name.contains(HELD) => {
+                        Transformed::yes(*alias.expr)
+                    }
                     e => Transformed::no(e),
                 })
             })?;

@@ -72,7 +72,8 @@ impl OptimizerRule for InLists {
         let shown = done.data.map_expressions(|e| {
             let shown = e.transform_down(|e| {
                 Ok(match e {
-                    Expr::Alias(alias) if alias.name.starts_with(APART) => {
+                    // The stock rule names an expression that it changes; this name has the alias within.
+                    Expr::Alias(alias) if alias.name.contains(APART) => {
                         Transformed::yes(*alias.expr)
                     }
                     e => Transformed::no(e),

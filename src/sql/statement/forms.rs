@@ -8,14 +8,14 @@ use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 /// Rewrites `FROM t WHERE x` to `FROM t SELECT * WHERE x`, removes [NOT] MATERIALIZED from WITH, and makes the
-/// parser accept a list of queries after IN.
+/// parser accept a list of queries after IN, and names of arguments that are keywords, such as `order => 'desc'`.
 ///
 /// MATERIALIZED does not change the rows: a query whose rows may differ from run to run is computed once
 /// ([`share_ctes`](crate::sql::mends::shared_rows::share_ctes)), and for others the number of runs does not
 /// matter.
 pub(in crate::sql) fn known_forms<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str> {
     let lower = text.to_ascii_lowercase();
-    let has_form = ["from", "materialized", "select"].iter().any(|word| lower.contains(word));
+    let has_form = ["from", "materialized", "select", "=>"].iter().any(|word| lower.contains(word));
     // The rewrites apply only to the DuckDB dialect. A text in another dialect stays unchanged.
     if !dialect.is::<DuckDbDialect>() || !has_form {
         return Cow::Borrowed(text);
@@ -30,6 +30,7 @@ pub(in crate::sql) fn known_forms<'a>(text: &'a str, dialect: &dyn Dialect) -> C
     add_selects(&tokens, &mut edits);
     drop_materialized(&tokens, &mut edits);
     enclose_first_query(&tokens, &mut edits);
+    quote_argument_names(&tokens, &mut edits);
     if edits.is_empty() {
         return Cow::Borrowed(text);
     }
@@ -67,6 +68,21 @@ fn keyword_of(token: &TokenWithSpan) -> Option<Keyword> {
     match &token.token {
         Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
         _ => None,
+    }
+}
+
+/// Quotes keywords before `=>`.
+fn quote_argument_names(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
+    for pair in tokens.windows(2) {
+        if let [name, arrow] = pair
+            && arrow.token == Token::RArrow
+            && keyword_of(name).is_some_and(|keyword| keyword != Keyword::NoKeyword)
+        {
+            let end = (name.span.end.line, name.span.end.column);
+            for at in [place_of(name), end] {
+                edits.push(Edit { at, blank: 0, insert: "\"" });
+            }
+        }
     }
 }
 
