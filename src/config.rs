@@ -286,7 +286,7 @@ pub(crate) fn default_memory() -> String {
 pub(crate) fn limit_memory_by_default() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        if memory_limit() == usize::MAX {
+        if MEMORY_CAP.get().is_none() && memory_limit() == usize::MAX {
             set_memory_limit(share_of_memory(SHARE));
         }
     });

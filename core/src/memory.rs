@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_charge_that_does_not_fit_names_the_limit() {
-        // Other tests of this process charge little, and see this limit for a moment only.
+        let _held = Charge::hold(1);
         let error = Charge::take("the table", usize::MAX).unwrap_err();
         assert!(error.is_memory_limit());
         let said = error.to_string();

@@ -11,7 +11,7 @@ const YAML: &str = "predicates:
   lab: {code: {regex: '.*'}}
 trigger: lab
 windows:
-  after: {start: trigger, end: start + 1d, start_inclusive: false, end_inclusive: true}
+  after: {start: trigger, end: start + 1d, start_inclusive: false, end_inclusive: true, index_timestamp: end}
 ";
 
 /// A folder `in`, to which the command is restricted, and a folder `out` with the same files.

@@ -9,7 +9,6 @@ use super::*;
 struct Measured {
     code: i32,
     err: String,
-    out: String,
     highest: u64,
 }
 
@@ -31,7 +30,6 @@ fn measure_process(place: &Place, args: &[&str]) -> Measured {
     Measured {
         code: output.status.code().unwrap_or(-1),
         err: String::from_utf8_lossy(&output.stderr).into_owned(),
-        out: String::from_utf8_lossy(&output.stdout).into_owned(),
         highest: watch.join().unwrap(),
     }
 }

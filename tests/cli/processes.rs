@@ -563,14 +563,11 @@ fn terminated_writers_leave_nothing() {
     let endless = "SELECT value AS id, [value, 1] AS x FROM generate_series(0, 100000000000)";
     place.ok(&["generate", "--patients", "2000", "--to", "meds", "-o", "meds"]);
     place.ok(&["-c", "COPY (SELECT value AS id, [value] AS x FROM generate_series(1, 3000000)) TO 'large.parquet'"]);
-    place.ok(&["-c", "COPY (SELECT subject_id, time[1] AS prediction_time, true AS boolean_value FROM meds('meds')) TO 'labels.parquet'"]);
     let mut cases: Vec<Vec<String>> = Vec::new();
     for ending in ["csv", "ndjson", "arrow", "parquet", "nrt"] {
         let copy = format!("COPY ({endless}) TO 'out/x.{ending}'");
         cases.push(vec!["-c".into(), copy]);
     }
-    cases
-        .push(vec!["-c".into(), format!("COPY ({endless}) TO 'out/' STORED AS BATCHES (batch 8)")]);
     for args in [
         ["-c", endless, "-o", "out/x.csv"].as_slice(),
         &["convert", "large.parquet", "out/x.nrt"],

@@ -140,21 +140,39 @@ pub(in crate::sql) fn check_url(url: &ListingTableUrl) -> Result<()> {
         let name = url.as_str();
         return access::check_store().map_err(|e| crate::Error::io(name, e).into());
     }
-    match LocalFileSystem::new().path_to_filesystem(url.prefix()) {
-        Ok(path) => access::check_read(&path).map_err(|e| crate::Error::io(path, e).into()),
-        // The store of the path returns this error.
-        Err(_) => Ok(()),
+    check_location(url, url.prefix())
+}
+
+/// Returns an error if the process must not read a file that a listing of `url` has found: the file system
+/// follows symbolic links.
+pub(in crate::sql) fn check_location(url: &ListingTableUrl, location: &Location) -> Result<()> {
+    match LocalFileSystem::new().path_to_filesystem(location) {
+        Ok(path) if url.scheme() == "file" => {
+            access::check_read(&path).map_err(|e| crate::Error::io(path, e).into())
+        }
+        // The store of another location returns the error.
+        _ => Ok(()),
     }
+}
+
+/// Returns an error if the process must not write files at a path, like [`check_url`]. The errors of some of
+/// DataFusion's writers do not show those of the stores.
+pub(in crate::sql) fn check_target(url: &ListingTableUrl) -> Result<()> {
+    check_url(url)?;
+    let path = url.get_url().to_file_path();
+    let path = path.unwrap_or_else(|()| url.as_str().into());
+    match url.scheme() {
+        "file" => access::check_write(&path),
+        _ => access::check_writes(),
+    }
+    .map_err(|e| crate::Error::io(path, e).into())
 }
 
 /// Parses a path. A bracket in the name of a local file or folder that exists is no pattern.
 pub(in crate::sql) fn parse_path(text: &str) -> Result<ListingTableUrl> {
     let path = Path::new(text);
-    if text.contains('[')
-        && !text.contains(['*', '?'])
-        && !text.contains("://")
-        && access::exists(&path)
-    {
+    let pattern = text.contains(['*', '?']) || text.contains("://");
+    if text.contains('[') && !pattern && (access::is_file(path) || access::is_dir(path)) {
         let full = std::path::absolute(path).map_err(|e| crate::Error::io(path, e))?;
         let url = match access::is_dir(&full) {
             true => Url::from_directory_path(&full),
@@ -201,5 +219,9 @@ pub(in crate::sql) fn missing_file(path: &str) -> DataFusionError {
 }
 
 fn explain_error(url: &str, e: &DataFusionError) -> DataFusionError {
-    DataFusionError::Plan(format!("cannot read '{url}': {}", e.strip_backtrace()))
+    let why = match e {
+        DataFusionError::External(e) => e.to_string(),
+        e => e.strip_backtrace(),
+    };
+    DataFusionError::Plan(format!("cannot read '{url}': {why}"))
 }

@@ -104,24 +104,6 @@ impl VisibleFiles {
     }
 }
 
-/// Replaces objects that the process must not read with errors: a listing of the file system follows
-/// symbolic links.
-fn only_readable(
-    objects: BoxStream<'static, object_store::Result<ObjectMeta>>,
-    local: bool,
-) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
-    if !local || !access::has_root() {
-        return objects;
-    }
-    let check = |object: object_store::Result<ObjectMeta>| {
-        let object = object?;
-        let path = LocalFileSystem::new().path_to_filesystem(&object.location)?;
-        access::check_read(&path).map_err(|e| to_store_error(&path, e))?;
-        Ok(object)
-    };
-    objects.map(check).boxed()
-}
-
 fn to_store_error(path: impl AsRef<std::path::Path>, e: io::Error) -> object_store::Error {
     object_store::Error::Generic {
         store: "LocalFileSystem",
@@ -219,7 +201,7 @@ impl ObjectStore for VisibleFiles {
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
         match self.check_folder(prefix) {
-            Ok(()) => only_readable(only_listed(self.inner.list(prefix), prefix), self.local),
+            Ok(()) => only_listed(self.inner.list(prefix), prefix),
             Err(e) => once(ready(Err(e))).boxed(),
         }
     }
@@ -230,10 +212,7 @@ impl ObjectStore for VisibleFiles {
         offset: &Path,
     ) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
         match self.check_folder(prefix) {
-            Ok(()) => {
-                let found = self.inner.list_with_offset(prefix, offset);
-                only_readable(only_listed(found, prefix), self.local)
-            }
+            Ok(()) => only_listed(self.inner.list_with_offset(prefix, offset), prefix),
             Err(e) => once(ready(Err(e))).boxed(),
         }
     }
@@ -243,9 +222,6 @@ impl ObjectStore for VisibleFiles {
         let mut listed = self.inner.list_with_delimiter(prefix).await?;
         listed.objects.retain(|o| is_listed(&o.location, prefix));
         listed.common_prefixes.retain(|p| is_listed(p, prefix));
-        for location in listed.objects.iter().map(|o| &o.location).chain(&listed.common_prefixes) {
-            self.check_read(location)?;
-        }
         Ok(listed)
     }
 

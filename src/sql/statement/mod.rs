@@ -72,6 +72,7 @@ use std::ops::ControlFlow;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{plan_datafusion_err, plan_err};
 use datafusion::config::ConfigOptions;
+use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
@@ -99,7 +100,7 @@ use crate::sql::sources::parquet::ParquetFileFormatFactory;
 use crate::sql::sources::relation::as_unnest;
 use crate::sql::sources::safetensors::SafetensorsFormatFactory;
 use crate::sql::sources::training::BATCHES;
-use crate::sql::sources::urls::replace_paths;
+use crate::sql::sources::urls::{check_target, replace_paths};
 use crate::sql::sources::whole::WholeFileFormatFactory;
 use crate::sql::statement::anew::{
     keep_prepared, keep_view, prepared_by, prepares_without_types, refresh_views, with_arguments,
@@ -378,6 +379,7 @@ async fn plan_here(
         plan = with_nullable_columns(plan)?;
     }
     if let LogicalPlan::Copy(copy) = &plan {
+        check_target(&ListingTableUrl::parse(&copy.output_url)?)?;
         check_distinct_names("COPY", copy.input.schema())?;
     }
     Ok((plan, state))

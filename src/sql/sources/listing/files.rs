@@ -13,7 +13,9 @@ use serrate_core::internal::natural;
 
 use crate::access;
 use crate::sql::sources::listing::kind::FileKind;
-use crate::sql::sources::urls::{check_url, missing_file, shown_location};
+use crate::sql::sources::urls::{
+    check_location, check_target, check_url, missing_file, shown_location,
+};
 
 /// In a pattern, `*` and `?` match within one name of a path. `**` matches any number of folders.
 const PATTERNS: MatchOptions = MatchOptions {
@@ -67,6 +69,9 @@ impl FileSet {
 
     /// Returns an error if a new file of the table's format would hide the files of the table, see [`keep_kind`].
     pub(super) async fn check_insert(&self, state: &dyn Session) -> Result<()> {
+        for path in &self.paths {
+            check_target(path)?;
+        }
         let Some(kind) = &self.kind else { return Ok(()) };
         let files = self.list_files(state).await?;
         let is_hidden = |file: &&ListedFile| {
@@ -113,6 +118,7 @@ impl FileSet {
             .list(Some(path.prefix()))
             .map_err(|e| DataFusionError::ObjectStore(Box::new(e)))
             .try_filter_map(|meta| ready(Ok(find_below(path, meta, without_subfolders))))
+            .and_then(|file| ready(check_location(path, &file.meta.location).map(|()| file)))
             .try_collect()
             .await?;
         files.sort_by_cached_key(|file| natural(file.meta.location.as_ref()));
