@@ -154,9 +154,14 @@ fn private_functions(text: &str) -> Vec<(usize, String)> {
         let is_trait = ["trait ", "pub trait ", "pub(crate) trait ", "pub(super) trait "]
             .iter()
             .any(|start| item.starts_with(start));
+        // The methods that a macro defines are those of a trait.
+        let is_macro = item.starts_with("macro_rules!");
         let is_test = test_next && item.starts_with("mod ");
         test_next = code == "#[cfg(test)]" || (test_next && code.starts_with("#["));
-        if (is_trait_impl || is_trait || is_test) && !code.ends_with('}') && !code.ends_with(';') {
+        if (is_trait_impl || is_trait || is_test || is_macro)
+            && !code.ends_with('}')
+            && !code.ends_with(';')
+        {
             skipped = Some(indent);
             continue;
         }

@@ -118,13 +118,7 @@ fn deepest_field(plan: &Plan<'_>, sides: &[&Lists], leaf: DataType) -> Result<Fi
 
 /// Casts argument `i`. A value that the type cannot represent is an error.
 fn cast_argument(call: &Call<'_>, i: usize, to: &DataType) -> Result<BatchOperand> {
-    let what = || {
-        format!(
-            "{}: argument {} has a value that does not fit the values of the other argument; cast that argument first. The value",
-            call.name(),
-            i + 1
-        )
-    };
+    let what = || format!("{}: argument {}", call.name(), i + 1);
     Ok(match BatchOperand::of(call, i)? {
         side if side.data_type() == to => side,
         BatchOperand::One(value) => BatchOperand::One(cast_exactly(&what(), &value, to)?),

@@ -11,7 +11,7 @@ const VARIABLE: &str = "SERRATE_SIMD";
 /// Instruction sets that kernels are compiled for. A CPU with one of them has all before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
-    /// What every CPU of the target has.
+    /// The level that every CPU of the target has.
     Scalar,
     /// AVX2, BMI1, BMI2, LZCNT and POPCNT.
     Avx2,

@@ -51,7 +51,7 @@ impl<'a> WideSums<'a> {
     }
 
     /// Calls `create` with the arguments of DataFusion's aggregate over the wide type.
-    fn create<A>(
+    fn create_over_wide<A>(
         &self,
         args: &AccumulatorArgs<'_>,
         create: impl FnOnce(AccumulatorArgs<'_>) -> DfResult<A>,
@@ -70,12 +70,12 @@ impl<'a> WideSums<'a> {
         })
     }
 
-    pub(super) fn accumulator(
+    pub(super) fn begin_rows(
         &self,
         args: &AccumulatorArgs<'_>,
         sliding: bool,
     ) -> DfResult<Box<dyn Accumulator>> {
-        let inner = self.create(args, |args| match sliding {
+        let inner = self.create_over_wide(args, |args| match sliding {
             true => self.stock.create_sliding_accumulator(args),
             false => self.stock.accumulator(args),
         })?;
@@ -87,13 +87,15 @@ impl<'a> WideSums<'a> {
         &self,
         args: &AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn GroupsAccumulator>> {
-        let inner = self.create(args, |args| self.stock.create_groups_accumulator(args))?;
+        let inner =
+            self.create_over_wide(args, |args| self.stock.create_groups_accumulator(args))?;
         let types = WideTypes { wide: self.wide.clone(), result: args.return_type().clone() };
         Ok(Box::new(WideGroups { inner, types }))
     }
 
     pub(super) fn groups_accumulator_supported(&self, args: &AccumulatorArgs<'_>) -> bool {
-        self.create(args, |args| Ok(self.stock.groups_accumulator_supported(args))).unwrap_or(false)
+        self.create_over_wide(args, |args| Ok(self.stock.groups_accumulator_supported(args)))
+            .unwrap_or(false)
     }
 
     pub(super) fn state_fields(&self, args: &StateFieldsArgs<'_>) -> DfResult<Vec<FieldRef>> {
@@ -116,12 +118,12 @@ struct WideTypes {
 }
 
 impl WideTypes {
-    fn widen(&self, values: &[ArrayRef]) -> DfResult<Vec<ArrayRef>> {
-        values.iter().map(|v| Ok(cast_with_options(v, &self.wide, &strict())?)).collect()
+    fn widen_values(&self, values: &[ArrayRef]) -> DfResult<Vec<ArrayRef>> {
+        values.iter().map(|v| Ok(cast_with_options(v, &self.wide, &strict_cast())?)).collect()
     }
 
-    fn narrow(&self, sums: &ArrayRef) -> DfResult<ArrayRef> {
-        cast_with_options(sums, &self.result, &strict()).map_err(|e| {
+    fn narrow_sums(&self, sums: &ArrayRef) -> DfResult<ArrayRef> {
+        cast_with_options(sums, &self.result, &strict_cast()).map_err(|e| {
             exec_datafusion_err!(
                 "a sum or mean does not fit its type {}: {e}; cast the values to decimals with fewer places, or to DOUBLE",
                 self.result
@@ -130,7 +132,7 @@ impl WideTypes {
     }
 }
 
-fn strict() -> CastOptions<'static> {
+fn strict_cast() -> CastOptions<'static> {
     CastOptions { safe: false, ..CastOptions::default() }
 }
 
@@ -142,11 +144,11 @@ struct WideAccumulator {
 
 impl Accumulator for WideAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
-        self.inner.update_batch(&self.types.widen(values)?)
+        self.inner.update_batch(&self.types.widen_values(values)?)
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
-        self.inner.retract_batch(&self.types.widen(values)?)
+        self.inner.retract_batch(&self.types.widen_values(values)?)
     }
 
     fn supports_retract_batch(&self) -> bool {
@@ -154,7 +156,7 @@ impl Accumulator for WideAccumulator {
     }
 
     fn evaluate(&mut self) -> DfResult<ScalarValue> {
-        let sum = self.types.narrow(&self.inner.evaluate()?.to_array()?)?;
+        let sum = self.types.narrow_sums(&self.inner.evaluate()?.to_array()?)?;
         ScalarValue::try_from_array(&sum, 0)
     }
 
@@ -184,11 +186,11 @@ impl GroupsAccumulator for WideGroups {
         filter: Option<&BooleanArray>,
         total: usize,
     ) -> DfResult<()> {
-        self.inner.update_batch(&self.types.widen(values)?, groups, filter, total)
+        self.inner.update_batch(&self.types.widen_values(values)?, groups, filter, total)
     }
 
     fn evaluate(&mut self, emit: EmitTo) -> DfResult<ArrayRef> {
-        self.types.narrow(&self.inner.evaluate(emit)?)
+        self.types.narrow_sums(&self.inner.evaluate(emit)?)
     }
 
     fn state(&mut self, emit: EmitTo) -> DfResult<Vec<ArrayRef>> {
@@ -204,7 +206,7 @@ impl GroupsAccumulator for WideGroups {
         values: &[ArrayRef],
         filter: Option<&BooleanArray>,
     ) -> DfResult<Vec<ArrayRef>> {
-        self.inner.convert_to_state(&self.types.widen(values)?, filter)
+        self.inner.convert_to_state(&self.types.widen_values(values)?, filter)
     }
 
     fn size(&self) -> usize {

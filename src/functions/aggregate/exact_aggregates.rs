@@ -198,7 +198,7 @@ impl AggregateUDFImpl for ExactAggregate {
         }
         match (self.begin_distinct(&args), self.wide_sums(args.expr_fields)) {
             (Some(own), _) => Ok(own),
-            (None, Some(wide)) => wide.accumulator(&args, false),
+            (None, Some(wide)) => wide.begin_rows(&args, false),
             (None, None) => self.stock.accumulator(args),
         }
     }
@@ -212,7 +212,7 @@ impl AggregateUDFImpl for ExactAggregate {
         }
         match (self.begin_distinct(&args), self.wide_sums(args.expr_fields)) {
             (Some(own), _) => Ok(own),
-            (None, Some(wide)) => wide.accumulator(&args, true),
+            (None, Some(wide)) => wide.begin_rows(&args, true),
             (None, None) => self.stock.create_sliding_accumulator(args),
         }
     }

@@ -11,7 +11,7 @@ use futures::stream::{Stream, StreamExt};
 /// Defines the methods of a `DataSource` with the fields `partitions`, `limit` (rows per partition) and, under the
 /// given name, its schema. The source takes no projection.
 ///
-/// With `plain`, the source has no statistics and evaluates no expressions.
+/// A source that is `plain` has no statistics and evaluates no expressions.
 macro_rules! read_ranges {
     ($schema:ident, plain) => {
         $crate::sql::sources::ranges::read_ranges!($schema);

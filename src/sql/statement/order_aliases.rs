@@ -37,7 +37,7 @@ pub(in crate::sql) fn order_by_columns(query: &mut Query) -> Result<()> {
         return Ok(());
     }
     let names = Names::of_select(select);
-    if !keys.iter().any(|key| names.hide(&key.expr)) {
+    if !keys.iter().any(|key| names.is_hidden(&key.expr)) {
         return Ok(());
     }
     name_columns(select, &HashSet::new());
@@ -104,11 +104,11 @@ impl Names {
     }
 
     /// Whether DataFusion would take a part of a key for a column of the SELECT list.
-    fn hide(&self, key: &Expr) -> bool {
+    fn is_hidden(&self, key: &Expr) -> bool {
         if self.is_column(key) {
             return false;
         }
-        visit_expressions(key, |part| match self.hides(part) {
+        visit_expressions(key, |part| match self.is_taken(part) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         })
@@ -124,7 +124,7 @@ impl Names {
         }
     }
 
-    fn hides(&self, part: &Expr) -> bool {
+    fn is_taken(&self, part: &Expr) -> bool {
         let is_alias = match part {
             Expr::CompoundIdentifier(parts) => {
                 parts.len() > 1
