@@ -76,7 +76,7 @@ pub(super) enum Command {
 
 impl Command {
     /// Returns the file or folder that the command writes, if it writes one.
-    pub(super) fn output(&self) -> Option<&Path> {
+    pub(super) fn output_path(&self) -> Option<&Path> {
         let output = match self {
             Self::Inspect(_) | Self::Check(_) => return None,
             #[cfg(feature = "cluster")]

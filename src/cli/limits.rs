@@ -26,7 +26,7 @@ pub(super) struct LimitArgs {
 
 impl LimitArgs {
     /// Restricts the process. Nothing can lift the restriction afterwards.
-    pub(super) fn apply(&self) -> Outcome {
+    pub(super) fn apply_limits(&self) -> Outcome {
         if let Some(limit) = &self.memory_limit {
             cap_memory(limit)
                 .map_err(|e| Failure::usage(format!("--memory-limit: {}", e.strip_backtrace())))?;

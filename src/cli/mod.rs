@@ -86,7 +86,7 @@ fn run_command(cli: Cli) -> Outcome {
                 "cannot start the worker threads; check the limits on processes and memory: {e}"
             ))
         })?;
-    cli.limits.apply()?;
+    cli.limits.apply_limits()?;
     interrupt::listen()?;
     let result = runtime.block_on(async {
         match cli.command {
@@ -106,7 +106,7 @@ fn run_command(cli: Cli) -> Outcome {
 
 async fn run_file_command(command: Command) -> Outcome {
     // The output is written at the end, so a refusal would come late.
-    if let Some(output) = command.output() {
+    if let Some(output) = command.output_path() {
         access::check_write(output).map_err(|e| crate::Error::io(output, e))?;
     }
     // Files are read and written by blocking calls that poll for Ctrl-C between batches.

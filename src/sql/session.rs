@@ -102,7 +102,7 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
     // for local times.
     config.options_mut().execution.time_zone.get_or_insert_with(|| "UTC".to_owned());
     limit_memory_by_default();
-    let runtime = RuntimeEnv { memory_pool: ProcessPool::shared(), ..RuntimeEnv::default() };
+    let runtime = RuntimeEnv { memory_pool: ProcessPool::shared_pool(), ..RuntimeEnv::default() };
     let builder = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(Arc::new(runtime))

@@ -31,7 +31,7 @@ impl Level {
     }
 
     /// Returns the highest level of this CPU.
-    fn detect() -> Self {
+    fn detect_level() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
             let avx2 = is_x86_feature_detected!("avx2")
@@ -69,7 +69,7 @@ fn choose_level(value: Option<&OsStr>, highest: Level) -> (Level, Option<String>
 
 /// The level that kernels use, from the first call of a kernel until the process ends.
 static LEVEL: LazyLock<Level> = LazyLock::new(|| {
-    let (level, warning) = choose_level(env::var_os(VARIABLE).as_deref(), Level::detect());
+    let (level, warning) = choose_level(env::var_os(VARIABLE).as_deref(), Level::detect_level());
     if let Some(warning) = warning {
         // Kernels have no other place for it: those without errors choose a level as well.
         eprintln!("warning: {warning}");
@@ -129,8 +129,8 @@ macro_rules! return_avx512 {
             fn run_avx512<$($g)*>($token: $crate::kernels::simd::Avx512, $($a: $t),*) $(-> $r)? {
                 $body
             }
-            if $condition && let Some(token) = $crate::kernels::simd::Avx512::detect() {
-                // SAFETY: `Avx512::detect` returned a token, so the CPU has all enabled features.
+            if $condition && let Some(token) = $crate::kernels::simd::Avx512::if_available() {
+                // SAFETY: `Avx512::if_available` returned a token, so the CPU has all enabled features.
                 return unsafe { run_avx512$(::<$($c)*>)?(token, $($a),*) };
             }
         }
@@ -249,7 +249,7 @@ pub(crate) struct Avx512(());
 #[cfg(target_arch = "x86_64")]
 impl Avx512 {
     #[inline]
-    pub(crate) fn detect() -> Option<Self> {
+    pub(crate) fn if_available() -> Option<Self> {
         has_avx512().then_some(Self(()))
     }
 }
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn every_process_reads_the_variable() {
-        let highest = Level::detect();
+        let highest = Level::detect_level();
         let run = |value: &str| {
             let this = concat!(module_path!(), "::the_level_of_this_process");
             let (_, this) = this.split_once("::").unwrap();
