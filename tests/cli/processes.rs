@@ -561,8 +561,8 @@ fn end_process(child: &mut Child, name: &str) -> (Option<i32>, Duration) {
 fn terminated_writers_leave_nothing() {
     let place = Place::new();
     let endless = "SELECT value AS id, [value, 1] AS x FROM generate_series(0, 100000000000)";
-    place.ok(&["generate", "--patients", "2000", "--to", "meds", "-o", "meds"]);
-    place.ok(&["-c", "COPY (SELECT value AS id, [value] AS x FROM generate_series(1, 3000000)) TO 'large.parquet'"]);
+    place.ok(&["generate", "--patients", "300", "--to", "meds", "-o", "meds"]);
+    place.ok(&["-c", "COPY (SELECT value AS id, [value] AS x FROM generate_series(1, 1000000)) TO 'large.parquet'"]);
     let mut cases: Vec<Vec<String>> = Vec::new();
     for ending in ["csv", "ndjson", "arrow", "parquet", "nrt"] {
         let copy = format!("COPY ({endless}) TO 'out/x.{ending}'");
@@ -603,9 +603,10 @@ fn terminated_writers_leave_nothing() {
 fn terminated_readers_leave_nothing() {
     let place = Place::new();
     fs::create_dir(place.path("tmp")).unwrap();
-    place.ok(&["generate", "--patients", "20000", "--to", "meds", "-o", "meds"]);
-    let sort = "SET datafusion.execution.target_partitions = 1; SET serrate.memory_limit = '48MB'; \
-        SELECT value, [value, value + 1] AS x FROM generate_series(1, 200000000) ORDER BY value % 1000003, value";
+    place.ok(&["generate", "--patients", "4000", "--to", "meds", "-o", "meds"]);
+    let sort = "SET datafusion.execution.target_partitions = 1; SET serrate.memory_limit = '12MB'; \
+        SET datafusion.execution.sort_spill_reservation_bytes = 1000000; \
+        SELECT value, repeat('x', 200) AS s FROM generate_series(1, 200000000) ORDER BY value % 1000003, value";
     for (args, spills) in [
         (vec!["-c", sort], true),
         (vec!["check", "meds"], false),
