@@ -101,8 +101,8 @@ pub(super) fn run(args: &CohortArgs) -> Outcome {
 
 fn check_output(args: &CohortArgs, output: &Path, criteria: &Criteria) -> Outcome {
     match FileFormat::of(output) {
-        Some(FileFormat::Parquet) if !access::is_dir(&output) => {
-            if access::exists(&output) && !args.overwrite {
+        Some(FileFormat::Parquet) if !access::is_dir(output) => {
+            if access::exists(output) && !args.overwrite {
                 return Err(crate::Error::Exists(output.to_path_buf()).into());
             }
         }
@@ -198,7 +198,7 @@ fn write_labels(
     labels: &[CohortRows],
 ) -> Outcome {
     let _folders = NewFolders::of([output]);
-    let is_file = FileFormat::of(output) == Some(FileFormat::Parquet) && !access::is_dir(&output);
+    let is_file = FileFormat::of(output) == Some(FileFormat::Parquet) && !access::is_dir(output);
     let options =
         ParquetWriteOptions { overwrite: args.overwrite, ..ParquetWriteOptions::default() };
     if is_file {

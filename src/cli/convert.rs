@@ -204,7 +204,7 @@ fn writable_formats() -> impl TypedValueParser<Value = FileFormat> {
 /// name without an extension that is not an existing file.
 pub(super) fn names_folder(output: &Path) -> bool {
     let slash = output.as_os_str().to_string_lossy().ends_with(std::path::is_separator);
-    access::is_dir(&output) || slash || (output.extension().is_none() && !access::is_file(&output))
+    access::is_dir(output) || slash || (output.extension().is_none() && !access::is_file(output))
 }
 
 /// Returns an error if a JSON input has a column of strings, which `.nrt` cannot hold. The message says how
@@ -250,7 +250,7 @@ fn check_vocabulary(
     targets: &[PathBuf],
     folder: &Path,
 ) -> Outcome {
-    if !access::exists(&path) || Vocabulary::read(path).is_ok_and(|v| v.id() == vocabulary.id()) {
+    if !access::exists(path) || Vocabulary::read(path).is_ok_and(|v| v.id() == vocabulary.id()) {
         return Ok(());
     }
     let format = targets.first().and_then(|t| FileFormat::of(t));
@@ -306,7 +306,7 @@ fn check_targets(targets: &[PathBuf], source: &InputSource, overwrite: bool) -> 
                 target.display()
             )));
         }
-        if !access::exists(&target) {
+        if !access::exists(target) {
             continue;
         }
         if !overwrite {

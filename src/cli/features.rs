@@ -103,7 +103,7 @@ enum FeatureOutput {
 pub(super) fn run(args: &FeaturesArgs) -> Outcome {
     let target = find_target(args)?;
     let written = list_outputs(args, &target);
-    if let Some(exists) = written.iter().find(|path| access::exists(&path) && !args.overwrite) {
+    if let Some(exists) = written.iter().find(|path| access::exists(path) && !args.overwrite) {
         return Err(crate::Error::Exists(exists.clone()).into());
     }
     let folder = MedsFolder::open(&args.input)?;

@@ -75,7 +75,7 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
             (0..shards).map(|i| args.output.join(format!("{i}.{}", format.extension()))).collect()
         }
     };
-    if let Some(exists) = targets.iter().find(|t| access::exists(&t) && !args.overwrite) {
+    if let Some(exists) = targets.iter().find(|t| access::exists(t) && !args.overwrite) {
         return Err(Failure::message(format!(
             "{} exists; use --overwrite to replace it",
             exists.display()

@@ -136,6 +136,7 @@ async fn run_queries(args: QueryArgs) -> Outcome {
     let nothing_asked = args.files.is_empty() && args.commands.is_empty();
     if let [file, ..] = args.files.as_slice()
         && let Some(name) = file.to_str().filter(|name| args::is_command(name))
+        && !access::is_file(file)
     {
         return Err(Failure::usage(format!(
             "options stand after the name of a command, as in serrate {name} .. --root DIR; to run a script of this name, write ./{name}"

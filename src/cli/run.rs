@@ -152,7 +152,7 @@ impl Runner {
         }
         let sql = access::read_to_string(path).map_err(|e| {
             let hint = match e.kind() {
-                _ if access::is_dir(&path) => {
+                _ if access::is_dir(path) => {
                     let hint = format!(
                         "{name} is a folder, not a script; `serrate inspect {name}` shows its contents, and SQL reads a MEDS folder as FROM meds('{name}')"
                     );
@@ -382,10 +382,10 @@ pub(super) fn hint_folder(message: &str) -> Option<String> {
     let (_, name) = message.split_once("table 'datafusion.public.")?;
     let (name, _) = name.split_once("' not found")?;
     let folder = Path::new(name);
-    if !access::is_dir(&folder) {
+    if !access::is_dir(folder) {
         return None;
     }
-    Some(match TensorizedCohort::is_at(folder) || access::is_dir(&folder.join("data")) {
+    Some(match TensorizedCohort::is_at(folder) || access::is_dir(folder.join("data")) {
         true => format!("; {name} is a MEDS folder; read it as meds('{name}')"),
         false => format!("; {name} is a folder; read its files as '{name}/'"),
     })

@@ -91,7 +91,7 @@ fn find_first(tokens: &[u32], token: u32) -> Option<u32> {
 
 pub(crate) fn codes_file(path: &str) -> PathBuf {
     let path = Path::new(path.strip_prefix("file://").unwrap_or(path));
-    if !access::is_dir(&path) {
+    if !access::is_dir(path) {
         return path.to_path_buf();
     }
     let inner = path.join("metadata").join("codes.parquet");

@@ -166,7 +166,7 @@ fn plan_types(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
             from + 4
         )));
     }
-    if !access::exists(&Path::new(path)) {
+    if !access::exists(Path::new(path)) {
         return Err(plan.refuse(format!(
             "argument {} ({path:?}) is not a file; to name a table, run the statement with serrate::sql::sql",
             from + 1

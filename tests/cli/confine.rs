@@ -80,7 +80,7 @@ const READS: &[Call] = &[
     ("FROM", "FROM '{}'", "x.json"),
     ("FROM", "FROM '{}'", "x.ndjson"),
     ("FROM", "FROM '{}'", "m.safetensors"),
-    ("FROM", "FROM '{}'", "*.csv"),
+    ("FROM", "FROM '{}'", "x*.csv"),
     ("FROM", "FROM '{}'", "x.[c]sv"),
     ("FROM", "FROM '{}/'", "meds/data/train"),
     ("FROM", "SELECT * FROM 'in/x.csv' JOIN '{}' USING (id)", "x.parquet"),

@@ -20,13 +20,13 @@ use crate::io::meds::labels::{KEYS, list_kinds, list_tasks, read_label_keys};
 /// Checks all label files of a folder; returns the number of labels.
 pub(super) fn check_labels(folder: &Path, log: &mut Log) -> Result<u64> {
     let mut labels = 0;
-    if !access::exists(&folder) {
+    if !access::exists(folder) {
         return Err(crate::Error::file(
             folder,
             "the file or folder of labels does not exist; give the path of labels in the MEDS format",
         ));
     }
-    if !access::is_dir(&folder) {
+    if !access::is_dir(folder) {
         return LabelTask::default().check_file(folder, "", log);
     }
     let names = list_files_with_ending(folder, "parquet")?;

@@ -153,7 +153,7 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
         cohort::check_cohort(root, &mut log)
     } else if access::exists(root.join("data")) {
         meds::check_meds(root, &mut log)
-    } else if !access::exists(&root) {
+    } else if !access::exists(root) {
         return Err(Error::io(
             root,
             io::Error::new(

@@ -181,7 +181,7 @@ fn encode_batch<'a>(
 /// # Errors
 /// Same as [`BatchFolder::create`].
 pub fn check_target(target: &Path, overwrite: bool) -> Result<()> {
-    if !access::exists(&target) {
+    if !access::exists(target) {
         return Ok(());
     }
     let entries = access::read_dir(target).map_err(|e| Error::io(target, e))?;

@@ -11,7 +11,7 @@ impl NewFolders {
         let mut missing: Vec<PathBuf> = Vec::new();
         for target in targets {
             let folders = target.as_ref().ancestors().skip(1);
-            let new = folders.take_while(|f| !f.as_os_str().is_empty() && !access::exists(&f));
+            let new = folders.take_while(|f| !f.as_os_str().is_empty() && !access::exists(f));
             for folder in new {
                 if !missing.iter().any(|m| m == folder) {
                     missing.push(folder.to_path_buf());

@@ -103,7 +103,7 @@ pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> O
         None => OTHERS.contains(&extension.as_str()),
     };
     // An existing folder may have any extension.
-    if !other || (of.is_none() && access::is_dir(&output)) {
+    if !other || (of.is_none() && access::is_dir(output)) {
         return Ok(());
     }
     Err(Failure::usage(match of {

@@ -26,8 +26,8 @@ const INDEX: &str = "batches.json";
 /// and their tensors; `None` for any other path.
 pub(super) fn read_tensors(path: &Path) -> Outcome<Option<(usize, u64, Vec<TensorFacts>)>> {
     let files = match FileFormat::of(path) {
-        Some(FileFormat::Safetensors) if access::is_file(&path) => vec![path.to_path_buf()],
-        _ if access::is_file(&path.join(INDEX)) => list_batches(path)?,
+        Some(FileFormat::Safetensors) if access::is_file(path) => vec![path.to_path_buf()],
+        _ if access::is_file(path.join(INDEX)) => list_batches(path)?,
         _ => return Ok(None),
     };
     let mut bytes = 0u64;

@@ -293,10 +293,10 @@ fn with_table(call: &mut Function) -> Result<()> {
     let all_texts = texts.len() == args.len().saturating_sub(before);
     let [from, columns @ ..] = texts.as_slice() else { return Ok(()) };
     let own = Path::new(from);
-    if !all_texts || columns.len() > 2 || access::is_dir(&own) {
+    if !all_texts || columns.len() > 2 || access::is_dir(own) {
         return Ok(());
     }
-    if access::is_file(&own) && own.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet")) {
+    if access::is_file(own) && own.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet")) {
         return Ok(());
     }
     if *function == "ragged_lookup" && columns.len() < 2 {

@@ -451,7 +451,7 @@ fn keep_existing(state: &SessionState, copy: &mut CopyToStatement) -> Result<()>
     };
     // Whether the options are for DataFusion's Parquet writer, which replaces existing files.
     let stock = format == "parquet" && copy.options.iter().any(|(key, _)| !is_ours(key));
-    if is_careful(state, &format) && !access::is_dir(&path) && !stock {
+    if is_careful(state, &format) && !access::is_dir(path) && !stock {
         return Ok(());
     }
     let mut overwrite = false;
@@ -460,10 +460,10 @@ fn keep_existing(state: &SessionState, copy: &mut CopyToStatement) -> Result<()>
         overwrite |= ours && value.to_string().trim_matches('\'').eq_ignore_ascii_case("true");
         !ours
     });
-    if access::is_file(&path) && !overwrite {
+    if access::is_file(path) && !overwrite {
         return Err(crate::Error::Exists(path.into()).into());
     }
-    if access::is_dir(&path) && overwrite {
+    if access::is_dir(path) && overwrite {
         return plan_err!(
             "the option overwrite of COPY replaces one file, but {} is a folder, to which COPY adds files; remove the folder first, or remove the option to keep its files",
             path.display()

@@ -57,7 +57,7 @@ impl Spec {
     /// Returns the path if the string is the path or the URL of an existing file, else `None`.
     pub fn file(text: &str) -> Option<&Path> {
         let path = Path::new(text.strip_prefix("file://").unwrap_or(text));
-        (access::exists(&path) && !access::is_dir(&path)).then_some(path)
+        (access::exists(path) && !access::is_dir(path)).then_some(path)
     }
 
     /// Serializes the spec for [`parse`](Self::parse).

@@ -257,7 +257,7 @@ fn cancelled_error(path: &Path) -> Error {
 
 /// Writes a new file, or replaces an existing file if `overwrite` is set.
 pub fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Version>> {
-    let known = match (access::exists(&path), path.file_name()) {
+    let known = match (access::exists(path), path.file_name()) {
         (false, Some(name)) => {
             let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
             canonical_path(folder.unwrap_or(Path::new(".")))?.join(name)

@@ -198,13 +198,13 @@ impl Labels {
 
     /// Reads the label files `names` (without their ending) of the folder `path`, or `path` if it is a file.
     fn read_files(path: &Path, names: &[String]) -> Result<Self> {
-        if !access::exists(&path) {
+        if !access::exists(path) {
             return Err(Error::file(
                 path,
                 "there is no such file or folder of labels; check the path",
             ));
         }
-        if !access::is_dir(&path) {
+        if !access::is_dir(path) {
             return Self::read_file(&MedsFile::open(path)?);
         }
         let parts = names

@@ -144,7 +144,7 @@ struct OldCodes {
 impl OldCodes {
     fn read(path: &Path) -> Result<Self> {
         let mut old = Self { path: path.to_path_buf(), table: None };
-        if access::exists(&path) {
+        if access::exists(path) {
             let source = MedsFile::open(path)?;
             let schema = source.schema();
             let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();

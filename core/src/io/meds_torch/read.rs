@@ -86,7 +86,7 @@ impl TensorizedCohort {
 
     /// Returns whether a folder has the schema files of a cohort.
     pub fn is_at(root: impl AsRef<Path>) -> bool {
-        access::is_dir(&root.as_ref().join(SCHEMAS))
+        access::is_dir(root.as_ref().join(SCHEMAS))
     }
 
     /// Returns the path of the folder.

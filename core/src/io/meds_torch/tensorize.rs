@@ -230,7 +230,7 @@ fn write_shard(
 const COHORT: [&str; 4] = ["data", "metadata", "tokenization", ".logs"];
 
 fn check_output(root: &Path, out: &Path, overwrite: bool) -> Result<()> {
-    if !access::exists(&out) {
+    if !access::exists(out) {
         return Ok(());
     }
     let entries = access::read_dir(out).map_err(|e| Error::io(out, e))?;

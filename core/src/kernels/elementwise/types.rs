@@ -307,8 +307,8 @@ fn decimal_digits(t: &DataType) -> Option<(u8, i8)> {
 fn decimal_type(precision: u8, scale: i8) -> Option<DataType> {
     match precision {
         0..=DECIMAL128_MAX_PRECISION => Some(DataType::Decimal128(precision, scale)),
-        ..=DECIMAL256_MAX_PRECISION => Some(DataType::Decimal256(precision, scale)),
-        _ => None,
+        _ => (precision <= DECIMAL256_MAX_PRECISION)
+            .then_some(DataType::Decimal256(precision, scale)),
     }
 }
 

@@ -84,7 +84,7 @@ fn open_or_create(
     options: &DokOptions,
 ) -> crate::Result<(SchemaRef, Arc<Version>)> {
     let declared: Vec<_> = declared.fields().iter().cloned().collect();
-    if !access::exists(&path) {
+    if !access::exists(path) {
         let contents = empty(path, &declared, options)?;
         let schema = contents.schema();
         match keyed::create(path, contents, false) {
