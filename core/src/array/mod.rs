@@ -2,6 +2,7 @@
 
 pub(crate) mod arrow;
 mod axis;
+#[cfg_attr(not(feature = "sql"), allow(unreachable_pub))]
 pub(crate) mod exact;
 #[cfg(feature = "sql")]
 pub(crate) mod extent;

@@ -45,6 +45,7 @@ pub mod window;
 
 pub(crate) mod align;
 mod allocate;
+#[cfg_attr(not(feature = "sql"), allow(unreachable_pub))]
 pub(crate) mod args;
 pub(crate) mod bits;
 mod filter_values;
