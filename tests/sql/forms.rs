@@ -127,8 +127,6 @@ async fn what_is_not_supported_is_said_in_words() {
 #[tokio::test]
 async fn arguments_are_named_by_keywords_too() {
     let cases = [
-        ("SELECT ragged_sort([2, 3, 1], order => 'desc')", "[3, 2, 1]"),
-        ("SELECT ragged_sort(x => [2, 3, 1], order=>'desc')", "[3, 2, 1]"),
         ("SELECT ragged_scatter([1, 2], indices => [0], values => [9])", "[9, 2]"),
         ("SELECT ragged_coords([2, 1], axis => 1)", "[0, 1]"),
     ];
