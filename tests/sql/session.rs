@@ -143,6 +143,7 @@ async fn lists_where_one_value_is_needed_are_explained() {
         ("SELECT median(x) FROM t", "ragged_median(..)"),
         ("SELECT stddev(x) FROM t", "ragged_std(..)"),
         ("SELECT quantile_cont(x, 0.5) FROM t", "ragged_quantile(..)"),
+        ("SELECT coalesce(x, 0) FROM t", "ragged_fill_null(..)"),
         ("SELECT x ^ 2 FROM t", "ragged_pow(x, 2)"),
         ("SELECT x & 1 FROM t", "lambda v: v & 1"),
         ("SELECT ragged_any(x == x) FROM t", "ragged_eq(a, b)"),
@@ -167,7 +168,6 @@ async fn lists_where_one_value_is_needed_are_explained() {
         "SELECT power(x, 2) FROM t",
         "SELECT log(x) FROM t",
         "SELECT greatest(x, 1) FROM t",
-        "SELECT coalesce(x, 0) FROM t",
         "SELECT upper(s) FROM t",
     ] {
         let frame = serrate::sql::sql(&ctx, sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
