@@ -6,15 +6,16 @@
 
 extern crate serrate_core as serrate;
 
+#[path = "../../tests/common/counting.rs"]
+mod counting;
 #[path = "../../tests/common/small_files.rs"]
 mod small_files;
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 
 use ::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -26,6 +27,7 @@ use arrow::buffer::OffsetBuffer;
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, TimeUnit, UInt32Type};
 use bytes::Bytes;
+use counting::{LIVE, PEAK};
 use serrate::Result;
 use serrate::audit;
 use serrate::dense::DenseTensor;
@@ -42,48 +44,6 @@ use serrate::io::safetensors::{SafetensorsFile, SaveOptions, dense};
 use serrate::io::{dictionary, dok};
 use serrate::table::{Column, RaggedTable};
 use small_files::small_file;
-
-/// Counts the bytes that are allocated.
-struct Counting;
-
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-fn count_up(bytes: usize) {
-    let live = LIVE.fetch_add(bytes, Ordering::Relaxed) + bytes;
-    PEAK.fetch_max(live, Ordering::Relaxed);
-}
-
-// SAFETY: every call is passed on to the system allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count_up(layout.size());
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count_up(layout.size());
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count_up(size);
-        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.realloc(at, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Tests run one after the other, because they share the counters.
 fn take_turn() -> MutexGuard<'static, ()> {

@@ -1,60 +1,21 @@
-//! What the fuzz targets share: the limit of memory, the checks of tables, and files.
+//! Helpers of all fuzz targets: the memory limit, checks of tables, and temporary files.
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::OnceCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use arrow::array::{Array, RecordBatch};
 use arrow::util::display::array_value_to_string;
 use serrate::table::RaggedTable;
 
+use counting::{LIVE, PEAK};
+
+#[path = "../../tests/common/counting.rs"]
+mod counting;
 pub mod rows;
 pub mod targets;
-
-/// Counts the bytes that are allocated.
-struct Counting;
-
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-fn count_up(bytes: usize) {
-    let live = LIVE.fetch_add(bytes, Ordering::Relaxed) + bytes;
-    PEAK.fetch_max(live, Ordering::Relaxed);
-}
-
-// SAFETY: every call is passed on to the system allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count_up(layout.size());
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count_up(layout.size());
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count_up(size);
-        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.realloc(at, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Bytes that a reader may take whatever the length of its input: buffers of fixed sizes.
 pub const FIXED: usize = 128 << 10;

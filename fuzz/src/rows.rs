@@ -18,7 +18,7 @@ pub fn as_parquet<'a>(data: &'a [u8], names: &[&str]) -> Option<Cow<'a, [u8]>> {
     if data.starts_with(b"PAR1") {
         return Some(data.into());
     }
-    let batch = batch(&mut Unstructured::new(data), names).ok()?;
+    let batch = make_batch(&mut Unstructured::new(data), names).ok()?;
     let mut out = Vec::new();
     // The writer does not have every type.
     let mut writer = ArrowWriter::try_new(&mut out, batch.schema(), None).ok()?;
@@ -27,14 +27,14 @@ pub fn as_parquet<'a>(data: &'a [u8], names: &[&str]) -> Option<Cow<'a, [u8]>> {
     Some(out.into())
 }
 
-fn batch(u: &mut Unstructured<'_>, names: &[&str]) -> Result<RecordBatch> {
+fn make_batch(u: &mut Unstructured<'_>, names: &[&str]) -> Result<RecordBatch> {
     let rows = u.int_in_range(0..=12)?;
     let (mut fields, mut columns) = (Vec::new(), Vec::new());
     for name in names {
         if u.ratio(1, 10)? {
             continue;
         }
-        let values = values(u, rows)?;
+        let values = make_values(u, rows)?;
         fields.push(Field::new(*name, values.data_type().clone(), true));
         columns.push(values);
     }
@@ -43,7 +43,7 @@ fn batch(u: &mut Unstructured<'_>, names: &[&str]) -> Result<RecordBatch> {
         .map_err(|_| Error::IncorrectFormat)
 }
 
-fn values(u: &mut Unstructured<'_>, rows: usize) -> Result<ArrayRef> {
+fn make_values(u: &mut Unstructured<'_>, rows: usize) -> Result<ArrayRef> {
     if u.ratio(3, 10)? {
         let ends: Vec<usize> = (0..rows).map(|_| u.int_in_range(0..=3)).collect::<Result<_>>()?;
         let items = flat_values(u, ends.iter().sum())?;

@@ -252,7 +252,7 @@ const WRITERS: &[&[&str]] = &[
     &["generate", "--patients", "3", "-o", "in/new.nrt"],
 ];
 
-/// Runs statements in one shell, each of which must fail, and returns their errors.
+/// Runs statements in one shell, checks that every statement fails, and returns the errors.
 fn errors_of(place: &Place, flags: &[&str], statements: &[String]) -> Vec<String> {
     let mut script = String::new();
     for statement in statements {
@@ -272,7 +272,7 @@ fn is_outside(error: &str) -> bool {
 }
 
 /// Returns the paths of all files and folders of a place with their contents.
-fn contents(place: &Place) -> BTreeSet<(PathBuf, Vec<u8>)> {
+fn read_contents(place: &Place) -> BTreeSet<(PathBuf, Vec<u8>)> {
     let mut found = BTreeSet::new();
     let mut folders = vec![place.0.path().to_path_buf()];
     while let Some(folder) = folders.pop() {
@@ -296,11 +296,11 @@ fn no_statement_leaves_the_root() {
     for (_, call, name) in READS.iter().chain(WRITES) {
         statements.extend(ways_out(&place, name).iter().map(|way| call.replace("{}", way)));
     }
-    let before = contents(&place);
+    let before = read_contents(&place);
     let errors = errors_of(&place, &["--root", "in"], &statements);
     let wrong: Vec<_> = statements.iter().zip(errors).filter(|(_, e)| !is_outside(e)).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert_eq!(contents(&place), before);
+    assert_eq!(read_contents(&place), before);
     // The same calls work on the files inside.
     let inside: Vec<String> =
         READS.iter().map(|(_, call, name)| call.replace("{}", &format!("in/{name}"))).collect();
@@ -316,7 +316,7 @@ fn no_statement_leaves_the_root() {
 fn no_command_leaves_the_root() {
     let place = place_with_files();
     let before: Vec<_> = COMMANDS.iter().map(|(_, _, name)| ways_out(&place, name)).collect();
-    let unchanged = contents(&place);
+    let unchanged = read_contents(&place);
     let mut wrong = Vec::new();
     for ((_, args, _), ways) in COMMANDS.iter().zip(before) {
         for way in ways {
@@ -328,7 +328,7 @@ fn no_command_leaves_the_root() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert_eq!(contents(&place), unchanged);
+    assert_eq!(read_contents(&place), unchanged);
 }
 
 #[test]
@@ -409,7 +409,7 @@ fn reading_only_writes_nothing() {
          CREATE EXTERNAL TABLE c STORED AS CSV LOCATION 'in/plain/';
          CREATE EXTERNAL TABLE p STORED AS PARQUET LOCATION 'in/plain2/';",
     );
-    let before = contents(&place);
+    let before = read_contents(&place);
     let errors = errors_of(&place, &["--read-only", "tables.sql"], &statements);
     let wrong: Vec<_> =
         statements.iter().zip(errors).filter(|(_, e)| !e.contains("--read-only refuses")).collect();
@@ -418,7 +418,7 @@ fn reading_only_writes_nothing() {
         let error = place.fails(1, &[*args, &["--read-only"]].concat());
         assert!(error.contains("--read-only refuses"), "{args:?}: {error}");
     }
-    assert_eq!(contents(&place), before);
+    assert_eq!(read_contents(&place), before);
     // Reading continues, and tables in memory change.
     let memory = "CREATE TABLE t AS FROM 'in/x.parquet'; INSERT INTO t SELECT id + 1, x FROM t; SELECT count(*) AS n FROM t";
     let said = place.ok(&["--read-only", "-f", "csv", "-c", memory]);
@@ -427,7 +427,7 @@ fn reading_only_writes_nothing() {
     // Nothing lifts the policy from within.
     let set = place.fails(1, &["--read-only", "-c", "SET serrate.read_only = false"]);
     assert!(set.contains("there is no setting"), "{set}");
-    assert_eq!(contents(&place), before);
+    assert_eq!(read_contents(&place), before);
 }
 
 /// Returns the words between two marks, such as the formats that an error lists.

@@ -8,7 +8,7 @@ use serrate::Result;
 use serrate::io::arrow_ipc::{IpcReadOptions, IpcTableReader};
 use serrate::table::RaggedTable;
 
-fn batches(reader: Result<IpcTableReader>) -> Result<Vec<RecordBatch>> {
+fn read_batches(reader: Result<IpcTableReader>) -> Result<Vec<RecordBatch>> {
     let mut reader = reader?;
     std::iter::from_fn(|| reader.next_batch()).collect()
 }
@@ -18,7 +18,8 @@ pub fn run(data: &[u8]) {
     let mut read = Vec::new();
     for mmap in [false, true] {
         let options = IpcReadOptions { mmap, ..IpcReadOptions::default() };
-        let found = read_within(data, ENCODED, || batches(IpcTableReader::open(&path, &options)));
+        let found =
+            read_within(data, ENCODED, || read_batches(IpcTableReader::open(&path, &options)));
         for batch in found.iter().flatten() {
             check_batch(batch);
             let table = RaggedTable::try_from_batch(batch);
@@ -32,7 +33,7 @@ pub fn run(data: &[u8]) {
     if !data.starts_with(b"ARROW1") {
         let pipe = Cursor::new(data.to_vec());
         let options = IpcReadOptions::default();
-        let piped = || batches(IpcTableReader::from_stream(pipe, "pipe", &options));
+        let piped = || read_batches(IpcTableReader::from_stream(pipe, "pipe", &options));
         let piped = read_within(data, ENCODED, piped).ok();
         assert_eq!(piped.is_some(), read[0].is_some(), "piped and read");
     }

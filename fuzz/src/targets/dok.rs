@@ -8,7 +8,7 @@ use serrate::io::dok::DokFile;
 use serrate::io::safetensors::SafetensorsFile;
 
 pub fn run(data: &[u8]) {
-    tensor(data);
+    check_tensor(data);
     let read = || {
         let file = SafetensorsFile::from_bytes("f", data.to_vec().into())?;
         dictionary::read_file(&file, MapOptions::default())
@@ -27,7 +27,7 @@ pub fn run(data: &[u8]) {
     assert_eq!(&again, &values);
 }
 
-fn tensor(data: &[u8]) {
+fn check_tensor(data: &[u8]) {
     let open = || DokFile::from_bytes("f", data.to_vec().into());
     let Ok(file) = read_within(data, FIXED, open) else { return };
     let columns = read_within(data, FIXED, || file.columns());

@@ -6,7 +6,7 @@ use crate::{FIXED, read_within};
 use serrate::io::safetensors::{Header, SafetensorsFile};
 
 pub fn run(data: &[u8]) {
-    // As JSON alone, in a file that seems as long as its data could be.
+    // Parses the input as the JSON of a header, and assumes a file long enough for all its tensors.
     let _ = read_within(data, FIXED, || Header::parse(Path::new("f"), data, u64::MAX));
     let open = || SafetensorsFile::from_bytes("f", data.to_vec().into());
     let Ok(file) = read_within(data, FIXED, open) else { return };

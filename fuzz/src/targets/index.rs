@@ -18,9 +18,10 @@ struct Samples {
     batch: RaggedBatch,
 }
 
-static SAMPLES: LazyLock<Samples> = LazyLock::new(|| samples().unwrap_or_else(|e| panic!("{e}")));
+static SAMPLES: LazyLock<Samples> =
+    LazyLock::new(|| build_samples().unwrap_or_else(|e| panic!("{e}")));
 
-fn samples() -> Result<Samples> {
+fn build_samples() -> Result<Samples> {
     let time: ArrayRef = Arc::new(Int64Array::from(vec![Some(3), None, Some(5), Some(1)]));
     let code: ArrayRef = Arc::new(Float32Array::from(vec![0.5, -1.0, f32::NAN, 2.0, 7.0, 9.0]));
     let table = RaggedTable::builder()

@@ -26,13 +26,13 @@ pub fn run(data: &[u8]) {
             check_table(table);
         }
         if let Ok(table) = whole {
-            again(&table);
+            check_rewritten(&table);
         }
     }
 }
 
 /// Writes a table and reads it again.
-fn again(table: &RaggedTable) {
+fn check_rewritten(table: &RaggedTable) {
     let mut out = NdjsonWriter::new(Vec::new());
     let Ok(text) = out.write(table).and_then(|()| out.finish()) else { return };
     let options = table.columns().iter().fold(JsonOptions::default(), |options, column| {

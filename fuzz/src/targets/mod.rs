@@ -1,4 +1,4 @@
-//! What each target feeds and checks.
+//! One module per fuzz target: the reader that gets the input, and the properties that are checked.
 
 pub mod arrow;
 pub mod cohort;

@@ -42,13 +42,13 @@ pub fn run(data: &[u8]) {
             let _ = (tensor.row(size / 2), column.slice(size / 2, 1), tensor.to_string());
         }
         for sizes in &tensors {
-            pair(tensor, sizes);
+            check_pair(tensor, sizes);
         }
     }
 }
 
 /// Takes the second tensor as the offsets, the sizes and the mask of the first one.
-fn pair(values: &DenseTensor, other: &DenseTensor) {
+fn check_pair(values: &DenseTensor, other: &DenseTensor) {
     let batches = [
         RaggedBatch::from_packed(values.clone(), other),
         RaggedBatch::try_new(values, None, Some(other), None),

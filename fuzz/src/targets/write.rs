@@ -1,4 +1,4 @@
-//! What was read can be written, and reads the same again.
+//! Writes the table that a file contains and reads it back; both tables must be equal.
 
 use crate::folder;
 use serrate::io::nrt::{self, NrtFile, ReadOptions, WriteOptions};
