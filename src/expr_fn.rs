@@ -210,9 +210,11 @@ builders! {
     "ragged_window": ragged_window(x, time, at), ragged_window_how(x, time, at, how),
         ragged_window_before(x, time, at, how, before),
         ragged_window_after(x, time, at, how, before, after),
-        ragged_window_closed(x, time, at, how, before, after, closed);
+        ragged_window_closed(x, time, at, how, before, after, closed),
+        ragged_window_quantile(x, time, at, how, before, after, closed, q);
     "ragged_asof": ragged_asof(x, time, at);
-    "ragged_rolling": ragged_rolling(x, n, how), ragged_rolling_min(x, n, how, min_samples);
+    "ragged_rolling": ragged_rolling(x, n, how), ragged_rolling_min(x, n, how, min_samples),
+        ragged_rolling_quantile(x, n, how, min_samples, q);
     "ragged_ngrams": ragged_ngrams(x, n);
     "ragged_corr": ragged_corr(y, x), ragged_corr_axis(y, x, axis);
     "ragged_regr_slope": ragged_regr_slope(y, x), ragged_regr_slope_axis(y, x, axis);

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::error::Result;
+use datafusion::functions_nested::concat::array_concat_udf;
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
 };
 
 use super::delegate;
@@ -19,6 +20,11 @@ pub(crate) fn typed_lists() -> impl Iterator<Item = ScalarUDF> {
         .into_iter()
         .filter(|f| matches!(f.name(), "array_concat" | "array_normalize" | "array_repeat"))
         .map(|inner| ScalarUDF::new_from_impl(TypedLists { inner }))
+}
+
+/// Returns a call of the function `array_concat` that [`typed_lists`] returns.
+pub(super) fn concat_lists(lists: Vec<Expr>) -> Expr {
+    ScalarUDF::new_from_impl(TypedLists { inner: array_concat_udf() }).call(lists)
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -41,7 +47,18 @@ impl ScalarUDFImpl for TypedLists {
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let types: Vec<DataType> = types.iter().map(with_item_fields).collect();
-        self.inner.coerce_types(&types)
+        // DataFusion has no common type of a list and an untyped NULL.
+        let lists: Vec<DataType> = types.iter().filter(|t| !t.is_null()).cloned().collect();
+        if self.name() != "array_concat" || lists.is_empty() || lists.len() == types.len() {
+            return self.inner.coerce_types(&types);
+        }
+        let coerced = self.inner.coerce_types(&lists)?;
+        let mut typed = coerced.iter();
+        let all = types.iter().map(|t| match t.is_null() {
+            true => coerced.first().cloned(),
+            false => typed.next().cloned(),
+        });
+        all.collect::<Option<_>>().map_or_else(|| self.inner.coerce_types(&types), Ok)
     }
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {

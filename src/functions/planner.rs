@@ -8,7 +8,7 @@ use datafusion::common::{DFSchema, ScalarValue, plan_err};
 use datafusion::error::Result;
 use datafusion::functions::unicode::substr;
 use datafusion::functions_nested::make_array::make_array;
-use datafusion::logical_expr::expr::{Cast, InList, Like};
+use datafusion::logical_expr::expr::{Cast, InList, Like, ScalarFunction};
 use datafusion::logical_expr::planner::{
     ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr,
 };
@@ -301,6 +301,9 @@ fn on_lists(call: Expr, schema: &DFSchema) -> Expr {
     {
         return array_length(list.clone());
     }
+    if let Some(lists) = plan_concat(function, schema) {
+        return lists;
+    }
     let ours = TESTS.iter().find(|(name, _)| *name == function.name()).map(|(_, ours)| *ours);
     match ours.and_then(super::scalar) {
         Some(test) if function.args.first().is_some_and(is_list) => {
@@ -308,6 +311,18 @@ fn on_lists(call: Expr, schema: &DFSchema) -> Expr {
         }
         _ => map_over_lists(function, schema).unwrap_or(call),
     }
+}
+
+/// Plans `concat` of lists as their concatenation, as in DuckDB. DataFusion would concatenate their texts.
+/// Returns `None` if an argument is neither a list nor NULL.
+fn plan_concat(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
+    let types = call.args.iter().map(|arg| arg.get_type(schema));
+    let types = types.collect::<Result<Vec<_>>>().ok()?;
+    let are_lists = types.iter().all(|t| t.is_null() || list_depth(t) > 0)
+        && types.iter().any(|t| !t.is_null());
+    let lists = call.args.iter().zip(&types).filter(|(_, t)| !t.is_null());
+    let lists: Vec<Expr> = lists.map(|(arg, _)| arg.clone()).collect();
+    (call.name() == "concat" && are_lists).then(|| super::list_fields::concat_lists(lists))
 }
 
 #[derive(Clone, Copy)]

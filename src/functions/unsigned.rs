@@ -42,7 +42,8 @@ use datafusion::physical_expr::PhysicalExpr;
 
 use super::chain;
 use super::delegate;
-use crate::array::leaf_type;
+use crate::array::{leaf_type, list_depth};
+
 /// Common type that DataFusion gives a UInt64 and a signed integer.
 const WIDE: DataType = DataType::Decimal128(20, 0);
 
@@ -226,7 +227,11 @@ impl ScalarUDFImpl for TakesUnsigned {
             Ok(fields.iter().map(|f| f.data_type().clone()).collect())
         };
         let stock = coerced(types);
-        if stock.is_ok() || !types.iter().any(|t| is_unsigned_or_wide(leaf_type(t))) {
+        let is_mended = |t: &DataType| {
+            let leaf = leaf_type(t);
+            is_unsigned_or_wide(leaf) || leaf.is_decimal()
+        };
+        if stock.is_ok() || !types.iter().any(is_mended) {
             return stock;
         }
         let signed = types.iter().map(|t| match is_unsigned_or_wide(t) {
@@ -234,8 +239,8 @@ impl ScalarUDFImpl for TakesUnsigned {
             false => t.clone(),
         });
         let signed = coerced(&signed.collect::<Vec<_>>());
-        match search_types(self.inner.name(), types) {
-            Some(wide) => signed.or_else(|_| coerced(&wide)).or(stock),
+        match element_types(self.inner.name(), types) {
+            Some(common) => signed.or_else(|_| coerced(&common)).or(stock),
             None => signed.or(stock),
         }
     }
@@ -262,26 +267,74 @@ impl ScalarUDFImpl for TakesUnsigned {
     }
 }
 
-/// Functions that search a list for a value.
+/// Functions that search a list for a value, and functions that return a list with other elements.
 const SEARCHING: [&str; 3] = ["array_has", "array_position", "array_positions"];
+const CHANGING: [&str; 8] = [
+    "array_append",
+    "array_prepend",
+    "array_remove",
+    "array_remove_all",
+    "array_remove_n",
+    "array_replace",
+    "array_replace_all",
+    "array_replace_n",
+];
 
-/// Returns the types with which a signed integer is searched for in a list of UInt64: both become decimals, which
-/// represent the values of both types. Returns `None` for any other call.
-fn search_types(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
-    let [list, value, rest @ ..] = types else { return None };
-    if !SEARCHING.contains(&function) || !value.is_signed_integer() {
+/// Returns the types with which a function compares numbers with the elements of a list, or puts them into
+/// it, if DataFusion has no common type: decimals that represent both, doubles if there are floats. A UInt64
+/// list stays one where elements are put into it, and a negative integer is then an error. Returns `None`
+/// for any other call.
+fn element_types(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
+    let is_search = SEARCHING.contains(&function);
+    if !is_search && !CHANGING.contains(&function) {
         return None;
     }
-    let element = |field: &FieldRef| {
-        let is_wide = *field.data_type() == DataType::UInt64;
-        is_wide.then(|| Arc::new(field.as_ref().clone().with_data_type(WIDE)))
+    let at = types.iter().position(|t| list_depth(t) > 0)?;
+    let element = types[at].clone();
+    let (DataType::List(field) | DataType::LargeList(field)) = &element else { return None };
+    // The last argument of these functions is a number of elements or a position.
+    let values = match function {
+        "array_prepend" => 0..at,
+        "array_position" | "array_remove_n" | "array_append" | "array_has" => at + 1..at + 2,
+        "array_replace" | "array_replace_all" | "array_replace_n" => at + 1..at + 3,
+        _ => at + 1..types.len(),
     };
-    let list = match list {
-        DataType::List(field) => DataType::List(element(field)?),
-        DataType::LargeList(field) => DataType::LargeList(element(field)?),
-        _ => return None,
+    let compared: Vec<&DataType> =
+        std::iter::once(field.data_type()).chain(types.get(values.clone())?).collect();
+    let is_unsigned = *field.data_type() == DataType::UInt64;
+    let common = match compared.iter().all(|t| t.is_integer() || t.is_null()) {
+        true if is_unsigned && !is_search => DataType::UInt64,
+        true if is_unsigned => WIDE,
+        _ => common_decimal(&compared)?,
     };
-    Some([list, WIDE].into_iter().chain(rest.iter().cloned()).collect())
+    let field = Arc::new(field.as_ref().clone().with_data_type(common.clone()));
+    let mut found = types.to_vec();
+    found[values].fill(common);
+    found[at] = match element {
+        DataType::LargeList(_) => DataType::LargeList(field),
+        _ => DataType::List(field),
+    };
+    Some(found)
+}
+
+/// Returns the decimal type that represents integers and decimals, or Float64 if there are floats, too. `None`
+/// for other types, and if 38 digits do not suffice.
+fn common_decimal(types: &[&DataType]) -> Option<DataType> {
+    let (mut whole, mut fraction) = (0u8, 0u8);
+    for t in types.iter().filter(|t| !t.is_null()) {
+        let (before, after) = match t {
+            DataType::Decimal32(p, s) | DataType::Decimal64(p, s) | DataType::Decimal128(p, s) => {
+                let after = u8::try_from(*s).ok()?;
+                (p.checked_sub(after)?, after)
+            }
+            t if t.is_integer() => (20, 0),
+            t if t.is_floating() => return Some(DataType::Float64),
+            _ => return None,
+        };
+        (whole, fraction) = (whole.max(before), fraction.max(after));
+    }
+    let digits = whole.checked_add(fraction).filter(|digits| *digits <= 38)?;
+    Some(DataType::Decimal128(digits, i8::try_from(fraction).ok()?))
 }
 
 /// Whether a type is UInt64, or the decimal type that DataFusion computes from UInt64 in arithmetic.

@@ -27,23 +27,25 @@ const AT: (&str, &str) = (
     "at",
     "the times to look from: a list for each list of `time`, of any length, or one time. It may be a column, and `time` itself. Strings are parsed as times",
 );
-const HOW: &str = "`'any'`, `'all'`, `'count'`, `'sum'`, `'mean'`, `'min'`, `'max'`, `'first'` or `'last'`, a literal";
+const HOW: &str = "`'any'`, `'all'`, `'count'`, `'sum'`, `'mean'`, `'median'`, `'quantile'`, `'min'`, `'max'`, `'first'` or `'last'`, a literal";
+const Q: (&str, &str) =
+    ("q", "which quantile, a literal from 0 to 1, for `how => 'quantile'`; 0.5 is the median");
 
 pub(super) static WINDOW: Def = Def {
     name: "ragged_window",
     aliases: &[],
-    arity: (3, 7),
+    arity: (3, 8),
     doc: Doc {
         section: Section::Within,
-        description: "Reduces, for each time of `at`, the values of `x` whose times lie within the window around it: after `at - before`, up to and including `at + after`. The result has the lists of `at`. Without `how` it returns the elements of each window as a list, for any other function: `ragged_median(ragged_window(x, time, at, before => INTERVAL '30 days'), -1)`. With `how`, the cost does not grow with the length of the windows.",
-        syntax: &["ragged_window(x, time, at [, how [, before [, after [, closed]]]])"],
+        description: "Reduces, for each time of `at`, the values of `x` whose times lie within the window around it: after `at - before`, up to and including `at + after`. The result has the lists of `at`. Without `how` it returns the elements of each window as a list, for any other function: `ragged_median(ragged_window(x, time, at, before => INTERVAL '30 days'), -1)`. With `how`, the cost does not grow with the length of the windows, or with its logarithm for quantiles.",
+        syntax: &["ragged_window(x, time, at [, how [, before [, after [, closed [, q]]]]])"],
         args: &[
             X,
             TIME,
             AT,
             (
                 "how",
-                "`'any'`, `'all'`, `'count'`, `'sum'`, `'mean'`, `'min'`, `'max'`, `'first'` or `'last'`, a literal; NULL returns lists. They reduce as `ragged_any`, `ragged_sum` and so on do, except that sums of floats are exact before they are rounded",
+                "`'any'`, `'all'`, `'count'`, `'sum'`, `'mean'`, `'median'`, `'quantile'`, `'min'`, `'max'`, `'first'` or `'last'`, a literal; NULL returns lists. They reduce as `ragged_any`, `ragged_sum` and so on do, except that sums of floats are exact before they are rounded",
             ),
             (
                 "before",
@@ -54,8 +56,9 @@ pub(super) static WINDOW: Def = Def {
                 "closed",
                 "which ends are included, a literal: `'(]'` (default), `'[]'`, `'[)'`, `'()'`",
             ),
+            Q,
         ],
-        missing: "NULL values are skipped, and values whose time is NULL lie in no window. An empty window has the count 0, the sum 0 and no mean: it is reduced as an empty list. A NULL time of `at` and a NULL list return NULL. NaN sorts after all numbers.",
+        missing: "NULL values are skipped, and values whose time is NULL lie in no window. An empty window has the count 0, the sum 0 and no mean or median: it is reduced as an empty list. A NULL time of `at` returns NULL, and every time does if the list `x` or `time` is NULL. NaN sorts after all numbers.",
         duckdb: "`sum(x) OVER (ORDER BY time RANGE BETWEEN INTERVAL '30 days' PRECEDING AND CURRENT ROW)` after `unnest`, for `at` equal to `time`; it includes both ends.",
         example: example!("ragged_window"),
     },
@@ -75,7 +78,7 @@ pub(super) static ASOF: Def = Def {
         description: "Returns, for each time of `at`, the element of `x` with the greatest time that is not after it, the last of several. `ragged_asof(time, time, at)` returns the time of that element, and `at - ragged_asof(time, time, at)` its age.",
         syntax: &["ragged_asof(x, time, at)"],
         args: &[X, TIME, AT],
-        missing: "The element is returned as it is, NULL or not: filter `x` and `time` first to carry the last value forward. The result is NULL if no time is early enough, for a NULL time of `at`, and for a NULL list. Elements whose time is NULL are never returned.",
+        missing: "The element is returned as it is, NULL or not: filter `x` and `time` first to carry the last value forward. The result is NULL if no time is early enough, for a NULL time of `at`, and for every time if the list `x` or `time` is NULL. Elements whose time is NULL are never returned.",
         duckdb: "`ASOF JOIN` after `unnest`.",
         example: example!("ragged_asof"),
     },
@@ -97,11 +100,11 @@ pub(super) static ASOF: Def = Def {
 pub(super) static ROLLING: Def = Def {
     name: "ragged_rolling",
     aliases: &[],
-    arity: (3, 4),
+    arity: (3, 5),
     doc: Doc {
         section: Section::Within,
         description: "Reduces each value and the `n - 1` values before it in its innermost list: `ragged_rolling(x, 3, 'mean')` is the moving average of three. (`ragged_window(x, time, time, 'mean', before => INTERVAL '30 days')` moves by a span of time.)",
-        syntax: &["ragged_rolling(x, n, how [, min_samples])"],
+        syntax: &["ragged_rolling(x, n, how [, min_samples [, q]])"],
         args: &[
             X,
             ("n", "the number of elements of a window, a literal"),
@@ -110,6 +113,7 @@ pub(super) static ROLLING: Def = Def {
                 "min_samples",
                 "the number of values that are not NULL which a window needs, a literal; `n` by default, as in Polars. 1 also reduces the shorter windows at the start of a list",
             ),
+            Q,
         ],
         missing: "Lists keep their lengths. NULL values are skipped, and a window with fewer than `min_samples` values is NULL. Sums of floats are exact before they are rounded.",
         duckdb: "`list_transform(x, lambda v, i: list_avg(x[greatest(i - n + 1, 1):i]))`, which is `min_samples` 1. In Polars: `rolling_mean(n)`.",
@@ -123,16 +127,20 @@ pub(super) static ROLLING: Def = Def {
                 plan.refuse("argument 4 (min_samples) must not be negative; give 0 or more")
             );
         }
-        let Some(how) = parse_reduction(plan, 2)? else {
+        let Some(how) = parse_how(plan, 2, 4)? else {
             return Err(plan.refuse("argument 3 (how) must be a name such as 'mean'; it is NULL"));
         };
-        Ok(nullable(lists.plain_leaf(output_type(plan, how, lists.leaf())?)))
+        Ok(nullable(lists.plain_leaf(output_type(plan, how.reduction(), lists.leaf())?)))
     },
     call: |call| {
         let size = |i: usize| call.integer(i).and_then(|n| usize::try_from(n).ok());
         let n = size(1).unwrap_or(1);
-        let how = reduction_of(call.text(2)).unwrap_or(Reduction::Mean);
-        call.lists(&window::rolling(&call.ragged(0)?, n, how, size(3).unwrap_or(n))?)
+        let (x, least) = (call.ragged(0)?, size(3).unwrap_or(n));
+        call.lists(&match how_of(call.text(2), call.constant(4)) {
+            Some(How::Quantile(q)) => window::rolling_quantile(&x, n, q, least)?,
+            Some(How::Reduce(how)) => window::rolling(&x, n, how, least)?,
+            None => return Err(Error::invalid("the reduction of a rolling window is missing")),
+        })
     },
     facts: Facts::NONE,
     fails: Fails::Values,
@@ -177,32 +185,87 @@ fn check_positive(plan: &Plan<'_>, i: usize, what: &str) -> Result<()> {
     }
 }
 
-fn reduction_of(name: Option<&str>) -> Option<Reduction> {
-    Some(match name? {
+/// How the values of a window become one value.
+#[derive(Clone, Copy)]
+enum How {
+    Reduce(Reduction),
+    Quantile(f64),
+}
+
+impl How {
+    /// Returns the reduction whose result has the type of this one.
+    fn reduction(self) -> Reduction {
+        match self {
+            Self::Reduce(how) => how,
+            Self::Quantile(_) => Reduction::Median,
+        }
+    }
+}
+
+const QUANTILE: &str = "quantile";
+
+/// Returns the reduction that the literals `how` and `q` describe, or `None` for NULL and unknown names.
+fn how_of(name: Option<&str>, q: Option<&ScalarValue>) -> Option<How> {
+    Some(How::Reduce(match name? {
         "any" => Reduction::Any,
         "all" => Reduction::All,
         "count" => Reduction::Count,
         "sum" => Reduction::Sum,
         "mean" => Reduction::Mean,
+        "median" => Reduction::Median,
         "min" => Reduction::Min,
         "max" => Reduction::Max,
         "first" => Reduction::First,
         "last" => Reduction::Last,
+        QUANTILE => return float_of(q?).map(How::Quantile),
         _ => return None,
-    })
+    }))
 }
 
-/// Returns the reduction that a literal names, or `None` for NULL.
-fn parse_reduction(plan: &Plan<'_>, i: usize) -> Result<Option<Reduction>> {
-    match plan.literal(i, "how", "'mean'")? {
-        Some(value) if !value.is_null() => match reduction_of(value.try_as_str().flatten()) {
-            Some(how) => Ok(Some(how)),
-            None => Err(plan.refuse(format!(
-                "argument {} (how) must be 'any', 'all', 'count', 'sum', 'mean', 'min', 'max', 'first' or 'last'; it is {value}. For another reduction, leave (how) out and reduce the returned lists: ragged_median(ragged_window(..), -1)",
+fn float_of(value: &ScalarValue) -> Option<f64> {
+    match value.cast_to(&DataType::Float64) {
+        Ok(ScalarValue::Float64(value)) => value,
+        _ => None,
+    }
+}
+
+/// Returns the reduction of argument `i` (how), with the quantile of argument `q`; `None` for NULL.
+fn parse_how(plan: &Plan<'_>, i: usize, q: usize) -> Result<Option<How>> {
+    let name = match plan.literal(i, "how", "'mean'")? {
+        Some(value) if !value.is_null() => value,
+        _ => return Ok(None),
+    };
+    let share = plan.literal(q, "q", "0.9")?.filter(|share| !share.is_null());
+    let is_quantile = name.try_as_str().flatten() == Some(QUANTILE);
+    match (share, is_quantile) {
+        (Some(share), true) => {
+            if !share.data_type().is_numeric()
+                || !float_of(share).is_some_and(|q| (0.0..=1.0).contains(&q))
+            {
+                return Err(plan.refuse(format!(
+                    "argument {} (q) must be a number from 0 to 1, such as 0.9; it is {share}",
+                    q + 1
+                )));
+            }
+        }
+        (Some(_), false) => {
+            return Err(plan.refuse(format!(
+                "argument {} (q) is for how => 'quantile'; argument {} (how) is {name}",
+                q + 1,
                 i + 1
-            ))),
-        },
-        _ => Ok(None),
+            )));
+        }
+        (None, true) => {
+            return Err(plan.refuse("how => 'quantile' needs the quantile: add q => 0.9"));
+        }
+        (None, false) => {}
+    }
+    match how_of(name.try_as_str().flatten(), share) {
+        Some(how) => Ok(Some(how)),
+        None => Err(plan.refuse(format!(
+            "argument {} (how) must be 'any', 'all', 'count', 'sum', 'mean', 'median', 'quantile', 'min', 'max', 'first' or 'last'; it is {name}. For another reduction, leave (how) out and reduce the returned lists: ragged_std(ragged_window(..), -1)",
+            i + 1
+        ))),
     }
 }
 
@@ -295,7 +358,7 @@ fn parse_times(at: RaggedArray, to: &DataType) -> Result<RaggedArray> {
 
 fn plan_window(plan: &Plan<'_>) -> Result<FieldRef> {
     let shape = check_times(plan)?;
-    let how = parse_reduction(plan, 3)?;
+    let how = parse_how(plan, 3, 7)?;
     let before = parse_span(plan, 4, "before", &shape.time)?;
     let after = parse_span(plan, 5, "after", &shape.time)?;
     let closed = match plan.literal(6, "closed", "'(]'")? {
@@ -306,7 +369,7 @@ fn plan_window(plan: &Plan<'_>) -> Result<FieldRef> {
         .map_err(|e| plan.refuse(format!("argument 7 (closed) is invalid: {e}")))?;
     check_types(plan, Some(&make_window(before, after, closure)))?;
     let out = match how {
-        Some(how) => output_type(plan, how, shape.x.leaf())?,
+        Some(how) => output_type(plan, how.reduction(), shape.x.leaf())?,
         None => type_below(&shape.x.open(), shape.levels - 1).clone(),
     };
     Ok(nullable(shape.at.plain_leaf(out)))
@@ -411,8 +474,9 @@ fn compute_window(call: &Call<'_>) -> Result<ArrayRef> {
         None => Ok(None),
     };
     let given = make_window(span(4)?, span(5)?, closure_of(call.text(6))?);
-    call.lists(&match reduction_of(call.text(3)) {
-        Some(how) => window::window_reduce(&x, &time, &at, how, &given)?,
+    call.lists(&match how_of(call.text(3), call.constant(7)) {
+        Some(How::Quantile(q)) => window::window_quantile(&x, &time, &at, q, &given)?,
+        Some(How::Reduce(how)) => window::window_reduce(&x, &time, &at, how, &given)?,
         None => window::window(&x, &time, &at, &given)?,
     })
 }

@@ -11,21 +11,25 @@ use proptest::prelude::*;
 use rand::RngExt;
 use serrate::array::{Offsets, RaggedArray};
 use serrate::kernels::between::Closure;
-use serrate::kernels::reduce::{Reduction, reduce};
+use serrate::kernels::reduce::{Reduction, quantile, reduce};
 use serrate::kernels::search::{SearchSide, searchsorted_lists};
-use serrate::kernels::window::{Span, TimeWindow, asof, ngrams, rolling, window, window_reduce};
+use serrate::kernels::window::{
+    Span, TimeWindow, asof, ngrams, rolling, rolling_quantile, window, window_quantile,
+    window_reduce,
+};
 
 use crate::cases;
 use crate::common::torture::{
     Node, Random, Spec, alike, assert_alike, meaning, one_of, plain, random, torture, tree,
 };
 
-const HOW: [Reduction; 9] = [
+const HOW: [Reduction; 10] = [
     Reduction::Count,
     Reduction::Any,
     Reduction::All,
     Reduction::Sum,
     Reduction::Mean,
+    Reduction::Median,
     Reduction::Min,
     Reduction::Max,
     Reduction::First,
@@ -222,7 +226,15 @@ proptest! {
             let found = meaning(&found.inner(c.at.axes().len()).unwrap());
             assert_alike(&found, &meaning(&expected));
         }
-        prop_assert!(window_reduce(&c.array, &c.times, &c.at, Reduction::Median, &c.window).is_err());
+        prop_assert!(window_reduce(&c.array, &c.times, &c.at, Reduction::Mode, &c.window).is_err());
+        if Reduction::Median.output_type(&leaf).is_ok() {
+            let q = f64::from(rng.random_range(0..=8u8)) / 8.0;
+            let found = window_quantile(&c.array, &c.times, &c.at, q, &c.window).unwrap();
+            let expected = quantile(&windows, q, None).unwrap();
+            prop_assert_eq!(found.leaf_type(), expected.leaf_type());
+            let found = meaning(&found.inner(c.at.axes().len()).unwrap());
+            assert_alike(&found, &meaning(&expected));
+        }
     }
 
     #[test]
@@ -256,6 +268,9 @@ proptest! {
             let expected: Vec<Node> =
                 given.rows.iter().map(|r| r.map_at(levels - 1, &mut |l| moved(l))).collect();
             assert_alike(&meaning(&rolling(&a, n, how, least).unwrap()), &expected);
+            if how == Reduction::Median {
+                assert_alike(&meaning(&rolling_quantile(&a, n, 0.5, least).unwrap()), &expected);
+            }
         }
     }
 

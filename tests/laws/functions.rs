@@ -381,6 +381,8 @@ pub const OURS: &[Call] = &[
     call("?", "ragged_asof(<l?.2>, <li.2>, <i>)"),
     call("*f.1", "ragged_rolling(<*f.1>, 3, 'mean')"),
     call("*i.1", "ragged_rolling(<*i.1>, 2, 'max', 1)"),
+    call("*f.1", "ragged_rolling(<*f.1>, 3, 'quantile', 1, 0.25)"),
+    call("f", "ragged_window(<lf.2>, <lf.2>, <f>, 'median', 1.5, 2)"),
     call("ll?", "ragged_ngrams(<l?>, 2)"),
     call("f", "ragged_corr(<*f.1>, <*#.1>)"),
     call("lf.1^", "ragged_corr(<ll#.1>, <llf.1>, -1)"),

@@ -189,6 +189,8 @@ const CALLS: &[&str] = &[
     "ragged_asof([[1, 2], [3]], [1, 4], 5)",
     "ragged_rolling([[1, 2, 4], [3]], 2, 'sum')",
     "ragged_rolling([1.5, 2.5, NULL], 2, 'mean', 1)",
+    "ragged_rolling([1.5, 2.5, NULL, 0.5], 3, 'quantile', 1, 0.25)",
+    "ragged_window([1, 2, 3], [1, 4, 6], [9, 4, 5], 'median', 4)",
     "ragged_ngrams([[1, 2, 3], [4]], 2)",
     "ragged_corr([[1, 2, 4], [3, 1]], [[2, 3, 6], [1, 2]], -1)",
     "ragged_regr_slope([1.0, 2.0, 5.0], [0, 1, 4])",

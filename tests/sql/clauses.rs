@@ -660,6 +660,10 @@ async fn aggregates_in_order_by_take_columns_that_aliases_hide() {
             "-10 1; -5 2",
         ),
         ("SELECT k::VARCHAR FROM u ORDER BY k", "5; 10; 30"),
+        ("SELECT DISTINCT k % 3 FROM u ORDER BY k % 3", "0; 1; 2"),
+        ("SELECT DISTINCT id, (K % 3) FROM u ORDER BY u.id, k % 3 DESC", "1 1; 1 0; 2 2"),
+        ("SELECT DISTINCT k > 9 AS big FROM u ORDER BY K > 9 DESC LIMIT 1", "true"),
+        ("SELECT DISTINCT concat('A', id) FROM u ORDER BY concat('A', id) DESC", "A2; A1"),
         ("SELECT k::DOUBLE FROM u ORDER BY k DESC LIMIT 1", "30.0"),
         ("SELECT k::VARCHAR, id FROM u GROUP BY k, id ORDER BY k", "5 2; 10 1; 30 1"),
         ("SELECT id, sum(k)::VARCHAR FROM u GROUP BY id ORDER BY sum(k)", "2 5; 1 40"),
@@ -691,6 +695,13 @@ async fn stock_keys_still_are_columns_of_select() {
     let texts = format!("SELECT sum(x)::VARCHAR {from} GROUP BY g ORDER BY sum(x)");
     assert_eq!(rows_of_stock(&ctx, &texts).await, "10; 9");
     assert!(ctx.sql(&format!("SELECT x::VARCHAR {from} ORDER BY x")).await.is_err());
+}
+
+#[tokio::test]
+async fn stock_keys_of_distinct_are_still_refused() {
+    let ctx = SessionContext::new();
+    let keys = "SELECT DISTINCT x % 2 FROM (VALUES (9), (10)) v(x) ORDER BY x % 2";
+    assert!(ctx.sql(keys).await.is_err());
 }
 
 async fn rows_of_stock(ctx: &SessionContext, sql: &str) -> String {

@@ -251,6 +251,17 @@ async fn lists_of_unsigned_integers_are_searched_for_signed_ones() {
             "true false true false",
         ),
         ("SELECT list_position(u, 1), array_positions(u, i) FROM t", "1 [1]"),
+        ("SELECT 1 = ANY(u), 7 = ANY(u), n <> ALL(u), 0 < ALL(u) FROM t", "true false true true"),
+        ("SELECT i FROM t WHERE 1 = ANY(u)", "1"),
+        (
+            "SELECT array_append(u, 1), array_prepend(i, u), array_remove(u, 1), array_replace(u, 1, 7) FROM t",
+            "[1, 18446744073709551615, 1] [1, 1, 18446744073709551615] [18446744073709551615] [7, 18446744073709551615]",
+        ),
+        (
+            "SELECT array_append([1.5::DECIMAL(3, 1)], 1), array_prepend(2, [1.5::DECIMAL(3, 1)]), array_position([1.5::DECIMAL(3, 1), 2], 2), array_append([1.5::DECIMAL(3, 1)], 1e-20)",
+            "[1.5, 1.0] [2.0, 1.5] 2 [1.5, 1e-20]",
+        ),
+        ("SELECT 1 = ANY([1.5::DECIMAL(3, 1), 1]), 1.5 = ANY([1.5::DECIMAL(3, 1)])", "true true"),
         ("SELECT u IN (18446744073709551615, 5), u IN (1) FROM t", "[false, true] [true, false]"),
         (
             "SELECT [1.1::DECIMAL(3, 1), 2.5] IN (1.1, 2.5), [1.5::DECIMAL(3, 1), NULL] IN (1, 2)",

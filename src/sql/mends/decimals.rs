@@ -11,11 +11,12 @@ use datafusion::logical_expr::expr::{InList, InSubquery, ScalarFunction, SetComp
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    Case, Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
+    Case, Cast, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
     Subquery, Union,
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use super::decimal_types::types_with_doubles;
 use super::decimal_values::values_as_doubles;
 use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::functions::{check_precision, checks_precision, decimal_of_digits, long_number};
@@ -30,8 +31,8 @@ const CHOOSING: [&str; 3] = ["coalesce", "make_array", "nvl"];
 /// * Compares an integer with a float32 as doubles. DataFusion converts the integer to float32, which rounds it.
 ///   Obsolete once the test `stock_integers_are_still_rounded_to_float32` fails.
 /// * Compares a float with a decimal as doubles. DataFusion 55 converts the float to a decimal, which fails
-///   for NaN, infinity and 1e30, and rounds other values. The values of CASE, `coalesce`, lists and UNION are
-///   doubles, too, if some are floats and some decimals. Obsolete once the test
+///   for NaN, infinity and 1e30, and rounds other values. The values of CASE, `coalesce`, lists, UNION and USING are
+///   doubles, too, if some are floats and some decimals, also within lists and structs. Obsolete once the test
 ///   `stock_floats_become_decimals` fails.
 /// * Fixes the type of `round(x, 1)`. For a DECIMAL(12, 2), DataFusion returns a DECIMAL(12, 1) if the 1 is a
 ///   literal, and a DECIMAL(13, 2) otherwise. Type coercion casts the 1 to an INT and the optimizer folds the
@@ -54,8 +55,12 @@ impl AnalyzerRule for StableDecimals {
                 LogicalPlan::Values(values) if !inserts => return values_as_doubles(values),
                 plan => plan,
             };
+            let (plan, keys_changed) = match plan {
+                LogicalPlan::Join(join) => join_as_doubles(join)?,
+                plan => (plan, false),
+            };
             if !may_change(&plan)? {
-                return Ok(Transformed::no(plan));
+                return Ok(Transformed::new_transformed(plan, keys_changed));
             }
             let mut schema = merge_schema(&plan.inputs());
             if let LogicalPlan::TableScan(scan) = &plan {
@@ -74,7 +79,9 @@ impl AnalyzerRule for StableDecimals {
                 Ok(Transformed::new_transformed(name.restore(doubles.data), transformed))
             })?;
             // Nodes copy the types of their inputs, so the schemas above a changed node are computed again.
-            changed.map_data(LogicalPlan::recompute_schema)
+            let mut changed = changed.map_data(LogicalPlan::recompute_schema)?;
+            changed.transformed |= keys_changed;
+            Ok(changed)
         })?;
         match plan.transformed {
             true => Ok(plan
@@ -244,20 +251,49 @@ fn as_doubles(mut parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     }
     // A lambda parameter has no type in this schema. If one is compared, nothing is cast.
     let types: Vec<DataType> = parts.iter().filter_map(|part| part.get_type(schema).ok()).collect();
+    if types.len() != parts.len() {
+        return false;
+    }
+    if types.iter().any(DataType::is_nested) {
+        return match types_with_doubles(&types) {
+            Some(doubles) => cast_all(parts.into_iter().zip(doubles), schema),
+            None => false,
+        };
+    }
     let numbers = types.iter().all(|t| t.is_numeric() || t.is_null());
     let decimals =
         types.iter().any(DataType::is_decimal) && types.iter().any(DataType::is_floating);
     let is_rounded = |(part, t): (&&mut Expr, &DataType)| is_rounded_to_f32(part, t);
     let integers = types.contains(&DataType::Float32) && parts.iter().zip(&types).any(is_rounded);
-    if types.len() != parts.len() || !numbers || !(decimals || integers) {
+    if !numbers || !(decimals || integers) {
         return false;
     }
-    for (part, data_type) in parts.into_iter().zip(types) {
-        if data_type != DataType::Float64 {
-            *part = Expr::Cast(Cast::new(Box::new(std::mem::take(part)), DataType::Float64));
+    cast_all(parts.into_iter().map(|part| (part, DataType::Float64)), schema)
+}
+
+/// Casts expressions to the types beside them. Returns true.
+fn cast_all<'a>(parts: impl Iterator<Item = (&'a mut Expr, DataType)>, schema: &DFSchema) -> bool {
+    for (part, to) in parts {
+        if part.get_type(schema).ok().as_ref() != Some(&to) {
+            *part = Expr::Cast(Cast::new(Box::new(std::mem::take(part)), to));
         }
     }
     true
+}
+
+/// Casts equal keys of a join to doubles if one has decimals where the other has floats. Returns whether it did so.
+fn join_as_doubles(mut join: Join) -> Result<(LogicalPlan, bool)> {
+    let mut changed = false;
+    for (left, right) in &mut join.on {
+        let types = (left.get_type(join.left.schema()), right.get_type(join.right.schema()));
+        let (Ok(of_left), Ok(of_right)) = types else { continue };
+        let Some(doubles) = types_with_doubles(&[of_left, of_right]) else { continue };
+        let [to_left, to_right] = doubles.as_slice() else { continue };
+        cast_all(std::iter::once((left, to_left.clone())), join.left.schema());
+        cast_all(std::iter::once((right, to_right.clone())), join.right.schema());
+        changed = true;
+    }
+    Ok((LogicalPlan::Join(join), changed))
 }
 
 /// Whether a cast to float32 may change an integer.
@@ -345,6 +381,9 @@ fn drop_digits(e: Expr) -> Transformed<Expr> {
 /// decimals; otherwise see [`as_doubles`]. Returns whether it changed an expression.
 fn as_one_type(mut parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let is_floating = |e: &Expr| e.get_type(schema).is_ok_and(|t| t.is_floating());
+    if parts.iter().any(|e| e.get_type(schema).is_ok_and(|t| t.is_nested())) {
+        return as_doubles(parts, schema);
+    }
     if !parts.iter().any(|e| e.get_type(schema).is_ok_and(|t| t.is_decimal())) {
         return false;
     }
@@ -382,35 +421,36 @@ pub(super) fn written_decimal(e: &Expr) -> Option<Expr> {
 
 /// If a column of a union has decimals in some inputs and floats in others, casts it to doubles.
 fn union_as_doubles(mut union: Union) -> Result<Transformed<LogicalPlan>> {
-    let columns = union.schema.fields().len();
-    let is_mixed = |column: usize| {
+    let doubles_of = |column: usize| {
         let types = union.inputs.iter().map(|i| i.schema().fields().get(column));
-        let Some(types) = types.collect::<Option<Vec<_>>>() else { return false };
-        let types: Vec<&DataType> = types.into_iter().map(|f| f.data_type()).collect();
-        types.iter().all(|t| t.is_numeric() || t.is_null())
-            && types.iter().any(|t| t.is_decimal())
-            && types.iter().any(|t| t.is_floating())
+        let types = types.map(|field| field.map(|f| f.data_type().clone()));
+        types_with_doubles(&types.collect::<Option<Vec<_>>>()?)
     };
-    let mixed: Vec<bool> = (0..columns).map(is_mixed).collect();
-    if !mixed.contains(&true) {
+    // The types of each column in all inputs, where they change.
+    let doubles: Vec<Option<Vec<DataType>>> =
+        (0..union.schema.fields().len()).map(doubles_of).collect();
+    if doubles.iter().all(Option::is_none) {
         return Ok(Transformed::no(LogicalPlan::Union(union)));
     }
-    for input in &mut union.inputs {
-        let exprs = input.schema().iter().zip(&mixed).map(|(named, is_mixed)| {
+    for (at, input) in union.inputs.iter_mut().enumerate() {
+        let exprs = input.schema().iter().zip(&doubles).map(|(named, doubles)| {
             let column = Expr::Column(Column::from(named));
-            match *is_mixed && *named.1.data_type() != DataType::Float64 {
-                true => Expr::Cast(Cast::new(Box::new(column), DataType::Float64))
-                    .alias_qualified(named.0.cloned(), named.1.name()),
-                false => column,
+            match doubles.as_ref().and_then(|types| types.get(at)) {
+                Some(to) if to != named.1.data_type() => {
+                    Expr::Cast(Cast::new(Box::new(column), to.clone()))
+                        .alias_qualified(named.0.cloned(), named.1.name())
+                }
+                _ => column,
             }
         });
         let exprs: Vec<Expr> = exprs.collect();
         *input = Arc::new(LogicalPlan::Projection(Projection::try_new(exprs, Arc::clone(input))?));
     }
-    let fields = union.schema.iter().zip(&mixed).map(|((table, field), is_mixed)| {
-        let field = match is_mixed {
-            true => Arc::new(field.as_ref().clone().with_data_type(DataType::Float64)),
-            false => Arc::clone(field),
+    let fields = union.schema.iter().zip(&doubles).map(|((table, field), doubles)| {
+        let to = doubles.iter().flatten().find(|t| !t.is_null());
+        let field = match to {
+            Some(to) => Arc::new(field.as_ref().clone().with_data_type(to.clone())),
+            None => Arc::clone(field),
         };
         (table.cloned(), field)
     });
@@ -426,19 +466,15 @@ fn query_as_doubles(value: &mut Expr, query: &mut Subquery, schema: &DFSchema) -
     let (Ok(of_value), [field]) = (value.get_type(schema), &rows.fields()[..]) else {
         return Ok(false);
     };
-    let of_query = field.data_type();
-    let differ = of_value.is_decimal() && of_query.is_floating()
-        || of_value.is_floating() && of_query.is_decimal();
-    if !differ {
+    let Some(doubles) = types_with_doubles(&[of_value, field.data_type().clone()]) else {
         return Ok(false);
-    }
-    let double = |e: Expr| Expr::Cast(Cast::new(Box::new(e), DataType::Float64));
-    if of_value != DataType::Float64 {
-        *value = double(std::mem::take(value));
-    }
+    };
+    let [to_value, to_column] = doubles.as_slice() else { return Ok(false) };
+    cast_all(std::iter::once((value, to_value.clone())), schema);
     let columns = rows.iter().map(|(table, field)| {
         let column = Expr::Column(Column::new(table.cloned(), field.name()));
-        double(column).alias_qualified(table.cloned(), field.name())
+        let cast = Expr::Cast(Cast::new(Box::new(column), to_column.clone()));
+        cast.alias_qualified(table.cloned(), field.name())
     });
     let columns: Vec<Expr> = columns.collect();
     let plan = LogicalPlanBuilder::from(query.subquery.as_ref().clone()).project(columns)?;

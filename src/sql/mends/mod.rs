@@ -9,6 +9,7 @@ pub(in crate::sql) mod computed_keys;
 pub(in crate::sql) mod computed_lists;
 pub(in crate::sql) mod conditions;
 pub(in crate::sql) mod correlated;
+mod decimal_types;
 mod decimal_values;
 pub(in crate::sql) mod decimals;
 pub(in crate::sql) mod dependencies;

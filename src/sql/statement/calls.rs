@@ -103,6 +103,10 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
         &["rolling_mean", "rolling_sum", "rolling_max", "rolling_min", "moving_average"],
         "ragged_rolling(x, 3, 'mean')",
     ),
+    (
+        &["rolling_median", "rolling_quantile", "moving_median"],
+        "ragged_rolling(x, 3, 'quantile', q => 0.9)",
+    ),
     (&["digitize", "cut", "width_bucket", "searchsorted"], "ragged_bin(x, [0, 10, 20])"),
     (
         &["clip"],

@@ -130,7 +130,7 @@ use crate::sql::statement::numbers::check_numbers;
 use crate::sql::statement::order_aliases::order_by_columns;
 use crate::sql::statement::own_settings::reset_to_default;
 use crate::sql::statement::precedence::regroup_distinct;
-use crate::sql::statement::quantified::{find_in_lists, name_any, negate_all};
+use crate::sql::statement::quantified::{find_in_lists, name_quantified, write_out_quantified};
 use crate::sql::statement::set_names::{add_identifiers, name_apart, name_repeated};
 use crate::sql::statement::shorthands::{expand_shorthand, name_shorthands};
 use crate::sql::statement::tuples::rewrite_tuples;
@@ -584,7 +584,7 @@ impl VisitorMut for Rewrite {
         regroup_distinct(expr);
         balance_chains(expr);
         repeated_keys::drop_in_call(expr);
-        negate_all(expr);
+        write_out_quantified(expr);
         read_comparisons(expr);
         expand_shorthand(expr);
         write_interval(expr);
@@ -623,7 +623,7 @@ fn name_columns(query: &mut Query) -> Result<()> {
     while let Some(body) = bodies.pop() {
         match body {
             SetExpr::Select(select) => {
-                select.projection.iter_mut().for_each(name_any);
+                select.projection.iter_mut().for_each(name_quantified);
                 rewrite_constants(select)?;
                 name_repeated(select, &ordered);
             }

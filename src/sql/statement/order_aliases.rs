@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, TableFactor, Value,
-    visit_expressions,
+    Distinct, Expr, Ident, ObjectNamePart, OrderByKind, Query, Select, SelectItem, SetExpr,
+    TableFactor, Value, visit_expressions, visit_expressions_mut,
 };
 
 use crate::sql::sources::from::parse_query;
@@ -33,8 +33,13 @@ pub(in crate::sql) fn order_by_columns(query: &mut Query) -> Result<()> {
     else {
         return Ok(());
     };
-    if select.distinct.is_some() {
-        return Ok(());
+    match select.distinct {
+        None | Some(Distinct::All) => {}
+        Some(Distinct::Distinct) => {
+            keys.iter_mut().for_each(|key| replace_by_position(&mut key.expr, select));
+            return Ok(());
+        }
+        Some(Distinct::On(_)) => return Ok(()),
     }
     let names = Names::of_select(select);
     if !keys.iter().any(|key| names.is_hidden(&key.expr)) {
@@ -63,6 +68,54 @@ pub(in crate::sql) fn order_by_columns(query: &mut Query) -> Result<()> {
         *body = around.body;
     }
     Ok(())
+}
+
+/// Replaces a key of ORDER BY by the position of the column of SELECT that it repeats: with DISTINCT,
+/// DataFusion refuses `SELECT DISTINCT x % 2 .. ORDER BY x % 2`.
+///
+/// Obsolete once the test `stock_keys_of_distinct_are_still_refused` fails.
+fn replace_by_position(key: &mut Expr, select: &Select) {
+    if matches!(key, Expr::Value(_) | Expr::Identifier(_) | Expr::CompoundIdentifier(_)) {
+        return;
+    }
+    let folded = fold_names(key);
+    for (at, item) in select.projection.iter().enumerate() {
+        match item {
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+                if fold_names(expr) == folded {
+                    *key = Expr::value(Value::Number((at + 1).to_string(), false));
+                    return;
+                }
+            }
+            // The positions after a wildcard are not known yet.
+            _ => return,
+        }
+    }
+}
+
+/// Returns an expression without outer parentheses, and with its names as they are looked up.
+fn fold_names(expr: &Expr) -> Expr {
+    let mut folded = expr.clone();
+    while let Expr::Nested(inner) = folded {
+        folded = *inner;
+    }
+    let fold = |name: &mut Ident| *name = Ident::with_quote('"', fold_name(name));
+    let _ = visit_expressions_mut(&mut folded, |part| {
+        match part {
+            Expr::Identifier(name) => fold(name),
+            Expr::CompoundIdentifier(parts) => parts.iter_mut().for_each(fold),
+            Expr::Function(call) => {
+                for part in &mut call.name.0 {
+                    if let ObjectNamePart::Identifier(name) = part {
+                        fold(name);
+                    }
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    folded
 }
 
 /// The names of the columns of a SELECT list.

@@ -1,28 +1,86 @@
-//! Makes `x = ANY(list)` NULL where SQL requires it.
+//! ANY and ALL over lists, written out with the functions of the session.
 //!
-//! DataFusion 55 plans ANY over a list as `array_has`, or as comparisons with the smallest or largest
-//! element. Both ignore NULL elements: `7 = ANY([3, NULL])` is false. It plans ALL correctly, and `x =
-//! ANY(list)` is `NOT (x <> ALL(list))`. Obsolete once the test `stock_any_is_still_two_valued` fails.
+//! DataFusion 55 plans ANY as `array_has`, or as comparisons with the smallest or largest element, which
+//! ignore NULL elements: `7 = ANY([3, NULL])` is false. For ANY and ALL it uses its own functions, whatever
+//! functions the session has: these fail for an integer and a list of UInt64, and tell zeros apart. Obsolete
+//! once the test `stock_any_is_still_two_valued` fails.
 
+use datafusion::logical_expr::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::logical_expr::sqlparser::ast::{
-    BinaryOperator, Expr, Ident, SelectItem, UnaryOperator, Value,
+    BinaryOperator, CaseWhen, Expr, Ident, SelectItem, UnaryOperator, Value,
 };
 
 use crate::sql::statement::predicates::call_function;
 
-/// Rewrites `x op ANY(list)` to a negated ALL, and leaves other expressions unchanged.
-pub(in crate::sql) fn negate_all(expr: &mut Expr) {
-    let Some((left, op, right)) = take_any(expr, |op| negate_comparison(op).is_some()) else {
+/// Rewrites `x op ANY(list)` and `x op ALL(list)` to CASE, and leaves other expressions unchanged.
+pub(in crate::sql) fn write_out_quantified(expr: &mut Expr) {
+    if let Some((left, op, right)) = take_any(expr, |op| negate_comparison(op).is_some()) {
+        *expr = any_of(left, op, right);
         return;
-    };
-    let compare_op = negate_comparison(&op).unwrap_or(op);
-    let all = Expr::AllOp { left: Box::new(left), compare_op, right: Box::new(right) };
-    *expr = Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(all))) };
+    }
+    let Expr::AllOp { left, compare_op, right } = expr else { return };
+    let Some(negated) = negate_comparison(compare_op) else { return };
+    if matches!(**right, Expr::Subquery(_)) {
+        return;
+    }
+    let null = || Expr::value(Value::Null);
+    let left = std::mem::replace(&mut **left, null());
+    let right = std::mem::replace(&mut **right, null());
+    let any = Expr::Nested(Box::new(any_of(left, negated, right)));
+    *expr = Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(any) };
 }
 
-/// Gives a result column `x op ANY(list)` its text as an alias, before the expression is rewritten.
-pub(in crate::sql) fn name_any(item: &mut SelectItem) {
-    if let SelectItem::UnnamedExpr(expr @ Expr::AnyOp { .. }) = item {
+/// Returns `value op ANY(list)` as CASE: false for an empty list, true if an element compares so, NULL if
+/// `value`, the list or an element is NULL, and otherwise false.
+fn any_of(value: Expr, op: BinaryOperator, list: Expr) -> Expr {
+    let nested = |e: Expr| match e {
+        simple @ (Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_)) => simple,
+        other => Expr::Nested(Box::new(other)),
+    };
+    let (value, list) = (nested(value), nested(list));
+    let of_list = |name: &str| call_function(name, vec![list.clone()]);
+    let compare = |left: Expr, op: BinaryOperator, right: Expr| Expr::BinaryOp {
+        left: Box::new(left),
+        op,
+        right: Box::new(right),
+    };
+    use BinaryOperator::{And, Eq, Gt, GtEq, Lt, LtEq};
+    let is_found = match op {
+        Eq => call_function("array_has", vec![list.clone(), value.clone()]),
+        Lt | LtEq => compare(value.clone(), op, of_list("array_max")),
+        Gt | GtEq => compare(value.clone(), op, of_list("array_min")),
+        _ => {
+            let equals = |name| compare(of_list(name), Eq, value.clone());
+            let all_equal = compare(equals("array_min"), And, equals("array_max"));
+            let all_equal = Box::new(Expr::Nested(Box::new(all_equal)));
+            Expr::UnaryOp { op: UnaryOperator::Not, expr: all_equal }
+        }
+    };
+    let is_null = |e: &Expr| Expr::IsNull(Box::new(e.clone()));
+    let boolean = |value: bool| Expr::value(Value::Boolean(value));
+    let null = || Expr::value(Value::Null);
+    let has_null = call_function("array_position", vec![list.clone(), null()]);
+    let zero = Expr::value(Value::Number("0".into(), false));
+    let when = |condition, result| CaseWhen { condition, result };
+    Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: vec![
+            when(is_null(&list), null()),
+            when(compare(of_list("cardinality"), Eq, zero), boolean(false)),
+            when(is_null(&value), null()),
+            when(is_found, boolean(true)),
+            when(Expr::IsNotNull(Box::new(has_null)), null()),
+        ],
+        else_result: Some(Box::new(boolean(false))),
+    }
+}
+
+/// Gives a result column `x op ANY(list)` or `x op ALL(list)` its text as an alias, before the expression is
+/// rewritten.
+pub(in crate::sql) fn name_quantified(item: &mut SelectItem) {
+    if let SelectItem::UnnamedExpr(expr @ (Expr::AnyOp { .. } | Expr::AllOp { .. })) = item {
         let alias = Ident::with_quote('"', expr.to_string());
         let expr = std::mem::replace(expr, Expr::value(Value::Null));
         *item = SelectItem::ExprWithAlias { expr, alias };

@@ -87,7 +87,7 @@ pub fn quantiles(array: &RaggedArray, qs: &[f64], axis: Option<i64>) -> Result<R
     target.result_in(level, cast(&found, &out)?)
 }
 
-fn check_quantile(q: f64) -> Result<()> {
+pub(in crate::kernels) fn check_quantile(q: f64) -> Result<()> {
     match (0.0..=1.0).contains(&q) {
         true => Ok(()),
         false => Err(Error::invalid(format!("the quantile is {q}; give a number between 0 and 1"))),
@@ -108,12 +108,14 @@ fn for_each_list(lists: &GroupLists, each: impl FnMut(usize, &mut Vec<f64>)) -> 
     match lists.leaves.data_type() {
         DataType::Float64 => for_each_typed_list::<Float64Type>(&lists.leaves, lists, each),
         DataType::Float32 => for_each_typed_list::<Float32Type>(&lists.leaves, lists, each),
-        _ => {
-            let widened = cast(&to_summable(&lists.leaves)?, &DataType::Float64)?;
-            for_each_typed_list::<Float64Type>(&widened, lists, each)
-        }
+        _ => for_each_typed_list::<Float64Type>(&widen_to_floats(&lists.leaves)?, lists, each),
     }
     Ok(())
+}
+
+/// Casts leaves that can be added to `f64`.
+pub(in crate::kernels) fn widen_to_floats(leaves: &ArrayRef) -> Result<ArrayRef> {
+    Ok(cast(&to_summable(leaves)?, &DataType::Float64)?)
 }
 
 fn for_each_typed_list<T>(
@@ -148,13 +150,13 @@ fn for_each_typed_list<T>(
     clippy::cast_precision_loss,
     reason = "a position in a list, between 0 and its length"
 )]
-fn locate_quantile(n: usize, q: f64) -> (usize, f64) {
+pub(in crate::kernels) fn locate_quantile(n: usize, q: f64) -> (usize, f64) {
     let at = (n - 1) as f64 * q;
     let low = (at.floor() as usize).min(n - 1);
     (low, at - low as f64)
 }
 
-fn interpolate_linear(low: f64, high: f64, share: f64) -> f64 {
+pub(in crate::kernels) fn interpolate_linear(low: f64, high: f64, share: f64) -> f64 {
     // Equal values are not interpolated, because the difference of equal infinities would be NaN.
     if share == 0.0 || low == high {
         return low;

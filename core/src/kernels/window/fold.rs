@@ -10,11 +10,13 @@ use arrow::datatypes::DataType;
 
 use super::extremes::find_extremes;
 use super::instants::valid_leaves;
+use super::quantiles::window_quantiles;
 use super::sums::WindowSums;
 use crate::error::{Error, Result};
 use crate::kernels::bits::Rank;
 use crate::kernels::canonical::canonical_floats;
 use crate::kernels::reduce::Reduction;
+use crate::kernels::reduce::quantile::check_quantile;
 
 pub(super) struct Windows {
     /// For each list, the range of its leaves and the range of its windows in `ranges`.
@@ -53,6 +55,7 @@ impl Windows {
             Reduction::First | Reduction::Last => {
                 self.take_leaves(leaves, self.find_ends(leaves, how == Reduction::Last))?
             }
+            Reduction::Median => window_quantiles(self, leaves, 0.5)?,
             other => {
                 return Err(Error::invalid(format!(
                     "the reduction {} cannot be computed over windows directly; build the windows as lists, then reduce the lists",
@@ -60,6 +63,13 @@ impl Windows {
                 )));
             }
         };
+        Ok(if *found.data_type() == out { found } else { cast(&found, &out)? })
+    }
+
+    pub(super) fn leaf_quantiles(&self, leaves: &ArrayRef, q: f64) -> Result<ArrayRef> {
+        check_quantile(q)?;
+        let out = Reduction::Median.output_type(leaves.data_type())?;
+        let found = window_quantiles(self, leaves, q)?;
         Ok(if *found.data_type() == out { found } else { cast(&found, &out)? })
     }
 

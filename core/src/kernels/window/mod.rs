@@ -4,12 +4,13 @@
 //! units compare exactly. Unsorted lists are sorted first; elements with a null time are in no window.
 //!
 //! [`window`] returns the elements of each window as a list, for any reduction along the innermost axis.
-//! [`window_reduce`] reduces windows without building these lists; its time does not depend on the lengths of
-//! the windows.
+//! [`window_reduce`] and [`window_quantile`] reduce windows without building these lists. The time does not
+//! depend on the lengths of the windows, but for the logarithm of quantiles.
 
 mod extremes;
 mod fold;
 mod instants;
+mod quantiles;
 mod ranges;
 mod sums;
 
@@ -105,8 +106,8 @@ pub fn window(
 
 /// Reduces the leaves of every window to one value. The result has the lists of `at`.
 ///
-/// The arguments are described at [`window`]. Count, any, all, sum, mean, minimum, maximum, first and last
-/// are supported, with the results and types of [`reduce`](super::reduce::reduce) for the leaves of the
+/// The arguments are described at [`window`]. Count, any, all, sum, mean, minimum, maximum, first, last
+/// and median are supported, with the results and types of [`reduce`](super::reduce::reduce) for the leaves of the
 /// window, except that sums of floats are exact before they are rounded.
 ///
 /// ```
@@ -137,24 +138,43 @@ pub fn window_reduce(
     how: Reduction,
     window: &TimeWindow,
 ) -> Result<RaggedArray> {
-    let target = WindowInput::new(array, times, at)?;
-    let elements = target.find_ranges(window)?;
-    let layout = target.element_lists()?.layout();
-    let needles = target.at_layout();
-    // If the array has more levels than the times, each element of a window is a list, and `below` gives
-    // the leaves of the lists in a range. Otherwise each element is a leaf.
-    let below = leaf_lists(&target.array.inner(target.axis)?)?;
-    let to_leaves = |range: Range<usize>| match &below {
-        Some(lists) => lists.layout().ranges(range),
-        None => range,
-    };
-    let lists = (0..layout.lists()).map(|i| (to_leaves(layout.range(i)), needles.range(i)));
-    let windows = Windows {
-        lists: lists.collect(),
-        ranges: elements.into_iter().map(to_leaves).collect(),
-        nulls: target.nulls(),
-    };
+    let (target, windows) = WindowInput::leaf_windows(array, times, at, window)?;
     target.at.with_leaves(windows.reduce_leaves(target.array.leaves(), how)?)
+}
+
+/// Returns the `q` quantile of the leaves of every window, as [`quantile`](super::reduce::quantile) does for
+/// a list. The result has the lists of `at`; see [`window`] for the other arguments.
+///
+/// The time grows with the logarithm of the lengths of the lists.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{Float64Array, Int32Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::between::Closure;
+/// use serrate::kernels::window::{Span, TimeWindow, window_quantile};
+/// // [[10, 20, 30]] at the times [[1, 4, 6]]
+/// let axes = vec![Offsets::from_lengths([3])?.into()];
+/// let times = RaggedArray::try_new(1, axes, Arc::new(Int32Array::from(vec![1, 4, 6])))?;
+/// let a = times.with_leaves(Arc::new(Int32Array::from(vec![10, 20, 30])))?;
+/// let past = TimeWindow { before: Span::Exact(3), after: Span::Exact(0), closure: Closure::Right };
+/// let found = window_quantile(&a, &times, &times, 0.25, &past)?;
+/// assert_eq!(found.leaves().as_ref(), &Float64Array::from(vec![10.0, 20.0, 22.5]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// Same as [`window`]; also when `q` is not between 0 and 1, or the leaves are not numbers.
+pub fn window_quantile(
+    array: &RaggedArray,
+    times: &RaggedArray,
+    at: &RaggedArray,
+    q: f64,
+    window: &TimeWindow,
+) -> Result<RaggedArray> {
+    let (target, windows) = WindowInput::leaf_windows(array, times, at, window)?;
+    target.at.with_leaves(windows.leaf_quantiles(target.array.leaves(), q)?)
 }
 
 /// Reduces each leaf together with the `n - 1` leaves before it in its list, like [`window_reduce`]; null
@@ -179,6 +199,41 @@ pub fn window_reduce(
 /// # Errors
 /// When the array is flat; otherwise same as [`window_reduce`].
 pub fn rolling(array: &RaggedArray, n: usize, how: Reduction, least: usize) -> Result<RaggedArray> {
+    let windows = rolling_windows(array, n, least)?;
+    array.with_leaves(windows.reduce_leaves(array.leaves(), how)?)
+}
+
+/// Returns the `q` quantile of each leaf and the `n - 1` leaves before it in its list, as
+/// [`quantile`](super::reduce::quantile) does for a list; null if fewer than `least` of these leaves are valid.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{Float64Array, Int32Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::window::rolling_quantile;
+/// // [[1, 9, 5], [7]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 9, 5, 7]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let found = rolling_quantile(&a, 3, 0.5, 2)?;
+/// let expected = Float64Array::from(vec![None, Some(5.0), Some(5.0), None]);
+/// assert_eq!(found.leaves().as_ref(), &expected);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When the array is flat, `q` is not between 0 and 1, or the leaves are not numbers.
+pub fn rolling_quantile(
+    array: &RaggedArray,
+    n: usize,
+    q: f64,
+    least: usize,
+) -> Result<RaggedArray> {
+    let windows = rolling_windows(array, n, least)?;
+    array.with_leaves(windows.leaf_quantiles(array.leaves(), q)?)
+}
+
+fn rolling_windows(array: &RaggedArray, n: usize, least: usize) -> Result<Windows> {
     let Some(level) = array.axes().last() else {
         return Err(Error::invalid(
             "the array of a rolling window has no lists; nest its values in lists first",
@@ -192,7 +247,7 @@ pub fn rolling(array: &RaggedArray, n: usize, how: Reduction, least: usize) -> R
     });
     let mut windows = Windows { ranges: ranges.collect(), lists, nulls: None };
     windows.nulls = windows.with_values(array.leaves(), least);
-    array.with_leaves(windows.reduce_leaves(array.leaves(), how)?)
+    Ok(windows)
 }
 
 /// Returns the n-grams of every innermost list: all sequences of `n` adjacent leaves. Null lists stay null.
@@ -319,6 +374,33 @@ impl WindowInput {
             )));
         }
         Ok(target)
+    }
+
+    /// Returns the input, and the leaves of each window.
+    fn leaf_windows(
+        array: &RaggedArray,
+        times: &RaggedArray,
+        at: &RaggedArray,
+        window: &TimeWindow,
+    ) -> Result<(Self, Windows)> {
+        let target = Self::new(array, times, at)?;
+        let elements = target.find_ranges(window)?;
+        let layout = target.element_lists()?.layout();
+        let needles = target.at_layout();
+        // If the array has more levels than the times, each element of a window is a list, and `below` gives
+        // the leaves of the lists in a range. Otherwise each element is a leaf.
+        let below = leaf_lists(&target.array.inner(target.axis)?)?;
+        let to_leaves = |range: Range<usize>| match &below {
+            Some(lists) => lists.layout().ranges(range),
+            None => range,
+        };
+        let lists = (0..layout.lists()).map(|i| (to_leaves(layout.range(i)), needles.range(i)));
+        let windows = Windows {
+            lists: lists.collect(),
+            ranges: elements.into_iter().map(to_leaves).collect(),
+            nulls: target.nulls(),
+        };
+        Ok((target, windows))
     }
 
     fn element_lists(&self) -> Result<&ListAxis> {

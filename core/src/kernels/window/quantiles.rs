@@ -1,0 +1,149 @@
+//! The quantiles of windows.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, Float64Array};
+use arrow::datatypes::Float64Type;
+
+use super::fold::Windows;
+use super::instants::valid_leaves;
+use crate::error::Result;
+use crate::kernels::reduce::quantile::{interpolate_linear, locate_quantile, widen_to_floats};
+
+/// Returns the `q` quantile of the leaves of each window, as [`quantile`](crate::kernels::reduce::quantile)
+/// does for a list: null for a null window and for a window without valid leaves, NaN if a leaf is NaN.
+///
+/// The leaves of a list are ranked once. A [`RankCounts`] contains the leaves of the window at hand. A leaf
+/// enters and leaves it in logarithmic time, once each if the windows of the list move forward.
+pub(super) fn window_quantiles(windows: &Windows, leaves: &ArrayRef, q: f64) -> Result<ArrayRef> {
+    let floats = widen_to_floats(leaves)?;
+    let flat: &[f64] = floats.as_primitive::<Float64Type>().values();
+    let nulls = valid_leaves(leaves);
+    let is_valid = |leaf: usize| nulls.as_ref().is_none_or(|n| n.is_valid(leaf));
+    let mut found: Vec<Option<f64>> = Vec::with_capacity(windows.ranges.len());
+    let mut window = RankCounts::default();
+    let (mut by_value, mut ranks) = (Vec::new(), Vec::new());
+    for (list, of_list) in &windows.lists {
+        by_value.clear();
+        by_value.extend(list.clone().filter(|leaf| is_valid(*leaf)));
+        by_value.sort_unstable_by(|a, b| flat[*a].total_cmp(&flat[*b]));
+        ranks.clear();
+        ranks.resize(list.len(), None);
+        for (rank, leaf) in by_value.iter().enumerate() {
+            ranks[leaf - list.start] = Some(rank);
+        }
+        window.clear(by_value.len());
+        let mut within = list.start..list.start;
+        let mut nans = 0usize;
+        for at in of_list.clone() {
+            let range = &windows.ranges[at];
+            if windows.is_null(at) || range.is_empty() {
+                found.push(None);
+                continue;
+            }
+            move_range(&mut within, range, |leaf, enters| {
+                let Some(rank) = ranks[leaf - list.start] else { return };
+                window.count(rank, enters);
+                match (flat[leaf].is_nan(), enters) {
+                    (true, true) => nans += 1,
+                    (true, false) => nans -= 1,
+                    _ => {}
+                }
+            });
+            found.push(match (window.len, nans) {
+                (0, _) => None,
+                (len, 0) => {
+                    let (low, share) = locate_quantile(len, q);
+                    let first = flat[by_value[window.select(low)]];
+                    let next = match share > 0.0 && low + 1 < len {
+                        true => flat[by_value[window.select(low + 1)]],
+                        false => first,
+                    };
+                    Some(interpolate_linear(first, next, share))
+                }
+                _ => Some(f64::NAN),
+            });
+        }
+    }
+    Ok(Arc::new(Float64Array::from(found)))
+}
+
+/// Makes `within` the range `to`, and calls `each` with the leaves that enter or leave it.
+fn move_range(within: &mut Range<usize>, to: &Range<usize>, mut each: impl FnMut(usize, bool)) {
+    if to.start >= within.end || to.end <= within.start {
+        within.clone().for_each(|leaf| each(leaf, false));
+        to.clone().for_each(|leaf| each(leaf, true));
+    } else {
+        (within.start..to.start).for_each(|leaf| each(leaf, false));
+        (to.start..within.start).for_each(|leaf| each(leaf, true));
+        (to.end..within.end).for_each(|leaf| each(leaf, false));
+        (within.end..to.end).for_each(|leaf| each(leaf, true));
+    }
+    *within = to.clone();
+}
+
+/// A set of ranks that finds its `k`-th smallest rank: a Fenwick tree of counts.
+#[derive(Default)]
+struct RankCounts {
+    /// Entry `i` counts the ranks from `i + 1 - (lowest set bit of i + 1)` to `i`.
+    tree: Vec<u32>,
+    len: usize,
+}
+
+impl RankCounts {
+    fn clear(&mut self, ranks: usize) {
+        self.tree.clear();
+        self.tree.resize(ranks, 0);
+        self.len = 0;
+    }
+
+    /// Adds a rank, or removes it.
+    fn count(&mut self, rank: usize, enters: bool) {
+        self.len = if enters { self.len + 1 } else { self.len - 1 };
+        let mut at = rank + 1;
+        while at <= self.tree.len() {
+            let count = &mut self.tree[at - 1];
+            *count = if enters { *count + 1 } else { *count - 1 };
+            at += at & at.wrapping_neg();
+        }
+    }
+
+    /// Returns the rank that `k` ranks of the set precede. The set has more than `k` ranks.
+    fn select(&self, k: usize) -> usize {
+        let mut step = self.tree.len().checked_ilog2().map_or(0, |bits| 1usize << bits);
+        let (mut at, mut left) = (0, k);
+        while step > 0 {
+            if let Some(count) = self.tree.get(at + step - 1)
+                && *count as usize <= left
+            {
+                at += step;
+                left -= *count as usize;
+            }
+            step /= 2;
+        }
+        at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_of_ranks_select_their_smallest() {
+        for ranks in 1..20 {
+            let mut set = RankCounts::default();
+            set.clear(ranks);
+            (0..ranks).step_by(3).for_each(|rank| set.count(rank, true));
+            for (k, rank) in (0..ranks).step_by(3).enumerate() {
+                assert_eq!(set.select(k), rank, "{ranks} {k}");
+            }
+            set.count(0, false);
+            assert_eq!(set.len, ranks.div_ceil(3) - 1);
+            if set.len > 0 {
+                assert_eq!(set.select(0), 3);
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The common types of values that contain decimals and floats at the same place.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, FieldRef};
+
+/// Replaces the types of numbers by doubles where some of `types` have a decimal and others a float, also
+/// within lists and structs. Returns `None` if there is no such place.
+pub(super) fn types_with_doubles(types: &[DataType]) -> Option<Vec<DataType>> {
+    let known: Vec<&DataType> = types.iter().filter(|t| !t.is_null()).collect();
+    let replaced: Vec<DataType> = if known.iter().all(|t| t.is_numeric()) {
+        let is_mixed =
+            known.iter().any(|t| t.is_decimal()) && known.iter().any(|t| t.is_floating());
+        is_mixed.then(|| vec![DataType::Float64; known.len()])?
+    } else if let Some(elements) =
+        known.iter().map(|t| element_field(t)).collect::<Option<Vec<_>>>()
+    {
+        let of_elements: Vec<DataType> = elements.iter().map(|f| f.data_type().clone()).collect();
+        let doubles = types_with_doubles(&of_elements)?;
+        let lists = known.iter().zip(elements).zip(doubles);
+        let list = |((list, field), to): ((&&DataType, &FieldRef), DataType)| {
+            let field = Arc::new(field.as_ref().clone().with_data_type(to));
+            match list {
+                DataType::LargeList(_) => DataType::LargeList(field),
+                DataType::FixedSizeList(_, size) => DataType::FixedSizeList(field, *size),
+                _ => DataType::List(field),
+            }
+        };
+        lists.map(list).collect()
+    } else {
+        structs_with_doubles(&known)?
+    };
+    let mut replaced = replaced.into_iter();
+    let all = types.iter().map(|t| if t.is_null() { Some(t.clone()) } else { replaced.next() });
+    all.collect()
+}
+
+fn element_field(list: &DataType) -> Option<&FieldRef> {
+    match list {
+        DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
+            Some(field)
+        }
+        _ => None,
+    }
+}
+
+/// Returns structs of the same field names with doubles, as [`types_with_doubles`] does for all types.
+fn structs_with_doubles(types: &[&DataType]) -> Option<Vec<DataType>> {
+    let fields = types.iter().map(|t| match t {
+        DataType::Struct(fields) => Some(fields.to_vec()),
+        _ => None,
+    });
+    let mut structs: Vec<Vec<FieldRef>> = fields.collect::<Option<_>>()?;
+    let names = |fields: &[FieldRef]| fields.iter().map(|f| f.name().clone()).collect::<Vec<_>>();
+    let first = names(structs.first()?);
+    if structs.iter().any(|fields| names(fields) != first) {
+        return None;
+    }
+    let mut changed = false;
+    for at in 0..first.len() {
+        let column: Vec<DataType> = structs.iter().map(|s| s[at].data_type().clone()).collect();
+        let Some(doubles) = types_with_doubles(&column) else { continue };
+        for (fields, to) in structs.iter_mut().zip(doubles) {
+            fields[at] = Arc::new(fields[at].as_ref().clone().with_data_type(to));
+        }
+        changed = true;
+    }
+    changed.then(|| structs.into_iter().map(|fields| DataType::Struct(fields.into())).collect())
+}
