@@ -78,6 +78,8 @@ mod json_files;
 mod limits;
 #[path = "sql/listing.rs"]
 mod listing;
+#[path = "sql/local_times.rs"]
+mod local_times;
 #[path = "sql/merged.rs"]
 mod merged;
 #[path = "sql/nested_order.rs"]

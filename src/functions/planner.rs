@@ -38,6 +38,7 @@ impl ExprPlanner for LiteralLists {
         exprs: Vec<Expr>,
         schema: &DFSchema,
     ) -> Result<PlannerResult<Vec<Expr>>> {
+        let exprs = cast_strings_to_times(exprs, schema);
         // Decimals beside floats stay a call, whose elements a rule casts to doubles.
         let has = |test: fn(&DataType) -> bool| {
             exprs.iter().any(|e| e.get_type(schema).is_ok_and(|t| test(&t)))
@@ -49,6 +50,27 @@ impl ExprPlanner for LiteralLists {
         }
         Ok(PlannerResult::Original(exprs))
     }
+}
+
+/// Casts string literals in a list of dates, times or intervals, such as `[DATE '2020-01-01', '2020-01-02']`, to
+/// the type of the others.
+fn cast_strings_to_times(mut exprs: Vec<Expr>, schema: &DFSchema) -> Vec<Expr> {
+    let is_string =
+        |e: &Expr| matches!(e, Expr::Literal(v, _) if v.try_as_str().flatten().is_some());
+    if !exprs.iter().any(is_string) {
+        return exprs;
+    }
+    let others = exprs.iter().filter(|e| !is_string(e)).map(|e| e.get_type(schema));
+    let Ok(types) = others.collect::<Result<Vec<_>>>() else { return exprs };
+    let mut types = types.into_iter().filter(|t| !t.is_null());
+    let Some(to) = types.next() else { return exprs };
+    let is_time = to.is_temporal() || matches!(to, DataType::Interval(_));
+    if is_time && types.all(|t| t == to) {
+        for e in exprs.iter_mut().filter(|e| is_string(e)) {
+            *e = Expr::Cast(Cast::new(Box::new(std::mem::take(e)), to.clone()));
+        }
+    }
+    exprs
 }
 
 /// Whether an expression is a literal, or arithmetic on literals.
@@ -294,6 +316,16 @@ fn on_lists(call: Expr, schema: &DFSchema) -> Expr {
         plain => plain,
     };
     let Expr::ScalarFunction(function) = plain else { return call };
+    if super::is_ours(&function.func) {
+        let plain = with_literals(function.clone(), schema);
+        return match call {
+            Expr::Alias(mut alias) => {
+                *alias.expr = plain;
+                Expr::Alias(alias)
+            }
+            _ => plain,
+        };
+    }
     let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
     if function.name() == "character_length"
         && let [list] = function.args.as_slice()
@@ -311,6 +343,19 @@ fn on_lists(call: Expr, schema: &DFSchema) -> Expr {
         }
         _ => map_over_lists(function, schema).unwrap_or(call),
     }
+}
+
+/// Replaces arguments such as `CAST('2020-01-01' AS DATE)` with literals, because some arguments must be literals.
+fn with_literals(mut call: ScalarFunction, schema: &DFSchema) -> Expr {
+    for arg in &mut call.args {
+        if !matches!(arg, Expr::Literal(..))
+            && is_constant(arg)
+            && let Some(literal) = fold_constant(arg.clone(), schema)
+        {
+            *arg = literal;
+        }
+    }
+    Expr::ScalarFunction(call)
 }
 
 /// Plans `concat` of lists as their concatenation, as in DuckDB. DataFusion would concatenate their texts.

@@ -39,6 +39,7 @@ use crate::sql::mends::join_orders::JoinOrders;
 use crate::sql::mends::lambdas::LambdaParameters;
 use crate::sql::mends::limits::OpaqueLimits;
 use crate::sql::mends::list_texts::ListTexts;
+use crate::sql::mends::local_times::LocalTimes;
 use crate::sql::mends::merge_joins::MergeJoinFilters;
 use crate::sql::mends::moved_keys::MovedKeys;
 use crate::sql::mends::multisets::CountedSets;
@@ -288,6 +289,13 @@ static RULES: &[Rule] = &[
         without: "`x::TIMESTAMP(0)` and `to_unixtime(x)` round times before 1970 up",
         upstream: &[],
         until: Until::Fails("stock_casts_before_1970_still_round_up"),
+    },
+    Rule {
+        // Must run after `CoarserTimes`, which inserts casts to other zones.
+        step: Step::AfterCoercion(|| Arc::new(LocalTimes)),
+        without: "AT TIME ZONE and `+ INTERVAL '1 day'` fail for local times that clocks skip or repeat",
+        upstream: &[],
+        until: Until::Fails("stock_changes_of_clocks_are_still_errors"),
     },
     Rule {
         step: Step::AfterCoercion(|| Arc::new(PlainNegations)),

@@ -32,6 +32,7 @@ use crate::sql::mends::conditions::held_functions;
 use crate::sql::mends::dependencies::COMPUTED_COLUMN;
 use crate::sql::mends::float_keys::float_key_function;
 use crate::sql::mends::list_texts::list_text_function;
+use crate::sql::mends::local_times::zoned_functions;
 use crate::sql::mends::sorts::UnorderedExec;
 use crate::sql::order::SourceOrderExec;
 use crate::sql::pushdown::batches::BatchSizeExec;
@@ -80,7 +81,7 @@ pub(crate) const STAYS: [(&str, &str); 19] = [
     ),
     ("JsonScan", "the session itself reads JSON files"),
     ("NestExec", "ragged_nest() needs all rows in one process"),
-    ("NullableExec", "the session itself creates tables in memory"),
+    ("TableRowsExec", "the session itself creates tables in memory"),
     (
         "OpaqueJoinExec",
         "internal error: the plan still contains a node that only the optimizer uses; please report it",
@@ -452,6 +453,7 @@ pub(crate) fn hidden_functions() -> Vec<Arc<ScalarUDF>> {
     let mut functions = held_functions().to_vec();
     functions.push(Arc::new(float_key_function()));
     functions.extend(count_functions());
+    functions.extend(zoned_functions());
     functions.push(masked_fields());
     functions.push(Arc::new(list_text_function()));
     functions.push(Arc::clone(&COMPUTED_COLUMN));

@@ -116,9 +116,18 @@ async fn nested_rows_keep_the_order_of_files() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn created_tables_keep_the_order_of_their_query() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = show(dir.path());
+    write_numbered(&four(), dir.path(), "parquet").await;
+    let of_files = [
+        format!("SELECT id AS x, g AS k FROM '{at}/'"),
+        format!("SELECT id AS x, g AS k FROM '{at}/' WHERE id >= 0"),
+    ];
     for (partitions, batch) in [(1, 8192), (3, 1), (4, 7)] {
         let ctx = session_of(partitions, batch);
         for query in [
+            of_files[0].as_str(),
+            of_files[1].as_str(),
             "SELECT x, x % 5 AS k FROM range(30) t(x) ORDER BY x",
             "SELECT t.x, x % 5 AS k, 1 AS one FROM range(30) t(x) ORDER BY t.x LIMIT 30",
             "SELECT x % 5 AS k, x AS x FROM (SELECT 29 - x AS x, -x AS y FROM range(30) t(x)) t ORDER BY -y DESC",
@@ -126,12 +135,22 @@ async fn created_tables_keep_the_order_of_their_query() {
             "SELECT x, x % 5 AS k FROM range(15) t(x) UNION ALL SELECT x, x % 5 FROM range(15, 30) t(x) ORDER BY x",
             "SELECT column1 AS x, column1 % 5 AS k FROM (VALUES (3), (1), (0), (2)) UNION ALL SELECT x, x % 5 FROM range(4, 30) t(x) ORDER BY 1",
         ] {
-            let create = format!("CREATE OR REPLACE TABLE m AS {query}");
-            serrate::sql::sql(&ctx, &create).await.unwrap().collect().await.unwrap();
-            let nested = "SELECT x FROM ragged_nest((SELECT k, x FROM m), 'k') ORDER BY k LIMIT 2";
-            let expected = "[0, 5, 10, 15, 20, 25]; [1, 6, 11, 16, 21, 26]";
-            assert_eq!(rows_or_error(&ctx, nested).await, expected, "{partitions} {batch} {query}");
-            assert_eq!(ints(&ctx, "SELECT x FROM m LIMIT 4").await, [0, 1, 2, 3], "{query}");
+            for columns in ["", "(x BIGINT NOT NULL, k BIGINT)"] {
+                if !query.contains(".parquet") && !query.contains("FROM '") && !columns.is_empty() {
+                    continue;
+                }
+                let create = format!("CREATE OR REPLACE TABLE m{columns} AS {query}");
+                serrate::sql::sql(&ctx, &create).await.unwrap().collect().await.unwrap();
+                let nested =
+                    "SELECT x FROM ragged_nest((SELECT k, x FROM m), 'k') ORDER BY k LIMIT 2";
+                let expected = "[0, 5, 10, 15, 20, 25]; [1, 6, 11, 16, 21, 26]";
+                assert_eq!(
+                    rows_or_error(&ctx, nested).await,
+                    expected,
+                    "{partitions} {batch} {query}"
+                );
+                assert_eq!(ints(&ctx, "SELECT x FROM m LIMIT 4").await, [0, 1, 2, 3], "{query}");
+            }
         }
     }
 }

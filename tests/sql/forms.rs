@@ -132,3 +132,23 @@ async fn arguments_are_named_by_keywords_too() {
     ];
     expect_rows(&[], &cases).await;
 }
+
+#[tokio::test]
+async fn dates_and_casts_are_literal_arguments() {
+    let cases = [
+        (
+            "SELECT ragged_shift([DATE '2020-01-01', '2020-01-02'], 1, DATE '2019-01-01') AS x",
+            "[2019-01-01, 2020-01-01]",
+        ),
+        (
+            "SELECT ragged_fill_null([TIMESTAMP '2020-01-01', NULL], TIMESTAMP '2019-01-01') AS x",
+            "[2020-01-01T00:00:00, 2019-01-01T00:00:00]",
+        ),
+        ("SELECT ragged_pad([1, 2], CAST('3' AS INT), '7'::INT) AS x", "[1, 2, 7]"),
+        (
+            "SELECT ragged_window([1, 2], [DATE '2020-01-01', '2020-02-01'], DATE '2020-02-01', 'sum', before => '40 days'::INTERVAL) AS x",
+            "3",
+        ),
+    ];
+    expect_rows(&[], &cases).await;
+}

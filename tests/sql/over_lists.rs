@@ -35,7 +35,10 @@ async fn functions_of_values_are_over_the_values_of_lists() {
             "2 [1] [2] ",
         ),
         ("SELECT array_length([[1], [2]]), concat(['a'], 'b')", "2 [a]b"),
-        ("SELECT concat([1], [2], NULL), concat([[1]], [[NULL]]), concat(NULL, NULL)", "[1, 2] [[1], [NULL]] "),
+        (
+            "SELECT concat([1], [2], NULL), concat([[1]], [[NULL]]), concat(NULL, NULL)",
+            "[1, 2] [[1], []] ",
+        ),
         ("SELECT list_concat([1], NULL), list_concat(NULL, ['a'], ['b'])", "[1] [a, b]"),
     ] {
         assert_eq!(found(&ctx, sql).await, expected, "{sql}");

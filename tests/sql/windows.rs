@@ -112,7 +112,39 @@ async fn sliding_frames_of_booleans_bits_and_texts_are_aggregated() {
     expect_rows(&setup, &cases).await;
 }
 
-/// When this test fails, `sliding_frames` of `functions::aggregate` can be removed.
+#[tokio::test]
+async fn aggregates_of_lists_have_sliding_frames() {
+    let setup = [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, [1, 5]), (2, [2]), (3, NULL), (4, [4, 0, 7])) v(id, x)",
+    ];
+    let frame = "OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)";
+    let cases = [
+        (
+            format!("SELECT ragged_sum_agg(x) {frame} FROM t ORDER BY id"),
+            "[1, 5]; [3, 5]; [2]; [4, 0, 7]",
+        ),
+        (
+            format!("SELECT ragged_max_agg(x) {frame} FROM t ORDER BY id"),
+            "[1, 5]; [2, 5]; [2]; [4, 0, 7]",
+        ),
+        (
+            format!("SELECT ragged_concat_agg(x) {frame} FROM t ORDER BY id"),
+            "[1, 5]; [1, 5, 2]; [2]; [4, 0, 7]",
+        ),
+        (
+            format!("SELECT ragged_nest_agg(id) {frame} FROM t ORDER BY id"),
+            "[1]; [1, 2]; [2, 3]; [3, 4]",
+        ),
+        (
+            format!("SELECT ragged_max_shape_agg(x) {frame} FROM t ORDER BY id"),
+            "[2]; [2]; [1]; [3]",
+        ),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&setup, &cases).await;
+}
+
+/// When this test fails, the part of `sliding_frames` of `functions::aggregate` about DataFusion's can be removed.
 #[tokio::test]
 async fn stock_frames_of_booleans_still_fail() {
     let ctx = SessionContext::new();

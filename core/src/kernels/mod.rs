@@ -42,6 +42,7 @@ pub mod text;
 pub mod times;
 pub mod unary;
 pub mod window;
+pub mod zones;
 
 pub(crate) mod align;
 mod allocate;

@@ -17,6 +17,7 @@ use datafusion::logical_expr::{
 
 use super::super::doc::{Doc, Section};
 use super::super::example;
+use super::sliding_frames;
 use crate::array::{RaggedArray, list_depth, list_of};
 use crate::kernels::shape;
 
@@ -85,6 +86,13 @@ impl AggregateUDFImpl for MaxShape {
 
     fn accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
         Ok(Box::new(Extents::default()))
+    }
+
+    fn create_sliding_accumulator(
+        &self,
+        args: AccumulatorArgs<'_>,
+    ) -> Result<Box<dyn Accumulator>> {
+        Ok(sliding_frames::replay(udaf(), &args))
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {

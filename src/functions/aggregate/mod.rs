@@ -282,6 +282,19 @@ impl AggregateUDFImpl for RaggedUdaf {
         Ok(Box::new(Single::new(self.begin_fold(&args)?)))
     }
 
+    fn create_sliding_accumulator(
+        &self,
+        args: AccumulatorArgs<'_>,
+    ) -> DfResult<Box<dyn Accumulator>> {
+        let fold = self.begin_fold(&args)?;
+        match fold.retracts() {
+            true => Ok(Box::new(Single::new(fold))),
+            false => {
+                Ok(sliding_frames::replay(AggregateUDF::new_from_impl(Self::new(self.def)), &args))
+            }
+        }
+    }
+
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> DfResult<Vec<FieldRef>> {
         let inputs = args.input_fields.iter().map(|f| f.data_type()).collect();
         let mut types = AggTypes::of(self.def, inputs)?;

@@ -1,5 +1,6 @@
-//! Sliding frames of DataFusion's aggregates that cannot remove rows: `bool_and`, `bool_or`, `bit_and`, `bit_or`
-//! and `string_agg`. Obsolete once the test `stock_frames_of_booleans_still_fail` fails.
+//! Sliding frames of aggregates that cannot remove rows: DataFusion's `bool_and`, `bool_or`, `bit_and`, `bit_or`
+//! and `string_agg`, and Serrate's aggregates of lists. For DataFusion's, obsolete once the test
+//! `stock_frames_of_booleans_still_fail` fails.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -31,12 +32,17 @@ pub(super) fn make_accumulator(
     if let Some(all) = truths {
         return Ok(Box::new(CountedTruths { all, ..CountedTruths::default() }));
     }
-    let call = Call::new(stock, &args);
+    let call = Call::new(Arc::clone(stock), &args);
     let own = stock.create_sliding_accumulator(args)?;
     if own.supports_retract_batch() {
         return Ok(own);
     }
     Ok(Box::new(Replayed { call, batches: VecDeque::new() }))
+}
+
+/// Returns an accumulator that aggregates all rows of a frame for each result.
+pub(super) fn replay(aggregate: AggregateUDF, args: &AccumulatorArgs<'_>) -> Box<dyn Accumulator> {
+    Box::new(Replayed { call: Call::new(Arc::new(aggregate), args), batches: VecDeque::new() })
 }
 
 /// Accumulator of `bool_and` and `bool_or`. The result follows from the numbers of true and false
@@ -100,7 +106,7 @@ impl Accumulator for CountedTruths {
 
 /// The parts of [`AccumulatorArgs`], owned, so that each evaluation can create an accumulator.
 struct Call {
-    stock: Arc<AggregateUDF>,
+    aggregate: Arc<AggregateUDF>,
     return_field: FieldRef,
     schema: Schema,
     ignore_nulls: bool,
@@ -111,9 +117,9 @@ struct Call {
 }
 
 impl Call {
-    fn new(stock: &Arc<AggregateUDF>, args: &AccumulatorArgs<'_>) -> Self {
+    fn new(aggregate: Arc<AggregateUDF>, args: &AccumulatorArgs<'_>) -> Self {
         Self {
-            stock: Arc::clone(stock),
+            aggregate,
             return_field: Arc::clone(&args.return_field),
             schema: args.schema.clone(),
             ignore_nulls: args.ignore_nulls,
@@ -126,7 +132,7 @@ impl Call {
 
     fn new_accumulator(&self) -> Result<Box<dyn Accumulator>> {
         // DataFusion has no ORDER BY in the arguments of window functions.
-        self.stock.accumulator(AccumulatorArgs {
+        self.aggregate.accumulator(AccumulatorArgs {
             return_field: Arc::clone(&self.return_field),
             schema: &self.schema,
             ignore_nulls: self.ignore_nulls,

@@ -1,12 +1,12 @@
 pub(in crate::sql) mod change_query;
 pub(in crate::sql) mod guard;
-pub(in crate::sql) mod nullable;
 pub(in crate::sql) mod pacing;
 pub(in crate::sql) mod plain_order;
 pub(in crate::sql) mod pool;
 pub(in crate::sql) mod shared;
 pub(in crate::sql) mod spool;
 pub(in crate::sql) mod stack;
+pub(in crate::sql) mod table_rows;
 pub(in crate::sql) mod yielding;
 
 /// Implements the `ExecutionPlan` methods that nodes with one input and no expressions share. The type must

@@ -25,7 +25,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, Phy
 use futures::Stream;
 use futures::stream::StreamExt;
 
-use crate::sql::exec::nullable::{NullableColumns, NullablePlanner};
+use crate::sql::exec::table_rows::{TableRows, TableRowsPlanner};
 use crate::sql::exec::{pass_through, same_statistics};
 use crate::sql::mends::shared_rows::{SharedPlanner, is_shared};
 use crate::sql::statement::depth::{run_deep, with_deep_stack};
@@ -54,7 +54,7 @@ impl QueryPlanner for DeepPlanner {
             }
             _ => {
                 let own: Vec<Arc<dyn ExtensionPlanner + Send + Sync>> =
-                    vec![Arc::new(SharedPlanner), Arc::new(NullablePlanner)];
+                    vec![Arc::new(SharedPlanner), Arc::new(TableRowsPlanner)];
                 let planner = DefaultPhysicalPlanner::with_extension_planners(own);
                 run_deep(planner.create_physical_plan(logical_plan, session)).await
             }
@@ -65,7 +65,7 @@ impl QueryPlanner for DeepPlanner {
 fn has_own_nodes(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
-        found |= is_shared(node) || NullableColumns::is_node(node);
+        found |= is_shared(node) || TableRows::is_node(node);
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(found)

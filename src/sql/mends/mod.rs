@@ -26,6 +26,7 @@ pub(in crate::sql) mod join_orders;
 pub(in crate::sql) mod lambdas;
 pub(in crate::sql) mod limits;
 pub(in crate::sql) mod list_texts;
+pub(in crate::sql) mod local_times;
 pub(in crate::sql) mod merge_joins;
 pub(in crate::sql) mod moved_keys;
 pub(in crate::sql) mod multisets;

@@ -39,6 +39,7 @@ use datafusion::physical_plan::{
     ReplaceChildrenOptions,
 };
 
+use crate::sql::exec::table_rows::TableRowsExec;
 use crate::sql::sources::from::{ExplodeExec, NestExec};
 use serrate_core::internal::natural;
 
@@ -252,7 +253,8 @@ fn refuse_unordered(format: &str, operator: &str, ids: &[&str]) -> DataFusionErr
     ))
 }
 
-/// Physical optimizer rule: puts rows in source order below LIMIT, `ragged_nest` and Serrate's sinks.
+/// Physical optimizer rule: puts rows in source order below LIMIT, `ragged_nest`, CREATE TABLE AS and Serrate's
+/// sinks.
 #[derive(Debug, Default)]
 pub(crate) struct SourceOrder;
 
@@ -286,7 +288,7 @@ impl PhysicalOptimizerRule for SourceOrder {
                 Some(coalesce) => coalesce.fetch().is_some(),
                 None => node.downcast_ref::<GlobalLimitExec>().is_some_and(|l| l.skip() > 0),
             };
-            if !limits && !is_concat {
+            if !limits && !is_concat && !node.is::<TableRowsExec>() {
                 return Ok(Transformed::no(node));
             }
             Ok(match rewrite_plan(&node)? {

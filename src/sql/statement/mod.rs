@@ -16,7 +16,7 @@
 //!  |                      7 lambdas, order_all, times, predicates
 //!  v                      DataFusion's planner; its errors get suggestions (hints, calls)
 //! logical plan
-//!  | `share_ctes`, `check_lists`, `with_headings`, `reset_to_default`, `with_nullable_columns`
+//!  | `share_ctes`, `check_lists`, `with_headings`, `reset_to_default`, `with_table_rows`
 //!  | analyzer and optimizer rules, DataFusion's and those of `sql::rules`
 //!  v
 //! physical plan           the nodes of `sql::sources` and `sql::exec`
@@ -30,6 +30,7 @@ pub(in crate::sql) mod clauses;
 pub(in crate::sql) mod columns;
 mod constants;
 mod copy_options;
+mod created_tables;
 pub(in crate::sql) mod depth;
 pub(in crate::sql) mod dialect;
 pub(in crate::sql) mod errors;
@@ -44,7 +45,6 @@ pub(in crate::sql) mod lateral;
 pub(in crate::sql) mod long_numbers;
 pub(in crate::sql) mod merged;
 pub(in crate::sql) mod modifiers;
-pub(in crate::sql) mod nullable;
 mod numbers;
 mod order_aliases;
 pub(in crate::sql) mod order_all;
@@ -111,6 +111,7 @@ use crate::sql::statement::change_forms::write_out_change;
 use crate::sql::statement::clauses::using_sample;
 use crate::sql::statement::constants::{double_casts, rewrite_constants};
 use crate::sql::statement::copy_options::known_options;
+use crate::sql::statement::created_tables::CreatedFromQuery;
 use crate::sql::statement::depth::{balance_chains, check_depth, run_deep, with_deep_stack};
 use crate::sql::statement::dialect::parser_dialect;
 use crate::sql::statement::errors::of_statement;
@@ -125,7 +126,6 @@ use crate::sql::statement::lateral::{
     join_after_comma, mark_query, name_outer_columns, select_values,
 };
 use crate::sql::statement::merged::select_merged;
-use crate::sql::statement::nullable::{creates_from_query, with_nullable_columns};
 use crate::sql::statement::numbers::check_numbers;
 use crate::sql::statement::order_aliases::order_by_columns;
 use crate::sql::statement::own_settings::reset_to_default;
@@ -332,7 +332,7 @@ async fn plan_here(
         _ => None,
     };
     let prepared = prepared_by(&statement);
-    let from_query = creates_from_query(&statement);
+    let created = CreatedFromQuery::of_statement(&statement);
     let untyped = prepares_without_types(&statement);
     let conditions = find_conditions(&statement);
     clauses::check(&state, &statement)?;
@@ -375,8 +375,8 @@ async fn plan_here(
     }
     check_lists(&plan)?;
     let mut plan = replace_paths(&state, reset_to_default(with_headings(plan)?)?);
-    if from_query {
-        plan = with_nullable_columns(plan)?;
+    if let Some(created) = created {
+        plan = created.with_table_rows(plan)?;
     }
     if let LogicalPlan::Copy(copy) = &plan {
         check_target(&ListingTableUrl::parse(&copy.output_url)?)?;

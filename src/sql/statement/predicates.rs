@@ -41,11 +41,12 @@ impl Predicates<'_> {
         let [name] = call.name.0.as_slice() else { return false };
         let Some(name) = name.as_ident() else { return false };
         let function = self.functions.get(&name.value.to_ascii_lowercase());
-        let has_arguments = match &call.args {
-            FunctionArguments::List(list) => !list.args.is_empty(),
-            FunctionArguments::None | FunctionArguments::Subquery(_) => false,
-        };
-        has_arguments && function.is_some_and(|f| !is_ours(f))
+        let FunctionArguments::List(list) = &call.args else { return false };
+        let Some(function) = function else { return false };
+        match is_ours(function) {
+            true => list.args.iter().any(is_typed_literal),
+            false => !list.args.is_empty(),
+        }
     }
 }
 
@@ -100,6 +101,22 @@ impl VisitorMut for Predicates<'_> {
         let word = if negated { format!("NOT {word}") } else { word.to_owned() };
         *expr = Expr::BinaryOp { left, op: BinaryOperator::Custom(word), right };
         ControlFlow::Continue(())
+    }
+}
+
+/// Whether an argument is a literal such as `DATE '2020-01-01'` or `'1'::INT`, which DataFusion plans as a cast.
+fn is_typed_literal(arg: &FunctionArg) -> bool {
+    let (FunctionArg::Unnamed(value)
+    | FunctionArg::Named { arg: value, .. }
+    | FunctionArg::ExprNamed { arg: value, .. }) = arg;
+    match value {
+        FunctionArgExpr::Expr(Expr::TypedString(_)) => true,
+        FunctionArgExpr::Expr(Expr::Cast { expr, .. }) => matches!(**expr, Expr::Value(_)),
+        // The planner's operator that `times` has written for a cast to TIMESTAMP.
+        FunctionArgExpr::Expr(Expr::BinaryOp { left, op: BinaryOperator::Custom(_), .. }) => {
+            matches!(**left, Expr::Value(_))
+        }
+        _ => false,
     }
 }
 

@@ -22,6 +22,7 @@ use half::f16;
 
 use super::dictionary::over_values;
 use super::times::{NANOSECONDS_PER_DAY, cast_time, per_unit};
+use super::zones;
 use crate::array::RaggedArray;
 use crate::array::exact::check_decimal_precision;
 use crate::error::{Error, Result};
@@ -358,6 +359,9 @@ fn apply_op(op: Op, left: &SideValues, right: &SideValues, len: usize) -> Result
     if matches!(op, Op::Add | Op::Sub) {
         check_parts(left.values(), right.values())?;
         check_parts(right.values(), left.values())?;
+        if let Some(found) = add_to_zoned(op, left.values(), right.values())? {
+            return Ok(found);
+        }
     }
     let scalar;
     let (a, b): (&dyn Datum, &dyn Datum) = match (left, right) {
@@ -398,6 +402,21 @@ fn apply_op(op: Op, left: &SideValues, right: &SideValues, len: usize) -> Result
         ))
     })?;
     Ok(done)
+}
+
+/// Adds an interval to instants in a zone whose clocks change, or subtracts it. Arrow fails where the sum is a
+/// local time that clocks skip or repeat. Returns `None` for any other operands.
+fn add_to_zoned(op: Op, left: &ArrayRef, right: &ArrayRef) -> Result<Option<ArrayRef>> {
+    let zoned = |v: &ArrayRef| match v.data_type() {
+        DataType::Timestamp(_, Some(zone)) => zones::may_change(zone),
+        _ => false,
+    };
+    let interval = |v: &ArrayRef| matches!(v.data_type(), DataType::Interval(_));
+    if zoned(left) && interval(right) {
+        return zones::add_intervals(left, right, op == Op::Sub).map(Some);
+    }
+    let swapped = op == Op::Add && interval(left) && zoned(right);
+    swapped.then(|| zones::add_intervals(right, left, false)).transpose()
 }
 
 /// Returns an error for an interval with a part of the unit of the instants to which it is added. Arrow drops

@@ -1,4 +1,4 @@
-//! [`NullableColumns`]: a query whose columns may be NULL, for the table that CREATE TABLE .. AS creates.
+//! [`TableRows`]: the rows of the table that CREATE TABLE .. AS creates.
 
 use std::any::Any;
 use std::cmp::Ordering;
@@ -27,25 +27,29 @@ use futures::StreamExt;
 
 use crate::sql::exec::{one_input, same_statistics};
 
-/// Returns the rows of a query and declares all of its columns as nullable.
+/// Returns the rows of a query in source order, if it has one, and declares its columns as nullable unless the
+/// statement declares them.
 #[derive(Clone, Debug)]
-pub(in crate::sql) struct NullableColumns {
+pub(in crate::sql) struct TableRows {
     input: LogicalPlan,
+    declared: bool,
     schema: DFSchemaRef,
 }
 
-impl NullableColumns {
-    pub(in crate::sql) fn plan(input: LogicalPlan) -> Result<LogicalPlan> {
-        Ok(LogicalPlan::Extension(Extension { node: Arc::new(Self::try_new(input)?) }))
+impl TableRows {
+    /// `declared`: whether the statement declares the columns, and so which of them may be NULL.
+    pub(in crate::sql) fn plan(input: LogicalPlan, declared: bool) -> Result<LogicalPlan> {
+        Ok(LogicalPlan::Extension(Extension { node: Arc::new(Self::try_new(input, declared)?) }))
     }
 
-    fn try_new(input: LogicalPlan) -> Result<Self> {
+    fn try_new(input: LogicalPlan, declared: bool) -> Result<Self> {
         let fields = input.schema().iter().map(|(qualifier, field)| {
-            (qualifier.cloned(), Arc::new(field.as_ref().clone().with_nullable(true)))
+            let nullable = !declared || field.is_nullable();
+            (qualifier.cloned(), Arc::new(field.as_ref().clone().with_nullable(nullable)))
         });
         let metadata = input.schema().metadata().clone();
         let schema = Arc::new(DFSchema::new_with_metadata(fields.collect(), metadata)?);
-        Ok(Self { input, schema })
+        Ok(Self { input, declared, schema })
     }
 
     pub(in crate::sql) fn is_node(plan: &LogicalPlan) -> bool {
@@ -55,29 +59,30 @@ impl NullableColumns {
     }
 }
 
-impl PartialEq for NullableColumns {
+impl PartialEq for TableRows {
     fn eq(&self, other: &Self) -> bool {
-        self.input == other.input
+        self.input == other.input && self.declared == other.declared
     }
 }
 
-impl Eq for NullableColumns {}
+impl Eq for TableRows {}
 
-impl Hash for NullableColumns {
+impl Hash for TableRows {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.input.hash(state);
+        self.declared.hash(state);
     }
 }
 
-impl PartialOrd for NullableColumns {
+impl PartialOrd for TableRows {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         self.input.partial_cmp(&other.input)
     }
 }
 
-impl UserDefinedLogicalNodeCore for NullableColumns {
+impl UserDefinedLogicalNodeCore for TableRows {
     fn name(&self) -> &str {
-        "NullableColumns"
+        "TableRows"
     }
 
     fn inputs(&self) -> Vec<&LogicalPlan> {
@@ -93,14 +98,14 @@ impl UserDefinedLogicalNodeCore for NullableColumns {
     }
 
     fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "NullableColumns")
+        write!(f, "TableRows")
     }
 
     fn with_exprs_and_inputs(&self, _exprs: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
         match <[LogicalPlan; 1]>::try_from(inputs) {
-            Ok([input]) => Self::try_new(input),
+            Ok([input]) => Self::try_new(input, self.declared),
             Err(inputs) => plan_err!(
-                "internal error: NullableColumns has one input, not {}; please report it",
+                "internal error: TableRows has one input, not {}; please report it",
                 inputs.len()
             ),
         }
@@ -108,10 +113,10 @@ impl UserDefinedLogicalNodeCore for NullableColumns {
 }
 
 #[derive(Debug)]
-pub(in crate::sql) struct NullablePlanner;
+pub(in crate::sql) struct TableRowsPlanner;
 
 #[async_trait]
-impl ExtensionPlanner for NullablePlanner {
+impl ExtensionPlanner for TableRowsPlanner {
     async fn plan_extension(
         &self,
         _planner: &dyn PhysicalPlanner,
@@ -122,31 +127,36 @@ impl ExtensionPlanner for NullablePlanner {
         _context: &PhysicalPlanningContext,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let node: &dyn Any = node.as_any();
-        let (true, [input]) = (node.is::<NullableColumns>(), physical_inputs) else {
+        let (Some(rows), [input]) = (node.downcast_ref::<TableRows>(), physical_inputs) else {
             return Ok(None);
         };
-        Ok(Some(Arc::new(NullableExec::new(Arc::clone(input)))))
+        Ok(Some(Arc::new(TableRowsExec::new(Arc::clone(input), rows.declared))))
     }
 }
 
-/// Returns the rows of its input, in the same partitions and order, with columns that may be NULL.
+/// Returns the rows of its input, in the same partitions and order, with columns that may be NULL unless the
+/// statement declares them. The rule [`SourceOrder`](crate::sql::order::SourceOrder) puts the input in source order.
 #[derive(Debug)]
-pub(in crate::sql) struct NullableExec {
+pub(in crate::sql) struct TableRowsExec {
     input: Arc<dyn ExecutionPlan>,
+    declared: bool,
     properties: Arc<PlanProperties>,
 }
 
-impl NullableExec {
-    fn new(input: Arc<dyn ExecutionPlan>) -> Self {
-        let schema = to_nullable(&input.schema());
+impl TableRowsExec {
+    fn new(input: Arc<dyn ExecutionPlan>, declared: bool) -> Self {
+        let schema = match declared {
+            true => input.schema(),
+            false => to_nullable(&input.schema()),
+        };
         let known = input.equivalence_properties().clone().with_new_schema(Arc::clone(&schema));
         let known = known.unwrap_or_else(|_| EquivalenceProperties::new(schema));
         let properties = input.properties().as_ref().clone().with_eq_properties(known);
-        Self { input, properties: Arc::new(properties) }
+        Self { input, declared, properties: Arc::new(properties) }
     }
 
     fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
-        Self::new(input)
+        Self::new(input, self.declared)
     }
 }
 
@@ -155,15 +165,15 @@ fn to_nullable(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
 }
 
-impl DisplayAs for NullableExec {
+impl DisplayAs for TableRowsExec {
     fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "NullableExec")
+        write!(f, "TableRowsExec")
     }
 }
 
-impl ExecutionPlan for NullableExec {
+impl ExecutionPlan for TableRowsExec {
     fn name(&self) -> &str {
-        "NullableExec"
+        "TableRowsExec"
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {

@@ -1,0 +1,239 @@
+//! Local times in zones whose clocks change.
+//!
+//! When clocks go forward, the local times of an hour are skipped; when they go back, they are repeated. Arrow
+//! converts neither to an instant: casts and sums with intervals fail. Here, as in PostgreSQL and DuckDB, a
+//! skipped time is read with the offset before the change, and a repeated time is the later of its two instants.
+
+use std::sync::Arc;
+
+use arrow::array::timezone::Tz;
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
+use arrow::compute::kernels::zip::zip;
+use arrow::compute::{CastOptions, cast, cast_with_options, is_not_null};
+use arrow::datatypes::{
+    DataType, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+};
+use arrow::util::display::array_value_to_string;
+use chrono::{DateTime, Days, MappedLocalTime, Months, NaiveDateTime, Offset, TimeDelta, TimeZone};
+
+use super::native::reinterpret_values;
+use super::times::per_unit;
+use crate::error::{Error, Result};
+
+/// Returns whether the offset of a zone may change: it is not UTC or a fixed offset such as `+02:00`.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::kernels::zones::may_change;
+/// assert!(may_change("Europe/Berlin") && !may_change("UTC") && !may_change("+02:00"));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+pub fn may_change(zone: &str) -> bool {
+    !zone.starts_with(['+', '-']) && !matches!(zone, "UTC" | "Z" | "GMT" | "Etc/UTC")
+}
+
+/// Converts local times (timestamps without a zone, dates, or strings) to instants of the type `to`, a timestamp
+/// with a zone. A string may name another zone or an offset. If `safe`, a time outside the range of `to`, and a
+/// string that is no time, is null.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, AsArray, TimestampSecondArray};
+/// # use arrow::datatypes::{DataType, TimeUnit, TimestampSecondType};
+/// use serrate::kernels::zones::local_to_instants;
+/// let berlin = DataType::Timestamp(TimeUnit::Second, Some("Europe/Berlin".into()));
+/// // 2024-03-31 02:30, which clocks skip, and 2024-10-27 02:30, which they repeat.
+/// let local: ArrayRef = Arc::new(TimestampSecondArray::from(vec![1_711_852_200, 1_729_996_200]));
+/// let instants = local_to_instants(&local, &berlin, false)?;
+/// let instants = instants.as_primitive::<TimestampSecondType>().values();
+/// assert_eq!(instants, &[1_711_852_200 - 3600, 1_729_996_200 - 3600]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// If `to` is not a timestamp with a known zone, the values are not local times, or, unless `safe`, a time is
+/// outside the range of `to` or a string is no time.
+pub fn local_to_instants(times: &ArrayRef, to: &DataType, safe: bool) -> Result<ArrayRef> {
+    let (unit, zone) = zone_of(to)?;
+    let local = DataType::Timestamp(unit, None);
+    let options = CastOptions { safe, ..CastOptions::default() };
+    if times.data_type().is_string() {
+        return strings_to_instants(times, to, &options);
+    }
+    let counts = count_units(&cast_with_options(times, &local, &options)?)?;
+    map_counts(&counts, safe, to, |count| {
+        let local = time_of(count, unit)?;
+        count_of(&instant_of(local, zone)?, unit)
+    })
+}
+
+/// Converts the strings that Arrow converts, and the others as local times without a zone.
+fn strings_to_instants(
+    times: &ArrayRef,
+    to: &DataType,
+    options: &CastOptions<'_>,
+) -> Result<ArrayRef> {
+    let lenient = CastOptions::default();
+    let found = cast_with_options(times, to, &lenient)?;
+    let missing = times.logical_null_count();
+    if found.null_count() == missing {
+        return Ok(found);
+    }
+    let local = cast_with_options(times, &DataType::Timestamp(zone_of(to)?.0, None), &lenient)?;
+    let local = local_to_instants(&local, to, true)?;
+    let merged = zip(&is_not_null(&found)?, &found, &local)?;
+    match merged.null_count() == missing || options.safe {
+        true => Ok(merged),
+        // Returns Arrow's error, which shows the string.
+        false => Ok(cast_with_options(times, to, options)?),
+    }
+}
+
+/// Adds intervals to instants with a zone, or subtracts them: months and days by the local calendar, the rest as
+/// elapsed time. Null if one of the two is null. Either side may have one value for all of the other.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, AsArray, IntervalMonthDayNanoArray, TimestampSecondArray};
+/// # use arrow::datatypes::{IntervalMonthDayNano, TimestampSecondType};
+/// use serrate::kernels::zones::add_intervals;
+/// // 2024-03-30 02:30 in Berlin; on the next day, clocks skip this time.
+/// let local = TimestampSecondArray::from(vec![1_711_762_200]).with_timezone("Europe/Berlin");
+/// let day = IntervalMonthDayNanoArray::from(vec![IntervalMonthDayNano::new(0, 1, 0)]);
+/// let (times, day): (ArrayRef, ArrayRef) = (Arc::new(local), Arc::new(day));
+/// let next = add_intervals(&times, &day, false)?;
+/// assert_eq!(next.as_primitive::<TimestampSecondType>().values(), &[1_711_762_200 + 24 * 3600]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// If the values are not timestamps with a zone and intervals, or a result is out of range.
+pub fn add_intervals(times: &ArrayRef, intervals: &ArrayRef, subtract: bool) -> Result<ArrayRef> {
+    let (unit, zone) = zone_of(times.data_type())?;
+    let parts = cast(intervals, &DataType::Interval(IntervalUnit::MonthDayNano))?;
+    let parts = parts.as_primitive::<IntervalMonthDayNanoType>();
+    let counts = count_units(times)?;
+    let rows = if counts.len() == 1 { parts.len() } else { counts.len() };
+    let sums = (0..rows).map(|row| {
+        let at = if counts.len() == 1 { 0 } else { row };
+        let by = if parts.len() == 1 { 0 } else { row };
+        if counts.is_null(at) || parts.is_null(by) {
+            return Ok(None);
+        }
+        let moved = move_time(counts.value(at), unit, zone, parts.value(by), subtract);
+        moved.map(Some).ok_or_else(|| {
+            let sign = if subtract { '-' } else { '+' };
+            let shown =
+                |values: &dyn Array, at| array_value_to_string(values, at).unwrap_or_default();
+            Error::invalid(format!(
+                "{} {sign} {} is outside the range of {}; use times closer to 1970",
+                shown(times, at),
+                shown(parts, by),
+                times.data_type()
+            ))
+        })
+    });
+    let sums: Int64Array = sums.collect::<Result<_>>()?;
+    reinterpret_values(&(Arc::new(sums) as ArrayRef), times.data_type())
+}
+
+fn move_time(
+    count: i64,
+    unit: TimeUnit,
+    zone: Tz,
+    by: IntervalMonthDayNano,
+    subtract: bool,
+) -> Option<i64> {
+    let mut moved = count;
+    if by.months != 0 || by.days != 0 {
+        let instant = time_of(count, unit)?;
+        let local = instant.checked_add_offset(zone.offset_from_utc_datetime(&instant).fix())?;
+        let backwards = |n: i32| (n < 0) != subtract;
+        let months = Months::new(by.months.unsigned_abs());
+        let local = match backwards(by.months) {
+            true => local.checked_sub_months(months)?,
+            false => local.checked_add_months(months)?,
+        };
+        let days = Days::new(u64::from(by.days.unsigned_abs()));
+        let local = match backwards(by.days) {
+            true => local.checked_sub_days(days)?,
+            false => local.checked_add_days(days)?,
+        };
+        moved = count_of(&instant_of(local, zone)?, unit)?;
+    }
+    let nanoseconds = i128::from(by.nanoseconds) / per_unit(unit);
+    let nanoseconds = if subtract { -nanoseconds } else { nanoseconds };
+    i64::try_from(i128::from(moved) + nanoseconds).ok()
+}
+
+fn zone_of(t: &DataType) -> Result<(TimeUnit, Tz)> {
+    match t {
+        DataType::Timestamp(unit, Some(zone)) => Ok((*unit, zone.parse()?)),
+        other => Err(Error::type_of("times in a zone", "timestamps with a time zone", other)),
+    }
+}
+
+fn count_units(times: &ArrayRef) -> Result<Int64Array> {
+    Ok(reinterpret_values(times, &DataType::Int64)?.as_primitive::<Int64Type>().clone())
+}
+
+fn map_counts(
+    counts: &Int64Array,
+    safe: bool,
+    to: &DataType,
+    convert: impl Fn(i64) -> Option<i64>,
+) -> Result<ArrayRef> {
+    let found: Int64Array = match safe {
+        true => counts.unary_opt::<_, Int64Type>(convert),
+        false => counts.try_unary::<_, Int64Type, Error>(|count| {
+            convert(count).ok_or_else(|| {
+                Error::invalid(format!(
+                    "the local time {count} (in units since 1970) is outside the range of {to}; use times closer to 1970"
+                ))
+            })
+        })?,
+    };
+    reinterpret_values(&(Arc::new(found) as ArrayRef), to)
+}
+
+/// Returns the date and time of a number of units since 1970.
+fn time_of(count: i64, unit: TimeUnit) -> Option<NaiveDateTime> {
+    let per_second = 1_000_000_000 / per_unit(unit);
+    let seconds = i128::from(count).div_euclid(per_second);
+    let rest = i128::from(count).rem_euclid(per_second) * per_unit(unit);
+    let time = DateTime::from_timestamp(i64::try_from(seconds).ok()?, u32::try_from(rest).ok()?);
+    Some(time?.naive_utc())
+}
+
+fn count_of(instant: &NaiveDateTime, unit: TimeUnit) -> Option<i64> {
+    let time = instant.and_utc();
+    let nanoseconds =
+        i128::from(time.timestamp()) * 1_000_000_000 + i128::from(time.timestamp_subsec_nanos());
+    i64::try_from(nanoseconds.div_euclid(per_unit(unit))).ok()
+}
+
+/// Returns the instant, in UTC, at which clocks in a zone show `local`; `None` if it is out of range.
+fn instant_of(local: NaiveDateTime, zone: Tz) -> Option<NaiveDateTime> {
+    let offset = match zone.offset_from_local_datetime(&local) {
+        MappedLocalTime::Single(offset) => offset.fix(),
+        // The later instant is the one with the smaller offset from UTC.
+        MappedLocalTime::Ambiguous(one, other) => {
+            let (one, other) = (one.fix(), other.fix());
+            if one.local_minus_utc() < other.local_minus_utc() { one } else { other }
+        }
+        MappedLocalTime::None => offset_before(local, zone),
+    };
+    local.checked_sub_offset(offset)
+}
+
+/// Returns the offset of a zone before the change of clocks that skips `local`. A change skips a day at most, as in
+/// Samoa in 2011.
+fn offset_before(local: NaiveDateTime, zone: Tz) -> chrono::FixedOffset {
+    let known = [1, 3, 6, 12, 25].into_iter().find_map(|hours| {
+        let earlier = local.checked_sub_signed(TimeDelta::hours(hours))?;
+        zone.offset_from_local_datetime(&earlier).latest()
+    });
+    known.map_or_else(|| zone.offset_from_utc_datetime(&local).fix(), |offset| offset.fix())
+}

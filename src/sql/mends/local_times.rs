@@ -1,0 +1,202 @@
+use std::sync::{Arc, LazyLock};
+
+use arrow::datatypes::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, exec_err, plan_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, TryCast, Volatility,
+};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::scalar::ScalarValue;
+
+use super::coarser_times::is_named_cast;
+use crate::kernels::zones::{add_intervals, local_to_instants, may_change};
+
+static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
+    [Task::Cast, Task::TryCast, Task::Add, Task::Subtract].map(|task| {
+        let signature = Signature::any(2, Volatility::Immutable);
+        Arc::new(ScalarUDF::new_from_impl(ZonedTime { task, signature }))
+    })
+});
+
+/// Analyzer rule: local times that clocks skip or repeat become instants, as in PostgreSQL and DuckDB
+/// ([`zones`](crate::kernels::zones)).
+///
+/// Arrow refuses to cast such a time to a timestamp with a zone, and to add an interval if the sum is such a
+/// time, so that one row makes the query fail. Obsolete once the test
+/// `stock_changes_of_clocks_are_still_errors` fails.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct LocalTimes;
+
+impl AnalyzerRule for LocalTimes {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let plan = plan.transform_up_with_subqueries(|plan| {
+            let may_change = |e: &Expr| {
+                matches!(e, Expr::Cast(_) | Expr::TryCast(_))
+                    || is_named_cast(e)
+                    || matches!(e, Expr::BinaryExpr(b) if is_sum(b.op))
+            };
+            let found = |e: &Expr| e.exists(|e| Ok(may_change(e))).unwrap_or(true);
+            if !plan.expressions().iter().any(found) {
+                return Ok(Transformed::no(plan));
+            }
+            let mut schema = merge_schema(&plan.inputs());
+            if let LogicalPlan::TableScan(scan) = &plan {
+                let (name, source) = (scan.table_name.clone(), scan.source.schema());
+                schema.merge(&DFSchema::try_from_qualified_schema(name, &source)?);
+            }
+            let names = NamePreserver::new(&plan);
+            plan.map_expressions(|e| {
+                let name = names.save(&e);
+                let done = e.transform_up(|e| {
+                    Ok(match with_zone(&e, &schema) {
+                        Some(call) => Transformed::yes(call),
+                        None => Transformed::no(e),
+                    })
+                })?;
+                Ok(done.update_data(|e| name.restore(e)))
+            })
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_local_times"
+    }
+}
+
+/// Returns the functions that [`LocalTimes`] inserts, for plans that are sent to worker processes.
+#[cfg(feature = "cluster")]
+pub(in crate::sql) fn zoned_functions() -> [Arc<ScalarUDF>; 4] {
+    FUNCTIONS.clone()
+}
+
+fn is_sum(op: Operator) -> bool {
+    matches!(op, Operator::Plus | Operator::Minus)
+}
+
+/// Returns the call that replaces a cast of a local time, or a sum of an instant and an interval, in a zone whose
+/// clocks change. Returns `None` for any other expression.
+fn with_zone(e: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let [cast, try_cast, add, subtract] = &*FUNCTIONS;
+    match e {
+        Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field })
+            if is_zoned(field.data_type()) && is_local(&expr.get_type(schema).ok()?) =>
+        {
+            let function = if matches!(e, Expr::Cast(_)) { cast } else { try_cast };
+            let to = ScalarValue::try_from(field.data_type()).ok()?;
+            Some(function.call(vec![expr.as_ref().clone(), Expr::Literal(to, None)]))
+        }
+        // The simplifier replaces `arrow_cast` by a cast later.
+        Expr::ScalarFunction(call) if is_named_cast(e) => {
+            let (value, to) = (call.args.first()?, e.get_type(schema).ok()?);
+            if !is_zoned(&to) || !is_local(&value.get_type(schema).ok()?) {
+                return None;
+            }
+            let function = if call.name() == "arrow_cast" { cast } else { try_cast };
+            let to = ScalarValue::try_from(&to).ok()?;
+            Some(function.call(vec![value.clone(), Expr::Literal(to, None)]))
+        }
+        Expr::BinaryExpr(sum) if is_sum(sum.op) => {
+            let (left, right) = (sum.left.as_ref(), sum.right.as_ref());
+            let types = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
+            let function = if sum.op == Operator::Plus { add } else { subtract };
+            match types {
+                (time, DataType::Interval(_)) if is_zoned(&time) => {
+                    Some(function.call(vec![left.clone(), right.clone()]))
+                }
+                (DataType::Interval(_), time) if is_zoned(&time) && sum.op == Operator::Plus => {
+                    Some(function.call(vec![right.clone(), left.clone()]))
+                }
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+fn is_zoned(t: &DataType) -> bool {
+    matches!(t, DataType::Timestamp(_, Some(zone)) if may_change(zone))
+}
+
+fn is_local(t: &DataType) -> bool {
+    matches!(t, DataType::Timestamp(_, None) | DataType::Date32 | DataType::Date64) || t.is_string()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Task {
+    /// Casts the first argument to the type of the second.
+    Cast,
+    TryCast,
+    Add,
+    Subtract,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct ZonedTime {
+    task: Task,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for ZonedTime {
+    fn name(&self) -> &str {
+        match self.task {
+            Task::Cast => "local_time",
+            Task::TryCast => "try_local_time",
+            Task::Add => "zoned_sum",
+            Task::Subtract => "zoned_difference",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        match (self.task, types) {
+            (Task::Cast | Task::TryCast, [_, to]) => Ok(to.clone()),
+            (Task::Add | Task::Subtract, [times, _]) => Ok(times.clone()),
+            (_, types) => plan_err!(
+                "internal error: {} takes 2 arguments; {} given; please report it",
+                self.name(),
+                types.len()
+            ),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [times, by] = args.args.as_slice() else {
+            return exec_err!(
+                "internal error: {} takes 2 arguments; {} given; please report it",
+                self.name(),
+                args.args.len()
+            );
+        };
+        let is_constant = |value: &ColumnarValue| matches!(value, ColumnarValue::Scalar(_));
+        let is_cast = matches!(self.task, Task::Cast | Task::TryCast);
+        let one = is_constant(times) && (is_cast || is_constant(by));
+        let array = |value: &ColumnarValue| {
+            value.to_array(if is_constant(value) { 1 } else { args.number_rows })
+        };
+        let times = array(times)?;
+        let found = match self.task {
+            Task::Cast | Task::TryCast => local_to_instants(
+                &times,
+                args.return_field.data_type(),
+                self.task == Task::TryCast,
+            )?,
+            Task::Add | Task::Subtract => {
+                add_intervals(&times, &array(by)?, self.task == Task::Subtract)?
+            }
+        };
+        Ok(match one {
+            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?),
+            false => ColumnarValue::Array(found),
+        })
+    }
+}

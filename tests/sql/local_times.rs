@@ -1,0 +1,78 @@
+//! Local times that clocks skip or repeat.
+
+use super::*;
+
+const CLOCKS: &str = "CREATE TABLE t AS SELECT id, local::TIMESTAMP AS local, local::TIMESTAMP AT TIME ZONE 'America/New_York' AS zoned, local AS text
+    FROM (VALUES (1, '2024-03-10 01:30:00'), (2, '2024-03-10 02:30:00'), (3, '2024-11-03 01:30:00'), (4, NULL), (5, '2024-07-01 12:00:00')) v(id, local)";
+
+#[tokio::test]
+async fn skipped_and_repeated_local_times_become_instants() {
+    let cases = [
+        // DuckDB returns the same instants.
+        (
+            "SELECT id, zoned AT TIME ZONE 'UTC' FROM t ORDER BY id",
+            "1 2024-03-10T06:30:00Z; 2 2024-03-10T07:30:00Z; 3 2024-11-03T06:30:00Z; 4 NULL; 5 2024-07-01T16:00:00Z",
+        ),
+        (
+            "SELECT zoned FROM t WHERE id < 4 ORDER BY zoned DESC",
+            "2024-11-03T01:30:00-05:00; 2024-03-10T03:30:00-04:00; 2024-03-10T01:30:00-05:00",
+        ),
+        (
+            "SELECT arrow_cast(text, 'Timestamp(Second, Some(\"America/New_York\"))') = zoned FROM t ORDER BY id",
+            "true; true; true; NULL; true",
+        ),
+        (
+            "SELECT count(*) FROM t WHERE arrow_cast(local, 'Timestamp(Millisecond, Some(\"America/New_York\"))') = zoned",
+            "4",
+        ),
+        (
+            "SELECT TIMESTAMP '2024-03-10 02:30:00' AT TIME ZONE 'America/New_York' AT TIME ZONE 'UTC'",
+            "2024-03-10T07:30:00Z",
+        ),
+        (
+            "SELECT DATE '2011-12-30' AT TIME ZONE 'Pacific/Apia' AT TIME ZONE 'UTC', TRY_CAST('never' AS TIMESTAMPTZ)",
+            "2011-12-30T10:00:00Z NULL",
+        ),
+    ];
+    expect_rows(&[CLOCKS], &cases).await;
+}
+
+#[tokio::test]
+async fn sums_with_intervals_meet_skipped_and_repeated_local_times() {
+    let cases = [
+        ("SELECT zoned + INTERVAL '1 day' FROM t WHERE id = 1", "2024-03-11T01:30:00-04:00"),
+        (
+            "SELECT (TIMESTAMP '2024-03-09 02:30:00' AT TIME ZONE 'America/New_York') + INTERVAL '1 day'",
+            "2024-03-10T03:30:00-04:00",
+        ),
+        (
+            "SELECT INTERVAL '1 month' + (TIMESTAMP '2024-10-03 01:30:00' AT TIME ZONE 'America/New_York'), (TIMESTAMP '2024-11-04 01:30:00' AT TIME ZONE 'America/New_York') - INTERVAL '1 day'",
+            "2024-11-03T01:30:00-05:00 2024-11-03T01:30:00-05:00",
+        ),
+        (
+            "SELECT zoned + INTERVAL '24 hours', zoned - INTERVAL '1 month 1 hour' FROM t WHERE id IN (3, 5) ORDER BY id",
+            "2024-11-04T01:30:00-05:00 2024-10-03T00:30:00-04:00; 2024-07-02T12:00:00-04:00 2024-06-01T11:00:00-04:00",
+        ),
+        ("SELECT count(zoned + to_days(id)) FROM t", "4"),
+        ("SELECT [zoned] + INTERVAL '1 day' FROM t WHERE id = 1", "[2024-03-11T01:30:00-04:00]"),
+        (
+            "SELECT array_agg(TIMESTAMP '2024-03-09 02:30:00' AT TIME ZONE 'America/New_York') + INTERVAL '1 day'",
+            "[2024-03-10T03:30:00-04:00]",
+        ),
+    ];
+    expect_rows(&[CLOCKS], &cases).await;
+    let ctx = serrate::sql::session();
+    batches(&ctx, CLOCKS).await.unwrap();
+    let e = error(&ctx, "SELECT zoned + INTERVAL '300000 years' FROM t").await;
+    assert!(e.contains("is outside the range of"), "{e}");
+}
+
+/// `sql::mends::local_times` can go once this fails.
+#[tokio::test]
+async fn stock_changes_of_clocks_are_still_errors() {
+    let ctx = SessionContext::new();
+    let local = "SELECT arrow_cast(arrow_cast('2024-03-10T02:30:00', 'Timestamp(Second, None)'), 'Timestamp(Second, Some(\"America/New_York\"))')";
+    assert!(batches(&ctx, local).await.is_err());
+    let next = "SELECT arrow_cast('2024-03-09T02:30:00', 'Timestamp(Second, Some(\"America/New_York\"))') + INTERVAL '1 day'";
+    assert!(batches(&ctx, next).await.is_err());
+}
