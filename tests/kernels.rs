@@ -31,6 +31,8 @@ mod sort;
 mod text;
 #[path = "kernels/window.rs"]
 mod window;
+#[path = "kernels/zones.rs"]
+mod zones;
 
 use proptest::test_runner::Config;
 

@@ -24,10 +24,10 @@ use serrate::datafusion::execution::SendableRecordBatchStream;
 use serrate::datafusion::execution::object_store::ObjectStoreUrl;
 use serrate::datafusion::logical_expr::LogicalPlan;
 use serrate::datafusion::object_store::local::LocalFileSystem;
-use serrate::datafusion::physical_plan::{ExecutionPlanProperties, execute_stream};
+use serrate::datafusion::physical_plan::execute_stream;
 use serrate::datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
 use serrate::dense::DenseTensor;
-use serrate::sql::{RaggedTableProvider, SourceOrderExec, in_source_order};
+use serrate::sql::{RaggedTableProvider, prefer_source_order};
 use tokio::sync::{Mutex, mpsc};
 
 use crate::array::RaggedArray;
@@ -220,14 +220,7 @@ async fn stream_of(
     running: &Running,
 ) -> std::result::Result<SendableRecordBatchStream, DataFusionError> {
     let task = Arc::new(frame.task_ctx());
-    let plan = frame.create_physical_plan().await?;
-    let plan = match in_source_order(&plan) {
-        Ok(ordered) if ordered.output_partitioning().partition_count() > 1 => {
-            Arc::new(SourceOrderExec::new(ordered, None))
-        }
-        Ok(ordered) => ordered,
-        Err(_) => plan,
-    };
+    let plan = prefer_source_order(frame.create_physical_plan().await?)?;
     running.begin(&plan);
     execute_stream(plan, task)
 }

@@ -373,6 +373,8 @@ async fn start_statement(
     let frame = context.execute_logical_plan(plan).await.map_err(of_statement)?;
     let task = Arc::new(frame.task_ctx());
     let plan = frame.create_physical_plan().await.map_err(of_statement)?;
+    let plan =
+        if done.is_none() && !explains { crate::sql::prefer_source_order(plan)? } else { plan };
     let stream = execute_stream(Arc::clone(&plan), task)?;
     Ok(Some(RunningStatement { plan, stream, done, explains }))
 }

@@ -30,7 +30,7 @@ pub(crate) use exec::one_input;
 
 pub use crate::config::{NrtNan, SerrateOptions};
 pub use crate::functions::{register_functions, register_operators};
-pub use order::{SourceOrderExec, in_source_order};
+pub use order::{SourceOrderExec, in_source_order, prefer_source_order};
 pub use session::{configure, register_formats, session, session_with};
 pub use sources::asof::{label_tasks, unknown_labels};
 pub use sources::table::{RaggedTableProvider, register_table};

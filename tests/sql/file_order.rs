@@ -153,3 +153,35 @@ async fn created_tables_keep_the_order_of_their_query() {
         }
     }
 }
+
+/// The rows that the command prints, and windows without keys, follow the files whatever the partitions.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn rows_are_numbered_and_returned_in_the_order_of_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = show(dir.path());
+    write_numbered(&four(), dir.path(), "parquet").await;
+    let all: Vec<i64> = (0..30).collect();
+    for (partitions, batch) in [(1, 8192), (3, 1), (4, 7)] {
+        let ctx = session_of(partitions, batch);
+        let numbered = format!(
+            "SELECT sum(abs(n - 1 - id)) FROM (SELECT row_number() OVER () AS n, id FROM '{at}/')"
+        );
+        assert_eq!(ints(&ctx, &numbered).await, [0], "{partitions} {batch}");
+        for sql in [
+            format!("SELECT id FROM '{at}/'"),
+            format!("SELECT id * 1 AS id FROM '{at}/' WHERE g >= 0"),
+            "SELECT value + 0 FROM generate_series(0, 29)".to_owned(),
+        ] {
+            let frame = serrate::sql::sql(&ctx, &sql).await.unwrap();
+            let task = Arc::new(frame.task_ctx());
+            let plan = frame.create_physical_plan().await.unwrap();
+            let plan = serrate::sql::prefer_source_order(plan).unwrap();
+            let rows = datafusion::physical_plan::collect(plan, task).await.unwrap();
+            let found: Vec<i64> = rows
+                .iter()
+                .flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec())
+                .collect();
+            assert_eq!(found, all, "{partitions} {batch} {sql}");
+        }
+    }
+}

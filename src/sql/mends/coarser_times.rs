@@ -4,12 +4,10 @@ use arrow::array::{AsArray, Int64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type, TimeUnit};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, exec_err};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, TryCast, Volatility,
@@ -18,6 +16,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::scalar::ScalarValue;
 
 use crate::kernels::times::per_unit;
+use crate::sql::mends::parts::rewrite_parts;
 
 static COUNTS: LazyLock<[Arc<ScalarUDF>; 3]> = LazyLock::new(|| {
     [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond].map(|unit| {
@@ -44,33 +43,16 @@ pub(in crate::sql) struct CoarserTimes;
 
 impl AnalyzerRule for CoarserTimes {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let plan = plan.transform_up_with_subqueries(|plan| {
-            let may_change = |e: &Expr| source_of(e).is_some() || is_named_cast(e);
-            let has_time = |e: &Expr| e.exists(|e| Ok(may_change(e))).unwrap_or(true);
-            if !plan.expressions().iter().any(has_time) {
-                return Ok(Transformed::no(plan));
-            }
-            let mut schema = merge_schema(&plan.inputs());
-            if let LogicalPlan::TableScan(scan) = &plan {
-                let (name, source) = (scan.table_name.clone(), scan.source.schema());
-                schema.merge(&DFSchema::try_from_qualified_schema(name, &source)?);
-            }
-            let names = NamePreserver::new(&plan);
-            plan.map_expressions(|e| {
-                let name = names.save(&e);
-                let done = e.transform_up(|e| {
-                    let e = plain_cast(e, &schema);
-                    let counted = source_of(&e.data)
-                        .and_then(|of| count(of, &e.data.get_type(&schema).ok()?, &schema));
-                    Ok(match counted {
-                        Some(counted) => Transformed::yes(counted),
-                        None => e,
-                    })
-                })?;
-                Ok(done.update_data(|e| name.restore(e)))
+        let may_change = |e: &Expr| source_of(e).is_some() || is_named_cast(e);
+        rewrite_parts(plan, may_change, |e, columns| {
+            let e = plain_cast(e, columns);
+            let counted = source_of(&e.data)
+                .and_then(|of| count(of, &e.data.get_type(columns).ok()?, columns));
+            Ok(match counted {
+                Some(counted) => Transformed::yes(counted),
+                None => e,
             })
-        })?;
-        Ok(plan.data)
+        })
     }
 
     fn name(&self) -> &str {

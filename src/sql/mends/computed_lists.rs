@@ -1,10 +1,11 @@
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, binary_expr};
 use datafusion::optimizer::AnalyzerRule;
+
+use crate::sql::mends::parts::rewrite_parts;
 
 /// Analyzer rule, after type coercion: rewrites `x IN (a, CASE ..)` to `x = a OR x = CASE ..`.
 ///
@@ -16,14 +17,8 @@ pub(in crate::sql) struct ComputedLists;
 
 impl AnalyzerRule for ComputedLists {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let plan = plan.transform_up_with_subqueries(|plan| {
-            let names = NamePreserver::new(&plan);
-            plan.map_expressions(|e| {
-                let name = names.save(&e);
-                Ok(e.transform_up(|e| Ok(compared_one_by_one(e)))?.update_data(|e| name.restore(e)))
-            })
-        })?;
-        Ok(plan.data)
+        let is_list = |e: &Expr| matches!(e, Expr::InList(_));
+        rewrite_parts(plan, is_list, |e, _| Ok(compared_one_by_one(e)))
     }
 
     fn name(&self) -> &str {

@@ -9,7 +9,6 @@ use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{InList, InSubquery, ScalarFunction, SetComparison};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Case, Cast, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
     Subquery, Union,
@@ -20,6 +19,7 @@ use super::decimal_types::types_with_doubles;
 use super::decimal_values::values_as_doubles;
 use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::functions::{check_precision, checks_precision, decimal_of_digits, long_number};
+use crate::sql::mends::parts::{columns_below, has_part};
 
 const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
 
@@ -59,14 +59,10 @@ impl AnalyzerRule for StableDecimals {
                 LogicalPlan::Join(join) => join_as_doubles(join)?,
                 plan => (plan, false),
             };
-            if !may_change(&plan)? {
+            if !has_part(&plan, may_change) {
                 return Ok(Transformed::new_transformed(plan, keys_changed));
             }
-            let mut schema = merge_schema(&plan.inputs());
-            if let LogicalPlan::TableScan(scan) = &plan {
-                let (name, source) = (scan.table_name.clone(), scan.source.schema());
-                schema.merge(&DFSchema::try_from_qualified_schema(name, &source)?);
-            }
+            let schema = columns_below(&plan)?;
             let names = NamePreserver::new(&plan);
             let changed = plan.map_expressions(|expr| {
                 let name = names.save(&expr);
@@ -97,35 +93,28 @@ impl AnalyzerRule for StableDecimals {
     }
 }
 
-fn may_change(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    plan.apply_expressions(|expr| {
-        found = found
-            || expr.exists(|expr| {
-                Ok(match expr {
-                    Expr::BinaryExpr(_) => true,
-                    Expr::Cast(cast) => {
-                        matches!(*cast.expr, Expr::Literal(..))
-                            && leaf_type(cast.field.data_type()).is_decimal()
-                    }
-                    Expr::Between(_)
-                    | Expr::InList(_)
-                    | Expr::InSubquery(_)
-                    | Expr::SetComparison(_) => true,
-                    Expr::Case(_) => true,
-                    Expr::ScalarFunction(call) => {
-                        let name = call.func.name();
-                        name == "round"
-                            || long_number(expr).is_some()
-                            || COMPARING.contains(&name)
-                            || CHOOSING.contains(&name)
-                    }
-                    _ => false,
-                })
-            })?;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
+/// Whether the rule may change an expression with this part.
+fn may_change(part: &Expr) -> bool {
+    match part {
+        Expr::Cast(cast) => {
+            matches!(*cast.expr, Expr::Literal(..))
+                && leaf_type(cast.field.data_type()).is_decimal()
+        }
+        Expr::BinaryExpr(_)
+        | Expr::Between(_)
+        | Expr::InList(_)
+        | Expr::InSubquery(_)
+        | Expr::SetComparison(_)
+        | Expr::Case(_) => true,
+        Expr::ScalarFunction(call) => {
+            let name = call.func.name();
+            name == "round"
+                || long_number(part).is_some()
+                || COMPARING.contains(&name)
+                || CHOOSING.contains(&name)
+        }
+        _ => false,
+    }
 }
 
 /// Checks the results of decimal arithmetic, except those that an earlier pass over the plan has checked.

@@ -1,15 +1,15 @@
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::WindowFunction;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Cast, Expr, ExprSchemable, LogicalPlan, WindowFrameBound, WindowFrameUnits,
 };
 use datafusion::optimizer::AnalyzerRule;
+
+use crate::sql::mends::parts::rewrite_parts;
 
 /// Analyzer rule, before DataFusion's type coercion: casts durations in the ORDER BY of windows to integers.
 ///
@@ -21,17 +21,8 @@ pub(in crate::sql) struct DurationWindows;
 
 impl AnalyzerRule for DurationWindows {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let plan = plan.transform_up_with_subqueries(|plan| {
-            let LogicalPlan::Window(_) = &plan else { return Ok(Transformed::no(plan)) };
-            let schema = merge_schema(&plan.inputs());
-            let names = NamePreserver::new(&plan);
-            plan.map_expressions(|e| {
-                let name = names.save(&e);
-                Ok(e.transform_up(|e| Ok(ordered_by_numbers(e, &schema)))?
-                    .update_data(|e| name.restore(e)))
-            })
-        })?;
-        Ok(plan.data)
+        let is_window = |e: &Expr| matches!(e, Expr::WindowFunction(_));
+        rewrite_parts(plan, is_window, |e, columns| Ok(ordered_by_numbers(e, columns)))
     }
 
     fn name(&self) -> &str {

@@ -6,7 +6,6 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Between, BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, TryCast, lit,
 };
@@ -14,6 +13,7 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use crate::kernels::times::per_unit;
 use crate::sql::mends::dependencies::COMPUTED_COLUMN;
+use crate::sql::mends::parts::{columns_below, has_part};
 use crate::sql::rules::LogicalRule;
 
 /// Alias that hides a cast from the simplifier while it runs.
@@ -53,19 +53,10 @@ impl OptimizerRule for FinerTimes {
         plan: LogicalPlan,
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
-        let mut is_affected = false;
-        plan.apply_expressions(|e| {
-            is_affected = is_affected || e.exists(|e| Ok(casts_to_time(e)))?;
-            Ok(if is_affected { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })?;
-        if !is_affected {
+        if !has_part(&plan, casts_to_time) {
             return self.stock.rewrite(plan, config);
         }
-        let mut schema = merge_schema(&plan.inputs());
-        if let LogicalPlan::TableScan(scan) = &plan {
-            let (name, source) = (scan.table_name.clone(), scan.source.schema());
-            schema.merge(&DFSchema::try_from_qualified_schema(name, &source)?);
-        }
+        let schema = columns_below(&plan)?;
         let names = NamePreserver::new(&plan);
         let mut saved = Vec::new();
         let exact = plan.map_expressions(|e| {

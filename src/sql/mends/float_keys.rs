@@ -15,6 +15,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
+use crate::sql::mends::parts::{has_part, rewrite_node};
 use serrate_core::internal::{canonical_floats, holds_float};
 
 const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
@@ -120,34 +121,17 @@ impl OptimizerRule for ConstantFloatKeys {
         plan: LogicalPlan,
         _config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
-        if !has_constant(&plan)? {
+        if !has_part(&plan, |e| is_early_comparison(e) || compares_constant(e)) {
             return Ok(Transformed::no(plan));
         }
-        let schema = merge_schema(&plan.inputs());
-        let names = NamePreserver::new(&plan);
-        plan.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let keyed = expr.transform_up(|mut expr| {
-                let changed = match is_early_comparison(&expr) {
-                    true => key_compared_parts(&mut expr, &schema)?,
-                    false => key_constant_parts(&mut expr, &schema)?,
-                };
-                Ok(Transformed::new_transformed(expr, changed))
-            })?;
-            Ok(keyed.update_data(|expr| name.restore(expr)))
+        rewrite_node(plan, |mut expr, columns| {
+            let changed = match is_early_comparison(&expr) {
+                true => key_compared_parts(&mut expr, columns)?,
+                false => key_constant_parts(&mut expr, columns)?,
+            };
+            Ok(Transformed::new_transformed(expr, changed))
         })
     }
-}
-
-/// Whether a node has a comparison that [`ConstantFloatKeys`] may change.
-fn has_constant(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    plan.apply_expressions(|expr| {
-        let may_change = |e: &Expr| is_early_comparison(e) || compares_constant(e);
-        found = found || expr.exists(|e| Ok(may_change(e)))?;
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(found)
 }
 
 fn compares_constant(expr: &Expr) -> bool {

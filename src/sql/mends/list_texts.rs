@@ -6,10 +6,8 @@ use datafusion::common::DFSchema;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::exec_err;
 use datafusion::common::format::DEFAULT_FORMAT_OPTIONS;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, TryCast, Volatility,
@@ -18,6 +16,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::scalar::ScalarValue;
 
 use crate::sql::mends::coarser_times::is_named_cast;
+use crate::sql::mends::parts::rewrite_parts;
 
 static LIST_TEXT: LazyLock<ScalarUDF> = LazyLock::new(|| {
     ScalarUDF::new_from_impl(ListText { signature: Signature::any(1, Volatility::Immutable) })
@@ -32,39 +31,22 @@ pub(in crate::sql) struct ListTexts;
 
 impl AnalyzerRule for ListTexts {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let plan = plan.transform_up_with_subqueries(|plan| {
-            let to_text = |e: &Expr| match e {
-                Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => {
-                    field.data_type().is_string()
-                }
-                e => is_named_cast(e),
+        let to_text = |e: &Expr| match e {
+            Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => {
+                field.data_type().is_string()
+            }
+            e => is_named_cast(e),
+        };
+        rewrite_parts(plan, to_text, |e, columns| {
+            let Some((list, text)) = text_of_list(&e, columns) else {
+                return Ok(Transformed::no(e));
             };
-            let has_text = |e: &Expr| e.exists(|e| Ok(to_text(e))).unwrap_or(true);
-            if !plan.expressions().iter().any(has_text) {
-                return Ok(Transformed::no(plan));
-            }
-            let mut schema = merge_schema(&plan.inputs());
-            if let LogicalPlan::TableScan(scan) = &plan {
-                let (name, source) = (scan.table_name.clone(), scan.source.schema());
-                schema.merge(&DFSchema::try_from_qualified_schema(name, &source)?);
-            }
-            let names = NamePreserver::new(&plan);
-            plan.map_expressions(|e| {
-                let name = names.save(&e);
-                let done = e.transform_up(|e| {
-                    let Some((list, text)) = text_of_list(&e, &schema) else {
-                        return Ok(Transformed::no(e));
-                    };
-                    let shown = LIST_TEXT.call(vec![list.clone()]);
-                    Ok(Transformed::yes(match text {
-                        DataType::Utf8 => shown,
-                        text => Expr::Cast(Cast::new(Box::new(shown), text)),
-                    }))
-                })?;
-                Ok(done.update_data(|e| name.restore(e)))
-            })
-        })?;
-        Ok(plan.data)
+            let shown = LIST_TEXT.call(vec![list.clone()]);
+            Ok(Transformed::yes(match text {
+                DataType::Utf8 => shown,
+                text => Expr::Cast(Cast::new(Box::new(shown), text)),
+            }))
+        })
     }
 
     fn name(&self) -> &str {

@@ -2,11 +2,9 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, exec_err, plan_err};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, TryCast, Volatility,
@@ -16,6 +14,7 @@ use datafusion::scalar::ScalarValue;
 
 use super::coarser_times::is_named_cast;
 use crate::kernels::zones::{add_intervals, local_to_instants, may_change};
+use crate::sql::mends::parts::rewrite_parts;
 
 static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
     [Task::Cast, Task::TryCast, Task::Add, Task::Subtract].map(|task| {
@@ -35,34 +34,17 @@ pub(in crate::sql) struct LocalTimes;
 
 impl AnalyzerRule for LocalTimes {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let plan = plan.transform_up_with_subqueries(|plan| {
-            let may_change = |e: &Expr| {
-                matches!(e, Expr::Cast(_) | Expr::TryCast(_))
-                    || is_named_cast(e)
-                    || matches!(e, Expr::BinaryExpr(b) if is_sum(b.op))
-            };
-            let found = |e: &Expr| e.exists(|e| Ok(may_change(e))).unwrap_or(true);
-            if !plan.expressions().iter().any(found) {
-                return Ok(Transformed::no(plan));
-            }
-            let mut schema = merge_schema(&plan.inputs());
-            if let LogicalPlan::TableScan(scan) = &plan {
-                let (name, source) = (scan.table_name.clone(), scan.source.schema());
-                schema.merge(&DFSchema::try_from_qualified_schema(name, &source)?);
-            }
-            let names = NamePreserver::new(&plan);
-            plan.map_expressions(|e| {
-                let name = names.save(&e);
-                let done = e.transform_up(|e| {
-                    Ok(match with_zone(&e, &schema) {
-                        Some(call) => Transformed::yes(call),
-                        None => Transformed::no(e),
-                    })
-                })?;
-                Ok(done.update_data(|e| name.restore(e)))
+        let may_change = |e: &Expr| {
+            matches!(e, Expr::Cast(_) | Expr::TryCast(_))
+                || is_named_cast(e)
+                || matches!(e, Expr::BinaryExpr(sum) if is_sum(sum.op))
+        };
+        rewrite_parts(plan, may_change, |e, columns| {
+            Ok(match with_zone(&e, columns) {
+                Some(call) => Transformed::yes(call),
+                None => Transformed::no(e),
             })
-        })?;
-        Ok(plan.data)
+        })
     }
 
     fn name(&self) -> &str {

@@ -35,6 +35,7 @@ pub(in crate::sql) mod nested_constants;
 pub(in crate::sql) mod nested_order;
 pub(in crate::sql) mod null_equal_joins;
 pub(in crate::sql) mod partition_constants;
+pub(in crate::sql) mod parts;
 pub(in crate::sql) mod query_values;
 pub(in crate::sql) mod range_frames;
 pub(in crate::sql) mod row_filters;

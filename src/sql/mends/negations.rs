@@ -1,12 +1,11 @@
 use arrow::datatypes::DataType;
-use datafusion::common::DFSchema;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, lit};
 use datafusion::optimizer::AnalyzerRule;
+
+use crate::sql::mends::parts::rewrite_parts;
 
 /// Analyzer rule: rewrites `-x` of a signed integer to `0 - x`.
 ///
@@ -18,30 +17,14 @@ pub(in crate::sql) struct PlainNegations;
 
 impl AnalyzerRule for PlainNegations {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let plan = plan.transform_up_with_subqueries(|plan| {
-            let is_negation = |e: &Expr| e.exists(|e| Ok(matches!(e, Expr::Negative(_))));
-            if !plan.expressions().iter().any(|e| is_negation(e).unwrap_or(true)) {
-                return Ok(Transformed::no(plan));
+        let is_negation = |e: &Expr| matches!(e, Expr::Negative(_));
+        rewrite_parts(plan, is_negation, |e, columns| match e {
+            Expr::Negative(of) if of.get_type(columns).is_ok_and(|t| is_signed(&t)) => {
+                let zero = lit(0i64).cast_to(&of.get_type(columns)?, columns)?;
+                Ok(Transformed::yes(zero - *of))
             }
-            let mut schema = merge_schema(&plan.inputs());
-            if let LogicalPlan::TableScan(scan) = &plan {
-                let (name, source) = (scan.table_name.clone(), scan.source.schema());
-                schema.merge(&DFSchema::try_from_qualified_schema(name, &source)?);
-            }
-            let names = NamePreserver::new(&plan);
-            plan.map_expressions(|e| {
-                let name = names.save(&e);
-                let done = e.transform_up(|e| match e {
-                    Expr::Negative(of) if of.get_type(&schema).is_ok_and(|t| is_signed(&t)) => {
-                        let zero = lit(0i64).cast_to(&of.get_type(&schema)?, &schema)?;
-                        Ok(Transformed::yes(zero - *of))
-                    }
-                    e => Ok(Transformed::no(e)),
-                })?;
-                Ok(done.update_data(|e| name.restore(e)))
-            })
-        })?;
-        Ok(plan.data)
+            e => Ok(Transformed::no(e)),
+        })
     }
 
     fn name(&self) -> &str {

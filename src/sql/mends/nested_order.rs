@@ -5,12 +5,10 @@ use arrow::array::{Array, ArrayRef, Int8Array, new_null_array};
 use arrow::compute::interleave;
 use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue, exec_err, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{AggregateFunction, Sort, WindowFunction};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Distinct, Expr, ExprSchemable, LogicalPlan, Operator,
     ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
@@ -18,6 +16,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::functions::compare_nested;
+use crate::sql::mends::parts::{columns_below, rewrite_node};
 use crate::sql::mends::subqueries::rewrite_quantified;
 
 /// Analyzer rule, after type coercion: gives lists and structs one order in comparisons, sorts and extremes.
@@ -40,13 +39,8 @@ impl AnalyzerRule for NestedOrder {
 }
 
 fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let schema = merge_schema(&plan.inputs());
-    let names = NamePreserver::new(&plan);
-    let plan = plan.map_expressions(|e| {
-        let name = names.save(&e);
-        let done = e.transform_up(|e| rewrite_expr(e, &schema))?;
-        Ok(done.update_data(|e| name.restore(e)))
-    })?;
+    let schema = columns_below(&plan)?;
+    let plan = rewrite_node(plan, rewrite_expr)?;
     plan.transform_data(|plan| match plan {
         LogicalPlan::Sort(mut sort) => {
             let changed = split_keys(&mut sort.expr, &schema, 0);

@@ -1,12 +1,12 @@
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
+
+use crate::sql::mends::parts::rewrite_parts;
 
 /// Analyzer rule, before type coercion: casts the pattern of LIKE to the value type of a dictionary operand.
 ///
@@ -17,24 +17,8 @@ pub(in crate::sql) struct OneText;
 
 impl AnalyzerRule for OneText {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let plan = plan.transform_up_with_subqueries(|plan| {
-            let likes = |e: &Expr| e.exists(|e| Ok(matches!(e, Expr::Like(_)))).unwrap_or(true);
-            if !plan.expressions().iter().any(likes) {
-                return Ok(Transformed::no(plan));
-            }
-            let mut schema = merge_schema(&plan.inputs());
-            if let LogicalPlan::TableScan(scan) = &plan {
-                let (name, source) = (scan.table_name.clone(), scan.source.schema());
-                schema.merge(&DFSchema::try_from_qualified_schema(name, &source)?);
-            }
-            let names = NamePreserver::new(&plan);
-            plan.map_expressions(|e| {
-                let name = names.save(&e);
-                Ok(e.transform_up(|e| Ok(of_one_type(e, &schema)))?
-                    .update_data(|e| name.restore(e)))
-            })
-        })?;
-        Ok(plan.data)
+        let is_like = |e: &Expr| matches!(e, Expr::Like(_));
+        rewrite_parts(plan, is_like, |e, columns| Ok(of_one_type(e, columns)))
     }
 
     fn name(&self) -> &str {

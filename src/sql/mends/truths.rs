@@ -1,11 +1,11 @@
 use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, lit};
 use datafusion::optimizer::AnalyzerRule;
+
+use crate::sql::mends::parts::rewrite_parts;
 
 /// Analyzer rule: rewrites `CAST(i AS BOOLEAN)` of an integer to `i <> 0`.
 ///
@@ -17,25 +17,17 @@ pub(in crate::sql) struct NumberTruths;
 
 impl AnalyzerRule for NumberTruths {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let plan = plan.transform_up_with_subqueries(|plan| {
-            let schema = merge_schema(&plan.inputs());
-            let names = NamePreserver::new(&plan);
-            plan.map_expressions(|e| {
-                let name = names.save(&e);
-                let done = e.transform_up(|e| match e {
-                    Expr::Cast(Cast { expr, field })
-                        if *field.data_type() == DataType::Boolean
-                            && expr.get_type(&schema).is_ok_and(|t| t.is_integer()) =>
-                    {
-                        let zero = lit(0i64).cast_to(&expr.get_type(&schema)?, &schema)?;
-                        Ok(Transformed::yes(expr.not_eq(zero)))
-                    }
-                    e => Ok(Transformed::no(e)),
-                })?;
-                Ok(done.update_data(|e| name.restore(e)))
-            })
-        })?;
-        Ok(plan.data)
+        let to_boolean = |e: &Expr| matches!(e, Expr::Cast(cast) if *cast.field.data_type() == DataType::Boolean);
+        rewrite_parts(plan, to_boolean, |e, columns| match e {
+            Expr::Cast(Cast { expr, field })
+                if *field.data_type() == DataType::Boolean
+                    && expr.get_type(columns).is_ok_and(|t| t.is_integer()) =>
+            {
+                let zero = lit(0i64).cast_to(&expr.get_type(columns)?, columns)?;
+                Ok(Transformed::yes(expr.not_eq(zero)))
+            }
+            e => Ok(Transformed::no(e)),
+        })
     }
 
     fn name(&self) -> &str {

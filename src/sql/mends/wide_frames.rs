@@ -4,12 +4,12 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::WindowFunction;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Cast, Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits,
 };
 use datafusion::optimizer::AnalyzerRule;
+
+use crate::sql::mends::parts::{columns_below, rewrite_node};
 
 /// A decimal that holds the sum of a 64-bit integer and any distance of up to [`FARTHEST`].
 const WIDEST: DataType = DataType::Decimal128(38, 0);
@@ -28,7 +28,7 @@ impl AnalyzerRule for WideFrames {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let plan = plan.transform_up_with_subqueries(|plan| {
             let LogicalPlan::Window(_) = &plan else { return Ok(Transformed::no(plan)) };
-            let schema = merge_schema(&plan.inputs());
+            let schema = columns_below(&plan)?;
             // All windows of a node must have the same sort keys, so a key is widened in all of them.
             let mut widened = Vec::new();
             plan.apply_expressions(|e| {
@@ -40,12 +40,7 @@ impl AnalyzerRule for WideFrames {
             if widened.is_empty() {
                 return Ok(Transformed::no(plan));
             }
-            let names = NamePreserver::new(&plan);
-            plan.map_expressions(|e| {
-                let name = names.save(&e);
-                Ok(e.transform_up(|e| Ok(with_wide_keys(e, &widened)))?
-                    .update_data(|e| name.restore(e)))
-            })
+            rewrite_node(plan, |e, _| Ok(with_wide_keys(e, &widened)))
         })?;
         Ok(plan.data)
     }

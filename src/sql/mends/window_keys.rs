@@ -7,18 +7,17 @@ use arrow::compute::SortOptions;
 use arrow::datatypes::DataType;
 use arrow::row::{RowConverter, SortField};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue, exec_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     ColumnarValue, Distinct, DistinctOn, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs,
     ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::sql::mends::parts::rewrite_node;
 use crate::sql::mends::sorts::has_comparison;
 use serrate_core::internal::canonical_floats;
 
@@ -49,12 +48,7 @@ impl AnalyzerRule for WindowKeys {
                 LogicalPlan::Window(_) | LogicalPlan::Aggregate(_) => plan,
                 other => return Ok(Transformed::no(other)),
             };
-            let schema = merge_schema(&plan.inputs());
-            let names = NamePreserver::new(&plan);
-            plan.map_expressions(|e| {
-                let name = names.save(&e);
-                Ok(e.transform_up(|e| Ok(key_calls(e, &schema)))?.update_data(|e| name.restore(e)))
-            })
+            rewrite_node(plan, |e, columns| Ok(key_calls(e, columns)))
         })?;
         Ok(plan.data)
     }

@@ -1,6 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
 use datafusion::common::internal_err;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -15,15 +16,21 @@ use datafusion::physical_plan::{
     PlanProperties,
 };
 use futures::stream::{self, StreamExt, TryStreamExt};
+use tokio::sync::Semaphore;
 
+use crate::memory::memory_limit;
 use crate::sql::exec::one_input;
 
-/// Number of batches that each partition prefetches while earlier partitions are returned.
-const AHEAD: usize = 4;
+/// Memory of the batches that all partitions together prefetch while earlier partitions are returned: this number of
+/// bytes, or an eighth of the memory limit if that is less.
+const PREFETCH: usize = 256 << 20;
+
+/// Number of batches that a partition prefetches at most.
+const PREFETCHED_BATCHES: usize = 1024;
 
 /// Concatenates the partitions of its input, in the order of their index, to a single partition.
 ///
-/// All partitions run concurrently, and each prefetches a few batches. With a limit they run one after the
+/// All partitions run concurrently, and each prefetches batches within its share of [`PREFETCH`]. With a limit they run one after the
 /// other, so that no partition is read after the limit is reached.
 #[derive(Debug)]
 pub struct SourceOrderExec {
@@ -62,6 +69,46 @@ impl SourceOrderExec {
     fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
         Self::new(input, self.fetch)
     }
+}
+
+/// Runs a partition in a task of its own, which waits while `share` bytes of its batches are not read.
+fn prefetch_partition(
+    input: &Arc<dyn ExecutionPlan>,
+    partition: usize,
+    context: &Arc<TaskContext>,
+    share: usize,
+) -> SendableRecordBatchStream {
+    let schema = input.schema();
+    let mut builder = RecordBatchReceiverStream::builder(Arc::clone(&schema), PREFETCHED_BATCHES);
+    let (input, context) = (Arc::clone(input), Arc::clone(context));
+    let sender = builder.tx();
+    // A permit is a KiB. A batch larger than the share takes the whole share.
+    let permits = u32::try_from(share >> 10).unwrap_or(u32::MAX).max(1);
+    let permits_of = move |batch: &RecordBatch| {
+        let kibibytes = u32::try_from(batch.get_array_memory_size() >> 10).unwrap_or(u32::MAX);
+        kibibytes.clamp(1, permits)
+    };
+    let free = Arc::new(Semaphore::new(permits as usize));
+    let taken = Arc::clone(&free);
+    builder.spawn(async move {
+        let mut batches = input.execute(partition, context)?;
+        while let Some(batch) = batches.next().await {
+            if let Ok(batch) = &batch
+                && let Ok(permit) = taken.acquire_many(permits_of(batch)).await
+            {
+                permit.forget();
+            }
+            // The task ends after an error, or when the receiver is closed because it needs no more batches.
+            let failed = batch.is_err();
+            if sender.send(batch).await.is_err() || failed {
+                break;
+            }
+        }
+        Ok(())
+    });
+    let read =
+        builder.build().inspect_ok(move |batch| free.add_permits(permits_of(batch) as usize));
+    Box::pin(RecordBatchStreamAdapter::new(schema, read))
 }
 
 impl DisplayAs for SourceOrderExec {
@@ -107,26 +154,9 @@ impl ExecutionPlan for SourceOrderExec {
                 .try_flatten();
             Box::pin(RecordBatchStreamAdapter::new(schema, one_by_one))
         } else {
+            let share = PREFETCH.min(memory_limit() / 8) / partitions;
             let ahead: Vec<SendableRecordBatchStream> = (0..partitions)
-                .map(|p| {
-                    let mut builder =
-                        RecordBatchReceiverStream::builder(Arc::clone(&schema), AHEAD);
-                    let (input, context) = (Arc::clone(&self.input), Arc::clone(&context));
-                    let sender = builder.tx();
-                    builder.spawn(async move {
-                        let mut batches = input.execute(p, context)?;
-                        while let Some(batch) = batches.next().await {
-                            // The task ends after an error, or when the receiver is closed because it needs
-                            // no more batches.
-                            let failed = batch.is_err();
-                            if sender.send(batch).await.is_err() || failed {
-                                break;
-                            }
-                        }
-                        Ok(())
-                    });
-                    builder.build()
-                })
+                .map(|p| prefetch_partition(&self.input, p, &context, share))
                 .collect();
             Box::pin(RecordBatchStreamAdapter::new(schema, stream::iter(ahead).flatten()))
         };

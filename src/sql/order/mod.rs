@@ -84,6 +84,33 @@ pub fn in_source_order(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Executio
     }
 }
 
+/// Returns a plan whose rows are in source order and in one partition, or `plan` itself if it has no such order.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use serrate::datafusion::physical_plan::collect;
+/// use serrate::sql::{prefer_source_order, session};
+/// let ctx = session();
+/// let frame = ctx.sql("SELECT value FROM generate_series(1, 20000)").await?;
+/// let task = frame.task_ctx().into();
+/// let plan = prefer_source_order(frame.create_physical_plan().await?)?;
+/// let rows = collect(plan, task).await?;
+/// assert_eq!(rows.iter().map(|batch| batch.num_rows()).sum::<usize>(), 20_000);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// If DataFusion refuses the new input of a node.
+pub fn prefer_source_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let Ok(ordered) = rewrite_plan(&plan)? else { return Ok(plan) };
+    Ok(match ordered.output_partitioning().partition_count() {
+        1 => ordered,
+        _ => Arc::new(SourceOrderExec::new(ordered, None)),
+    })
+}
+
 /// The plan in source order, or the name of the operator that loses the order.
 type Ordered = std::result::Result<Arc<dyn ExecutionPlan>, String>;
 
@@ -122,8 +149,7 @@ fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
             Err("GROUP BY".into())
         });
     }
-    let windowed = plan.is::<WindowAggExec>() || plan.is::<BoundedWindowAggExec>();
-    if windowed && plan.required_input_ordering().iter().any(Option::is_some) {
+    if is_window(plan) && has_window_keys(plan) {
         return Ok(Err("a window function with PARTITION BY or ORDER BY".into()));
     }
     let children = plan.children();
@@ -163,6 +189,15 @@ fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
     Arc::clone(plan)
         .replace_children(ordered, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
         .map(Ok)
+}
+
+fn is_window(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<WindowAggExec>() || plan.is::<BoundedWindowAggExec>()
+}
+
+/// Whether a window has PARTITION BY or ORDER BY.
+fn has_window_keys(window: &Arc<dyn ExecutionPlan>) -> bool {
+    window.required_input_ordering().iter().any(Option::is_some)
 }
 
 /// Whether a node has one input and requires it in a single partition.
@@ -253,8 +288,8 @@ fn refuse_unordered(format: &str, operator: &str, ids: &[&str]) -> DataFusionErr
     ))
 }
 
-/// Physical optimizer rule: puts rows in source order below LIMIT, `ragged_nest`, CREATE TABLE AS and Serrate's
-/// sinks.
+/// Physical optimizer rule: puts rows in source order below LIMIT, `ragged_nest`, windows without keys, CREATE TABLE
+/// AS and Serrate's sinks.
 #[derive(Debug, Default)]
 pub(crate) struct SourceOrder;
 
@@ -278,7 +313,7 @@ impl PhysicalOptimizerRule for SourceOrder {
                     None => Transformed::no(node),
                 });
             }
-            if node.is::<NestExec>() {
+            if node.is::<NestExec>() || (is_window(&node) && !has_window_keys(&node)) {
                 return order_input(node);
             }
             // The input of an existing `SourceOrderExec` is rewritten, too, because the optimizer may have

@@ -10,17 +10,17 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, plan_err};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr_rewriter::{NamePreserver, coerce_plan_expr_for_schema};
-use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::expr_rewriter::coerce_plan_expr_for_schema;
 use datafusion::logical_expr::{
     Aggregate, Cast, Distinct, Expr, ExprSchemable, GroupingSet, LogicalPlan, Projection, Union,
     WriteOp,
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::sql::mends::parts::{columns_below, has_part, rewrite_node};
 use expressions::{holds_interval, rewrite_expr};
 use functions::Form;
 use unify::{compared_over, interval_key};
@@ -73,22 +73,13 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         }
         return Ok(Transformed::no(plan));
     }
-    let mut schema = merge_schema(&plan.inputs());
-    if let LogicalPlan::TableScan(scan) = &plan {
-        let source = scan.source.schema();
-        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &source)?);
-    }
+    let schema = columns_below(&plan)?;
     if !may_have_times(&plan, &schema) {
         return Ok(Transformed::no(plan));
     }
     refuse_groups(&plan, &schema)?;
     let (plan, grouped) = with_equal_intervals(plan)?;
-    let names = NamePreserver::new(&plan);
-    let plan = plan.map_expressions(|e| {
-        let name = names.save(&e);
-        let done = e.transform_up(|e| rewrite_expr(e, &schema))?;
-        Ok(done.update_data(|e| name.restore(e)))
-    })?;
+    let plan = rewrite_node(plan, rewrite_expr)?;
     let changed = plan.transformed || grouped;
     let (plan, more) = match plan.data {
         LogicalPlan::Sort(mut sort) => {
@@ -211,26 +202,21 @@ fn may_have_times(plan: &LogicalPlan, schema: &DFSchema) -> bool {
     fn of_time(t: &DataType) -> bool {
         t.is_temporal() || t.is_nested() || holds_interval(t)
     }
-    let has = |e: &Expr| {
-        e.exists(|e| {
-            Ok(match e {
-                Expr::Literal(value, _) => of_time(&value.data_type()),
-                Expr::Cast(cast) => of_time(cast.field.data_type()),
-                Expr::TryCast(cast) => of_time(cast.field.data_type()),
-                Expr::OuterReferenceColumn(field, _) => of_time(field.data_type()),
-                Expr::ScalarFunction(_)
-                | Expr::HigherOrderFunction(_)
-                | Expr::ScalarSubquery(_)
-                | Expr::InSubquery(_)
-                | Expr::SetComparison(_) => true,
-                _ => false,
-            })
-        })
-        .unwrap_or(true)
+    let has = |e: &Expr| match e {
+        Expr::Literal(value, _) => of_time(&value.data_type()),
+        Expr::Cast(cast) => of_time(cast.field.data_type()),
+        Expr::TryCast(cast) => of_time(cast.field.data_type()),
+        Expr::OuterReferenceColumn(field, _) => of_time(field.data_type()),
+        Expr::ScalarFunction(_)
+        | Expr::HigherOrderFunction(_)
+        | Expr::ScalarSubquery(_)
+        | Expr::InSubquery(_)
+        | Expr::SetComparison(_) => true,
+        _ => false,
     };
     schema.fields().iter().any(|f| of_time(f.data_type()))
         || plan.schema().fields().iter().any(|f| of_time(f.data_type()))
-        || plan.expressions().iter().any(has)
+        || has_part(plan, has)
 }
 
 /// Normalizes intervals in group keys and in DISTINCT. Returns the plan, and whether it has such intervals.

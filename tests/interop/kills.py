@@ -1,0 +1,202 @@
+"""Kills every writer of Serrate at random moments, with SIGKILL.
+
+After each kill, the target must be the old one or the new one, whole: the contents of a file or a folder are
+compared with those of two runs that were not killed. Temporary leftovers may remain, under names that begin with
+`.serrate-`; the next writer to the folder must remove them.
+
+    cargo build --release
+    python tests/interop/kills.py --serrate target/release/serrate --kills 200
+
+Needs Python's standard library only. Prints a line per writer: how many kills hit the running writer, how often the
+old and the new contents were found, and how many kills left temporary files.
+"""
+
+import argparse
+import hashlib
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROWS = 60_000
+# A version of a target: its rows depend on it, so that the old and the new contents differ.
+QUERY = (
+    "SELECT value AS id, [value, {version}] AS x, value % 97 * {version} AS s "
+    f"FROM generate_series(1, {ROWS})"
+)
+
+
+def copy(ending, options=""):
+    def args(version):
+        query = QUERY.format(version=version)
+        return ["-c", f"COPY ({query}) TO 'out/x.{ending}' OPTIONS (overwrite true{options})"]
+
+    return args
+
+
+def output(ending):
+    return lambda version: ["-c", QUERY.format(version=version), "-o", f"out/x.{ending}", "--overwrite"]
+
+
+def convert(ending):
+    return lambda version: ["convert", f"in/{version}.parquet", f"out/x.{ending}", "--overwrite"]
+
+
+def dok(version):
+    if version == 1:
+        create = (
+            "CREATE EXTERNAL TABLE t (i BIGINT UNSIGNED, v BIGINT) STORED AS DOK "
+            "LOCATION 'out/x.safetensors'"
+        )
+        rows = f"INSERT INTO t SELECT value, 1 FROM generate_series(0, {ROWS})"
+        return ["-c", f"{create}; {rows}"]
+    table = "CREATE EXTERNAL TABLE t STORED AS DOK LOCATION 'out/x.safetensors'"
+    return ["-c", f"{table}; UPDATE t SET v = 2"]
+
+
+def generate(to):
+    def args(version):
+        folder = [] if to is None else ["--to", to]
+        name = "out/x.nrt" if to is None else "out/x"
+        return ["generate", "--patients", "400", "--seed", str(version), *folder, "-o", name, "--overwrite"]
+
+    return args
+
+
+def batches(version):
+    return ["batches", "in/meds", "--batch", "16", "--len", str(64 * version), "-o", "out/x", "--overwrite"]
+
+
+def report(version):
+    return ["report", f"in/{version}.parquet", "-o", "out/x.html", "--overwrite"]
+
+
+
+
+WRITERS = {
+    "COPY .parquet": copy("parquet"),
+    "COPY .arrow": copy("arrow"),
+    "COPY .csv": copy("csv"),
+    "COPY .json": copy("json"),
+    "COPY .ndjson": copy("ndjson"),
+    "COPY .nrt": copy("nrt"),
+    "COPY .safetensors": copy("safetensors"),
+    "-o .csv": output("csv"),
+    "-o .ndjson": output("ndjson"),
+    "convert .nrt": convert("nrt"),
+    "convert .arrow": convert("arrow"),
+    "convert .json": convert("json"),
+    "UPDATE of a DOK file": dok,
+    "generate .nrt": generate(None),
+    "generate --to meds": generate("meds"),
+    "batches": batches,
+    "report": report,
+}
+
+
+class Place:
+    def __init__(self, serrate, root):
+        self.serrate, self.root = os.path.abspath(serrate), Path(root)
+        (self.root / "in").mkdir()
+        for version in (1, 2):
+            query = QUERY.format(version=version)
+            self.run(["-c", f"COPY ({query}) TO 'in/{version}.parquet'"])
+        self.run(["generate", "--patients", "200", "--to", "meds", "-o", "in/meds"])
+
+    def start(self, args):
+        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+        return subprocess.Popen([self.serrate, *args], cwd=self.root, **quiet)
+
+    def run(self, args):
+        process = self.start(args)
+        _, said = process.communicate()
+        if process.returncode != 0:
+            sys.exit(f"{args}: exit code {process.returncode}\n{said.decode()}")
+
+    def fresh(self, args):
+        shutil.rmtree(self.root / "out", ignore_errors=True)
+        (self.root / "out").mkdir()
+        self.run(args)
+
+    def contents(self):
+        """Returns a digest of all files of the target, without temporary leftovers, and these."""
+        digest, leftovers = hashlib.sha256(), []
+        out = self.root / "out"
+        for path in sorted(out.rglob("*")):
+            names = path.relative_to(out).parts
+            if any(name.startswith(".serrate-") for name in names):
+                leftovers.append(path)
+            elif path.is_file():
+                digest.update(str(names).encode())
+                digest.update(path.read_bytes())
+        return digest.hexdigest(), leftovers
+
+
+def kill_writer(place, args, kills, rng):
+    place.fresh(args(1))
+    old, _ = place.contents()
+    start = time.monotonic()
+    place.run(args(2))
+    length = time.monotonic() - start
+    new, _ = place.contents()
+    if old == new:
+        sys.exit(f"{args(2)}: both versions have the same contents")
+    place.fresh(args(1))
+    place.run(args(2))
+    if place.contents()[0] != new:
+        sys.exit(f"{args(2)}: two runs wrote different contents")
+    place.fresh(args(1))
+    counts = {"killed": 0, "old": 0, "new": 0, "left": 0}
+    while counts["killed"] < kills:
+        process = place.start(args(2))
+        time.sleep(rng.uniform(0, length * 1.1))
+        process.kill()
+        process.communicate()
+        if process.returncode >= 0:
+            # The writer was done before the kill.
+            length *= 0.97
+            place.fresh(args(1))
+            continue
+        counts["killed"] += 1
+        found, leftovers = place.contents()
+        counts["left"] += bool(leftovers)
+        if found == old:
+            counts["old"] += 1
+        elif found == new:
+            counts["new"] += 1
+            place.fresh(args(1))
+        else:
+            sys.exit(f"{args(2)}: after a kill, the target is neither the old nor the new one: {place.root}")
+    place.run(args(2))
+    found, leftovers = place.contents()
+    if found != new or leftovers:
+        sys.exit(f"{args(2)}: the next writer left {leftovers}")
+    return counts
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--serrate", required=True)
+    parser.add_argument("--kills", type=int, default=200, help="kills of each running writer")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", help="a part of the names of the writers to kill")
+    options = parser.parse_args()
+    rng = random.Random(options.seed)
+    root = tempfile.mkdtemp(prefix="serrate-kills-")
+    place = Place(options.serrate, root)
+    print(f"{'writer':<24} {'killed':>6} {'old':>6} {'new':>6} {'leftovers':>9}")
+    for name, args in WRITERS.items():
+        if options.only and options.only not in name:
+            continue
+        counts = kill_writer(place, args, options.kills, rng)
+        found = (counts["killed"], counts["old"], counts["new"], counts["left"])
+        print(f"{name:<24} {found[0]:>6} {found[1]:>6} {found[2]:>6} {found[3]:>9}", flush=True)
+    shutil.rmtree(root)
+
+
+if __name__ == "__main__":
+    main()
