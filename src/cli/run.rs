@@ -111,6 +111,13 @@ impl Runner {
     /// format of its extension, or to standard output if `path` is `None`.
     pub(super) fn redirect_results(&mut self, path: Option<&Path>, overwrite: bool) -> Outcome {
         let format = path.and_then(Format::of_extension);
+        if let (Some(path), None) = (path, format) {
+            return Err(Failure::message(format!(
+                ".output writes .txt, .csv, .json, .ndjson, .arrow and .md files; write {} with COPY (SELECT ..) TO '{}'",
+                path.display(),
+                path.display()
+            )));
+        }
         let target = match path {
             Some(path) => OutputTarget::file(path, overwrite)?,
             None => OutputTarget::stdout(),

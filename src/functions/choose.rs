@@ -205,6 +205,11 @@ macro_rules! casts {
                         "argument 2 ({text:?}) is not a scalar type; write a type such as 'DOUBLE' or 'Float32'"
                     ))
                 })?;
+                if is_time_without_unit(lists.leaf(), text) {
+                    return Err(plan.refuse(
+                        "argument 1 has numbers, whose unit is not known; write to_timestamp(x) for seconds, to_timestamp_micros(x) for microseconds, or a type with a unit such as 'Timestamp(Millisecond, None)'",
+                    ));
+                }
                 if !can_cast_types(lists.leaf(), &to) {
                     return Err(plan.refuse(format!(
                         "argument 1 has values of type {}, which cannot be cast to {to}; choose another type",
@@ -264,6 +269,12 @@ fn without_place(x: &RaggedArray, to: &DataType, error: Error) -> Error {
     Error::invalid(format!(
         "{value} at {place} of row {at} is not a valid {to}; ragged_try_cast returns NULL for such values"
     ))
+}
+
+/// Whether numbers are cast to TIMESTAMP. Their unit is not known: it is seconds in `5::TIMESTAMP`, and microseconds
+/// in Arrow's cast.
+fn is_time_without_unit(values: &DataType, to: &str) -> bool {
+    values.is_numeric() && to.trim().eq_ignore_ascii_case("TIMESTAMP")
 }
 
 fn parse_type(text: &str) -> Option<DataType> {

@@ -29,6 +29,7 @@ mod index;
 mod interval_product;
 mod lambda;
 mod lead;
+mod list_average;
 mod list_contains;
 mod list_counts;
 mod list_fields;
@@ -92,6 +93,7 @@ pub(crate) use hidden::{stock_field, with_masked_fields, without_hidden_values};
 #[cfg(feature = "cluster")]
 pub(crate) use interval_product::interval_product;
 pub(crate) use lead::shifted_windows;
+pub(crate) use list_average::list_average;
 pub(crate) use list_contains::list_contains;
 pub(crate) use list_counts::signed_counts;
 pub(crate) use list_fields::typed_lists;

@@ -42,10 +42,25 @@ pub(super) fn map_over_lists(call: &ScalarFunction, schema: &DFSchema) -> Option
     Some(Expr::HigherOrderFunction(HigherOrderFunction::new(map, lists)))
 }
 
+/// Functions that DataFusion plans for lists but refuses to evaluate for them.
+const REFUSING_LISTS: [&str; 8] = [
+    "to_date",
+    "to_local_time",
+    "to_time",
+    "to_timestamp",
+    "to_timestamp_micros",
+    "to_timestamp_millis",
+    "to_timestamp_nanos",
+    "to_timestamp_seconds",
+];
+
 /// Whether a function itself accepts lists. A function that DataFusion calls with the text of a list, as it does
 /// `left`, does not.
 fn accepts_lists(call: &ScalarFunction, types: &[DataType], schema: &DFSchema) -> bool {
     if Expr::ScalarFunction(call.clone()).get_type(schema).is_err() {
+        return false;
+    }
+    if REFUSING_LISTS.contains(&call.name()) {
         return false;
     }
     // These make text of values of any type.

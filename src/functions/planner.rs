@@ -127,6 +127,7 @@ impl ExprPlanner for ListOperators {
         }
         let expr = with_known_type(with_empty_lists(expr, schema), schema);
         let expr = with_one_clock(with_time_of_day(expr, schema), schema);
+        let expr = with_boolean(expr, schema);
         let call = plan_operator(&expr, schema).or_else(|| plan_test(&expr, schema));
         let call = call.or_else(|| plan_quotient(&expr, schema));
         if let Some(call) = call.or_else(|| plan_product(&expr, schema)) {
@@ -208,6 +209,25 @@ fn with_time_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
         }
         _ => expr,
     }
+}
+
+/// Casts a string literal that is compared with a boolean, such as 'true', to a boolean, as PostgreSQL and DuckDB do.
+fn with_boolean(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    if !matches!(expr.op, Eq | NotEq | Lt | LtEq | Gt | GtEq) {
+        return expr;
+    }
+    let is_text = |e: &Expr| matches!(e, Expr::Literal(v, _) if v.try_as_str().flatten().is_some());
+    let is_boolean = |e: &Expr| e.get_type(schema).is_ok_and(|t| t == DataType::Boolean);
+    let cast = |e: Expr| Expr::Cast(Cast::new(Box::new(e), DataType::Boolean));
+    let RawBinaryExpr { op, left, right } = expr;
+    if is_text(&right) && is_boolean(&left) {
+        return RawBinaryExpr { op, left, right: cast(right) };
+    }
+    if is_text(&left) && is_boolean(&right) {
+        return RawBinaryExpr { op, left: cast(left), right };
+    }
+    RawBinaryExpr { op, left, right }
 }
 
 /// Casts times of day (`TIME`) of two units to one unit before they are compared. A constant in the
@@ -581,7 +601,13 @@ fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
             return None;
         }
         _ if op.is_arithmetic()
-            && let Some(pair) = dates_with_hours(expr, &left, &right, schema) =>
+            && let Some(days) = plan_days(op, expr, &left, &right, schema) =>
+        {
+            return Some(days);
+        }
+        _ if op.is_arithmetic()
+            && let Some(pair) = dates_with_hours(expr, &left, &right, schema)
+                .or_else(|| dates_with_times(expr, &left, &right)) =>
         {
             pair
         }
@@ -594,6 +620,65 @@ fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
         }
     };
     Some(chain::join_lists(super::scalar(name)?.call(vec![left, right])))
+}
+
+/// Plans operators on dates and numbers of days, on either side in lists or not, as for scalars: the difference of two
+/// dates is a number of days, and a date plus or minus an integer is a date. Returns `None` for other operands.
+fn plan_days(
+    op: Op,
+    expr: &RawBinaryExpr,
+    left: &DataType,
+    right: &DataType,
+    schema: &DFSchema,
+) -> Option<Expr> {
+    let cast = |e: &Expr, t: &DataType, leaf| {
+        Expr::Cast(Cast::new(Box::new(e.clone()), Lists::of(t).plain_leaf(leaf)))
+    };
+    let is_date = |t: &DataType| *leaf_type(t) == DataType::Date32;
+    let is_number = |t: &DataType| leaf_type(t).is_integer();
+    let (_, name) = list_operation(&expr.op)?;
+    let call = |leaf: DataType| {
+        let operands = vec![cast(&expr.left, left, leaf.clone()), cast(&expr.right, right, leaf)];
+        super::scalar(name).map(|function| function.call(operands))
+    };
+    if op == Op::Sub && is_date(left) && is_date(right) {
+        return call(DataType::Int64);
+    }
+    let moves = is_date(left) && is_number(right) && matches!(op, Op::Add | Op::Sub)
+        || is_number(left) && is_date(right) && op == Op::Add;
+    if !moves {
+        return None;
+    }
+    let days = call(DataType::Int32)?;
+    let days_type = days.get_type(schema).ok()?;
+    Some(cast(&days, &days_type, DataType::Date32))
+}
+
+/// If timestamps are subtracted from dates or the other way round, or durations are added to dates, casts the dates to
+/// timestamps: on either side, in lists or not. Returns both operands, or `None` for other operands.
+fn dates_with_times(
+    expr: &RawBinaryExpr,
+    left: &DataType,
+    right: &DataType,
+) -> Option<(Expr, Expr)> {
+    let times_like = |t: &DataType| match leaf_type(t) {
+        DataType::Timestamp(unit, zone) => Some(DataType::Timestamp(*unit, zone.clone())),
+        DataType::Duration(unit) => Some(DataType::Timestamp(*unit, None)),
+        _ => None,
+    };
+    let is_date = |t: &DataType| matches!(leaf_type(t), DataType::Date32 | DataType::Date64);
+    let cast = |e: &Expr, t: &DataType, times| {
+        Expr::Cast(Cast::new(Box::new(e.clone()), Lists::of(t).plain_leaf(times)))
+    };
+    match (times_like(left), times_like(right)) {
+        (_, Some(times)) if is_date(left) => {
+            Some((cast(&expr.left, left, times), expr.right.clone()))
+        }
+        (Some(times), _) if is_date(right) => {
+            Some((expr.left.clone(), cast(&expr.right, right, times)))
+        }
+        _ => None,
+    }
 }
 
 /// If intervals with hours are added to dates or subtracted from them, casts the dates to timestamps: on either

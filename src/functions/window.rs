@@ -127,6 +127,15 @@ pub(super) static ROLLING: Def = Def {
                 plan.refuse("argument 4 (min_samples) must not be negative; give 0 or more")
             );
         }
+        let sizes =
+            (plan.literal_integer(1, "n", "3")?, plan.literal_integer(3, "min_samples", "1")?);
+        if let (Some(n), Some(least)) = sizes
+            && least > n
+        {
+            return Err(plan.refuse(format!(
+                "argument 4 (min_samples) must be at most argument 2 (n), which is {n}; it is {least}, so every window would be NULL"
+            )));
+        }
         let Some(how) = parse_how(plan, 2, 4)? else {
             return Err(plan.refuse("argument 3 (how) must be a name such as 'mean'; it is NULL"));
         };

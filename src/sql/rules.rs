@@ -21,6 +21,7 @@ use crate::sql::exec::yielding::YieldingJoins;
 use crate::sql::mends::cast_groups::CastGroups;
 use crate::sql::mends::changes::PlainChanges;
 use crate::sql::mends::coarser_times::CoarserTimes;
+use crate::sql::mends::compared_casts::ComparedCasts;
 use crate::sql::mends::computed_keys::ComputedKeys;
 use crate::sql::mends::computed_lists::ComputedLists;
 use crate::sql::mends::conditions::{LazyConditions, PushDownFree};
@@ -30,7 +31,6 @@ use crate::sql::mends::duration_windows::DurationWindows;
 use crate::sql::mends::empty_queries::EmptyQueries;
 use crate::sql::mends::equations::PlainEquations;
 use crate::sql::mends::failing_rules::FailingRules;
-use crate::sql::mends::finer_times::FinerTimes;
 use crate::sql::mends::float_keys::{ConstantFloatKeys, FloatKeys};
 use crate::sql::mends::guarded_rules::GuardedRule;
 use crate::sql::mends::hidden_values::{HiddenValues, ParquetFields};
@@ -322,10 +322,10 @@ static RULES: &[Rule] = &[
         until: Until::Fails("stock_in_lists_still_forget_null"),
     },
     Rule {
-        step: Step::AroundLogical("FinerTimes"),
-        without: "`CAST(ms AS TIMESTAMP) = t` is true for any `t` within the millisecond",
+        step: Step::AroundLogical("ComparedCasts"),
+        without: "`CAST(1.25 AS INT) = 1` is false, and `CAST(ms AS TIMESTAMP) = t` is true for any `t` within the millisecond",
         upstream: &[],
-        until: Until::Fails("stock_casts_to_finer_units_still_round_literals"),
+        until: Until::Fails("stock_casts_still_move_to_literals"),
     },
     Rule {
         step: Step::AroundLogical("NullEqualJoins"),
@@ -631,7 +631,7 @@ pub(in crate::sql) fn change_logical_rules(rules: &mut Vec<LogicalRule>) {
     };
     rules.retain(|rule| !refused(rule.name()));
     for rule in rules.iter_mut() {
-        let guarded = PushDownFree::wrap_rule(FinerTimes::wrap_rule(Arc::clone(rule)));
+        let guarded = PushDownFree::wrap_rule(ComparedCasts::wrap_rule(Arc::clone(rule)));
         let guarded = InLists::wrap_rule(guarded);
         let guarded = SortKeys::wrap_rule(guarded);
         *rule = FailingRules::wrap_rule(NullEqualJoins::wrap_rule(guarded));

@@ -20,9 +20,10 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::config::{SerrateOptions, limit_memory_by_default};
 use crate::functions::{
-    exact_aggregates, float_extremes, float_lists, is_for_signed, list_contains, mended_aggregates,
-    null_subsets, register_functions, register_operators, scalar_functions, shifted_windows,
-    signed_counts, signed_windows, takes_unsigned, typed_lists, without_hidden_values,
+    exact_aggregates, float_extremes, float_lists, is_for_signed, list_average, list_contains,
+    mended_aggregates, null_subsets, register_functions, register_operators, scalar_functions,
+    shifted_windows, signed_counts, signed_windows, takes_unsigned, typed_lists,
+    without_hidden_values,
 };
 use crate::sql::exec::pool::ProcessPool;
 use crate::sql::exec::stack::DeepPlanner;
@@ -126,6 +127,7 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
     let lists = null_subsets()
         .into_iter()
         .chain([list_contains()])
+        .chain(list_average())
         .chain(typed_lists())
         .chain(float_lists());
     let functions = signed_counts().into_iter().chain(lists).chain(scalar_functions());

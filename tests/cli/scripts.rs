@@ -430,3 +430,23 @@ fn deep_statements_leave_the_command_running() {
         assert!(!said.err.contains("overflow"), "{}", said.err);
     }
 }
+
+#[test]
+fn the_last_statement_of_a_pipe_needs_no_semicolon() {
+    let place = Place::new();
+    let said = place.run_with(&["-i", "-f", "csv"], "SELECT 1 AS a;\nSELECT 2 AS b");
+    assert_eq!(said.out, "a\n1\nb\n2\n");
+    let said = place.run_with(&["-i", "-f", "csv"], "SELECT\n3\nAS c\n;\n.mode line\n");
+    assert_eq!(said.out, "c\n3\n");
+}
+
+#[test]
+fn output_goes_to_files_of_formats_that_it_writes() {
+    let place = Place::new();
+    let said = place.run_with(&["-i"], ".output r.parquet\nSELECT 1 AS a;\n");
+    assert!(said.err.contains("write r.parquet with COPY"), "{}", said.err);
+    assert!(!place.path("r.parquet").exists());
+    let formatted = "COPY (SELECT '' AS e, NULL::VARCHAR AS n, DATE '2020-01-02' AS d) TO 'x.csv' (DATEFORMAT '%d.%m.%Y')";
+    place.ok(&["-c", formatted]);
+    assert_eq!(std::fs::read_to_string(place.path("x.csv")).unwrap(), "e,n,d\n\"\",,02.01.2020\n");
+}

@@ -50,7 +50,7 @@ def dok(version):
     if version == 1:
         create = (
             "CREATE EXTERNAL TABLE t (i BIGINT UNSIGNED, v BIGINT) STORED AS DOK "
-            "LOCATION 'out/x.safetensors'"
+            "LOCATION 'out/x.safetensors' OPTIONS (shape '100000')"
         )
         rows = f"INSERT INTO t SELECT value, 1 FROM generate_series(0, {ROWS})"
         return ["-c", f"{create}; {rows}"]
@@ -58,13 +58,12 @@ def dok(version):
     return ["-c", f"{table}; UPDATE t SET v = 2"]
 
 
-def generate(to):
-    def args(version):
-        folder = [] if to is None else ["--to", to]
-        name = "out/x.nrt" if to is None else "out/x"
-        return ["generate", "--patients", "400", "--seed", str(version), *folder, "-o", name, "--overwrite"]
+def nrt(version):
+    return ["generate", "--patients", "400", "--seed", str(version), "-o", "out/x.nrt", "--overwrite"]
 
-    return args
+
+def meds(version):
+    return ["generate", "--patients", "400", "--seed", str(version), "--to", "meds", "-o", "out/x", "--overwrite"]
 
 
 def batches(version):
@@ -91,8 +90,8 @@ WRITERS = {
     "convert .arrow": convert("arrow"),
     "convert .json": convert("json"),
     "UPDATE of a DOK file": dok,
-    "generate .nrt": generate(None),
-    "generate --to meds": generate("meds"),
+    "generate .nrt": nrt,
+    "generate --to meds": meds,
     "batches": batches,
     "report": report,
 }
@@ -121,6 +120,11 @@ class Place:
         shutil.rmtree(self.root / "out", ignore_errors=True)
         (self.root / "out").mkdir()
         self.run(args)
+
+    def is_completed(self, new):
+        """Whether a reader of the MEDS folder completes a replacement of its files that was cut off."""
+        self.run(["-c", "SELECT count(*) FROM meds('out/x')"])
+        return self.contents()[0] == new
 
     def contents(self):
         """Returns a digest of all files of the target, without temporary leftovers, and these."""
@@ -167,6 +171,9 @@ def kill_writer(place, args, kills, rng):
         if found == old:
             counts["old"] += 1
         elif found == new:
+            counts["new"] += 1
+            place.fresh(args(1))
+        elif args is meds and place.is_completed(new):
             counts["new"] += 1
             place.fresh(args(1))
         else:

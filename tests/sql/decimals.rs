@@ -450,6 +450,46 @@ async fn decimals_within_lists_and_structs_compare_with_floats_as_doubles() {
 }
 
 #[tokio::test]
+async fn casts_that_round_are_compared_after_the_cast() {
+    let setup = [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, 1.25::DECIMAL(10, 2)), (2, -0.25), (3, 10.05), (4, NULL)) v(id, x)",
+        "CREATE TABLE n AS SELECT * FROM (VALUES (3000000000), (1), (NULL)) v(x)",
+    ];
+    let ids = |condition: &str| format!("SELECT id FROM t WHERE {condition} ORDER BY id");
+    let of = |condition: &str| format!("SELECT x FROM n WHERE {condition} ORDER BY x");
+    let cases = [
+        (ids("x::INT = 1"), "1"),
+        (ids("x::INT <= 1"), "1; 2"),
+        (ids("x::INT <> 1"), "2; 3"),
+        (ids("1 < x::BIGINT"), "3"),
+        (ids("x::INT IN (1, 2)"), "1"),
+        (ids("x::INT NOT IN (1, 2)"), "2; 3"),
+        (ids("x::INT BETWEEN 0 AND 1"), "1; 2"),
+        (ids("TRY_CAST(x AS INT) = 10"), "3"),
+        (ids("x::DECIMAL(10, 1) = 1.3::DECIMAL(10, 1)"), "1"),
+        (ids("x::DECIMAL(12, 0) IS NOT DISTINCT FROM 0::DECIMAL(12, 0)"), "2"),
+        (ids("CASE WHEN x::INT = 1 THEN 1 ELSE 0 END = 1"), "1"),
+        ("SELECT count(*) FILTER (WHERE x::INT = 1), bool_or(x::INT = 10) FROM t".into(), "1 true"),
+        (of("TRY_CAST(x AS INT) <> 5"), "1"),
+        (of("NOT (TRY_CAST(x AS INT) = 5)"), "1"),
+        (of("TRY_CAST(x AS INT) NOT IN (5, 6)"), "1"),
+        (of("TRY_CAST(x AS DECIMAL(3, 0)) <> 5"), "1"),
+        (of("x::DECIMAL(20, 2) = 1"), "1"),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&setup, &cases).await;
+}
+
+/// When this test fails, `ComparedCasts` need not keep casts of decimals and integers in place.
+#[tokio::test]
+async fn stock_casts_still_move_to_literals() {
+    let ctx = SessionContext::new();
+    let sql = "SELECT count(*) FROM (VALUES (1.25), (2.5)) v(x) WHERE arrow_cast(x, 'Decimal128(5, 2)')::INT = 1";
+    let found = ctx.sql(sql).await.unwrap().collect().await.unwrap();
+    assert_eq!(found[0].column(0).as_primitive::<Int64Type>().value(0), 0);
+}
+
+#[tokio::test]
 async fn integers_compare_with_float32_as_doubles() {
     let setup = ["CREATE TABLE t AS SELECT 16777217::INT AS a, 16777216::REAL AS b"];
     let cases = [

@@ -152,3 +152,67 @@ async fn dates_and_casts_are_literal_arguments() {
     ];
     expect_rows(&[], &cases).await;
 }
+
+#[tokio::test]
+async fn lists_of_outer_columns_and_tuples_of_expressions_are_values() {
+    let setup = [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, 'a', 5, true), (2, 'b', 7, false)) v(id, g, i, b)",
+    ];
+    let cases = [
+        ("SELECT id, a FROM t, unnest([t.id, 9]) AS q(a) ORDER BY id, a", "1 1; 1 9; 2 2; 2 9"),
+        (
+            "SELECT id, x.a FROM t, LATERAL (SELECT unnest([t.id, 0]) AS a) x ORDER BY 1, 2",
+            "1 0; 1 1; 2 0; 2 2",
+        ),
+        (
+            "SELECT id, (SELECT sum(a) FROM (SELECT unnest([t.id, 1]) AS a)) FROM t ORDER BY id",
+            "1 2; 2 3",
+        ),
+        ("SELECT (id + 1, g) FROM t ORDER BY id LIMIT 1", "{c0: 2, c1: a}"),
+        ("SELECT (-1, (2, 3 + 1))", "{c0: -1, c1: {c0: 2, c1: 4}}"),
+        (
+            "SELECT n FROM (VALUES (DATE '2020-01-01'), ('2021-01-01'), (NULL)) v(n) ORDER BY n",
+            "2020-01-01; 2021-01-01; NULL",
+        ),
+        ("SELECT id FROM t WHERE b = 'true' OR 'f' = b AND g <> 'b'", "1"),
+        (
+            "SELECT date_diff('day', a, b), date_diff('month', a, b), date_diff('hour', a, b) FROM (SELECT TIMESTAMPTZ '2020-07-01 02:00:00Z' AT TIME ZONE 'America/New_York' AS a, TIMESTAMPTZ '2020-07-01 12:00:00Z' AT TIME ZONE 'America/New_York' AS b)",
+            "1 1 10",
+        ),
+        (
+            "SELECT to_timestamp_micros([5, NULL])[1:1], to_date(['2020-01-01']), ragged_count(to_timestamp([[5], []]))",
+            "[1970-01-01T00:00:00.000005Z] [2020-01-01] 1",
+        ),
+        (
+            "SELECT x, row_number() OVER (ORDER BY x) AS l FROM (VALUES (1), (2)) t(x) QUALIFY x = 2",
+            "2 2",
+        ),
+        (
+            "SELECT g, rank() OVER (ORDER BY i DESC) FROM t QUALIFY g = 'a' OR i > 6 ORDER BY g",
+            "a 2; b 1",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+    let ctx = serrate::sql::session();
+    batches(&ctx, "CREATE TABLE m AS SELECT 1 AS a").await.unwrap();
+    batches(&ctx, "TRUNCATE m").await.unwrap();
+    assert_eq!(rows_or_error(&ctx, "SELECT count(*) FROM m").await, "0");
+    assert_eq!(rows_or_error(&ctx, "PREPARE p AS SELECT ? + 1 AS r, ?").await, "");
+    assert_eq!(rows_or_error(&ctx, "EXECUTE p(41, 'x')").await, "42 x");
+    for (sql, words) in [
+        ("SELECT [5]::TIMESTAMP[]", "the unit of the numbers is not known"),
+        ("SELECT ragged_cast([5], 'TIMESTAMP')", "to_timestamp_micros"),
+        (
+            "SELECT * FROM (SELECT 1 x) a ASOF JOIN (SELECT 1 y) b MATCH_CONDITION (a.x >= b.y)",
+            "ASOF JOIN is not supported",
+        ),
+        ("COPY (SELECT 1) TO 'x.csv.gz' (FORMAT csv)", "compressed files (.gz) are not supported"),
+        (
+            "COPY (SELECT 1) TO 'x.csv' (FORMAT csv, COMPRESSION gzip)",
+            "supported for Parquet files only",
+        ),
+    ] {
+        let e = refusal(&ctx, sql).await;
+        assert!(e.contains(words), "{sql}: {e}");
+    }
+}

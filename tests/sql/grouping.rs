@@ -141,3 +141,70 @@ async fn sums_and_means_of_null_are_null() {
     ];
     expect_rows(&[], &cases).await;
 }
+
+#[tokio::test]
+async fn groups_are_ordered_by_the_positions_of_expressions() {
+    let setup = [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, 'a', 1), (2, 'a', 2), (3, NULL, 3)) v(id, g, i)",
+    ];
+    let cases = [
+        ("SELECT i + 1 FROM t GROUP BY i ORDER BY 1 DESC", "4; 3; 2"),
+        ("SELECT coalesce(g, 'none'), count(*) FROM t GROUP BY g ORDER BY 1", "a 2; none 1"),
+        ("SELECT g, sum(i) * 2 FROM t GROUP BY g ORDER BY 2 DESC, 1 LIMIT 1", "a 6"),
+        ("SELECT count(*) * 2 FROM t GROUP BY g ORDER BY ALL", "2; 4"),
+        ("SELECT upper(g), sum(i) FROM t GROUP BY ALL ORDER BY 1 NULLS FIRST", "NULL 3; A 3"),
+        (
+            "SELECT x FROM (SELECT i % 2 AS x FROM t GROUP BY i ORDER BY 1, max(id) LIMIT 2) ORDER BY ALL",
+            "0; 1",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+/// `replace_position` of `sql::statement::order_aliases` can go once this fails.
+#[tokio::test]
+async fn stock_positions_of_groups_are_still_refused() {
+    let ctx = SessionContext::new();
+    let sql = "SELECT x % 2 FROM (VALUES (9), (10)) v(x) GROUP BY x ORDER BY 1";
+    assert!(batches(&ctx, sql).await.is_err());
+}
+
+#[tokio::test]
+async fn aggregates_ignore_an_order_that_does_not_matter() {
+    let setup = [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, 'a', 1, 1.25), (2, 'a', 2, -0.25), (3, 'b', 2, 10.05)) v(id, g, i, d)",
+    ];
+    let cases = [
+        (
+            "SELECT quantile_cont(d, 0.5 ORDER BY id), median(d ORDER BY id), percentile_cont(d, 0.5 ORDER BY id) FROM t",
+            "1.25 1.25 1.25",
+        ),
+        (
+            "SELECT g, quantile_cont(d, 0.5 ORDER BY id) FROM t GROUP BY g ORDER BY g",
+            "a 0.5; b 10.05",
+        ),
+        (
+            "SELECT g, count(i ORDER BY id), max(i ORDER BY id), min(DISTINCT i ORDER BY i), sum(i ORDER BY id DESC) FROM t GROUP BY g ORDER BY g",
+            "a 2 2 1 3; b 1 2 2 2",
+        ),
+        (
+            "SELECT g, bit_or(i ORDER BY id), count(DISTINCT i ORDER BY i), median(d ORDER BY id) FROM t GROUP BY g ORDER BY g",
+            "a 3 2 0.5; b 2 1 10.05",
+        ),
+        ("SELECT max(i ORDER BY id) FROM (SELECT * FROM t UNION ALL SELECT * FROM t)", "2"),
+        (
+            "SELECT array_agg(i ORDER BY id DESC), string_agg(g, '' ORDER BY id DESC) FROM t",
+            "[2, 2, 1] baa",
+        ),
+        ("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY d) FROM t", "1.25"),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+/// `drop_order` of `sql::statement::expr_rewrites` can go once this fails.
+#[tokio::test]
+async fn stock_orders_of_aggregates_are_still_arguments() {
+    let ctx = SessionContext::new();
+    let sql = "SELECT max(x ORDER BY y) FROM (VALUES (9, 1), (10, 1)) v(x, y) GROUP BY y";
+    assert!(batches(&ctx, sql).await.is_err());
+}

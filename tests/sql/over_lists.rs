@@ -234,3 +234,49 @@ async fn shapes_do_not_depend_on_other_rows() {
     ];
     expect_rows(&[setup[0].as_str()], &cases).await;
 }
+
+#[tokio::test]
+async fn dates_in_lists_follow_the_rules_of_scalars() {
+    let cases = [
+        (
+            "SELECT [DATE '2020-01-05', NULL] - DATE '2020-01-01', DATE '2020-01-05' - [DATE '2020-01-01']",
+            "[4, ] [4]",
+        ),
+        (
+            "SELECT [DATE '2020-01-05'] + 3, [DATE '2020-01-05'] - 5, 1 + [[DATE '2020-01-05'], NULL]",
+            "[2020-01-08] [2019-12-31] [[2020-01-06], ]",
+        ),
+        (
+            "SELECT [TIMESTAMP '2020-01-05 01:00:00'] - DATE '2020-01-05' = [INTERVAL '1 hour']",
+            "true",
+        ),
+        (
+            "SELECT [DATE '2020-01-05'] - TIMESTAMP '2020-01-04 23:00:00' > INTERVAL '59 minutes'",
+            "[true]",
+        ),
+        (
+            "SELECT [DATE '2020-01-05'] + (TIMESTAMP '2020-03-01 12:00:00' - TIMESTAMP '2020-03-01')",
+            "[2020-01-05T12:00:00]",
+        ),
+        (
+            "SELECT [DATE '2020-01-05'] + INTERVAL '1 day', [DATE '2020-01-05'] - INTERVAL '2 days ago'",
+            "[2020-01-06] [2020-01-07]",
+        ),
+        (
+            "SELECT TIMESTAMP '2020-01-01' + INTERVAL '1:30:00', DATE '2020-01-01' + INTERVAL '1 quarter'",
+            "2020-01-01T01:30:00 2020-04-01",
+        ),
+    ];
+    expect_rows(&[], &cases).await;
+    let ctx = serrate::sql::session();
+    let e = error(&ctx, "SELECT list_avg([TIMESTAMP '2020-01-01'])").await;
+    assert!(e.contains("list_avg takes a list of numbers"), "{e}");
+}
+
+/// `functions::list_average` can go once this fails.
+#[tokio::test]
+async fn stock_averages_of_times_are_still_numbers() {
+    let ctx = SessionContext::new();
+    let sql = "SELECT arrow_typeof(array_avg([arrow_cast(1, 'Timestamp(Second, None)')]))";
+    assert_eq!(rows_or_error(&ctx, sql).await, "Float64");
+}

@@ -364,6 +364,27 @@ fn sweep_folder(folder: &Path) {
     }
 }
 
+/// Completes the commits of dead writers in a folder, so that a reader does not find the files of two writes. Does
+/// nothing for a folder that cannot be listed.
+///
+/// # Errors
+/// If this process must not write to the folder, or a file cannot be moved.
+pub(crate) fn complete_commits(folder: &Path) -> io::Result<()> {
+    let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
+    for entry in entries.flatten() {
+        let (name, path) = (entry.file_name(), entry.path());
+        let is_lock = is_temporary(&name) && path.extension() == Some(OsStr::new(&LOCK[1..]));
+        // Lock files are empty before the commit.
+        let has_record = || entry.metadata().is_ok_and(|lock| lock.len() > 0);
+        let stem = path.file_stem().unwrap_or_default();
+        if is_lock && has_record() && path_in(folder, stem, DATA).exists() {
+            access::check_write(folder)?;
+            recover_commit(folder, &path)?;
+        }
+    }
+    Ok(())
+}
+
 fn is_due(folder: &Path) -> bool {
     let now = Instant::now();
     let mut swept = lock_mutex(&SWEPT);
@@ -488,6 +509,15 @@ mod tests {
         drop(Lease::acquire(&target).unwrap());
         assert_eq!(entries(&target), ["sub", "x"]);
         assert_eq!(fs::read(target.join("x")).unwrap(), b"new");
+
+        // A reader completes the commit, too.
+        let data = abandon(&target, ".serrate-e", Some(&Commit::Spread));
+        fs::remove_file(data.join("x")).unwrap();
+        fs::create_dir(data.join("sub")).unwrap();
+        fs::write(data.join("sub/y"), "newer").unwrap();
+        complete_commits(&target).unwrap();
+        assert_eq!(entries(&target), ["sub", "x"]);
+        assert_eq!(fs::read(target.join("sub/y")).unwrap(), b"newer");
 
         // The record in the lock file is incomplete, so the process ended before the first rename.
         abandon(&target, ".serrate-d", None);

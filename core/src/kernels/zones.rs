@@ -68,6 +68,33 @@ pub fn local_to_instants(times: &ArrayRef, to: &DataType, safe: bool) -> Result<
     })
 }
 
+/// Returns the local times of instants as timestamps without a zone. Times without a zone stay as they are.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, AsArray, TimestampSecondArray};
+/// # use arrow::datatypes::TimestampSecondType;
+/// use serrate::kernels::zones::to_local;
+/// let times = TimestampSecondArray::from(vec![0]).with_timezone("Europe/Berlin");
+/// let local = to_local(&(Arc::new(times) as ArrayRef))?;
+/// assert_eq!(local.as_primitive::<TimestampSecondType>().values(), &[3600]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// If a time is out of range, or its zone is unknown.
+pub fn to_local(times: &ArrayRef) -> Result<ArrayRef> {
+    let DataType::Timestamp(unit, Some(_)) = times.data_type() else { return Ok(times.clone()) };
+    let (unit, zone) = (*unit, zone_of(times.data_type())?.1);
+    let to = DataType::Timestamp(unit, None);
+    map_counts(&count_units(times)?, false, &to, |count| {
+        let instant = time_of(count, unit)?;
+        let offset = zone.offset_from_utc_datetime(&instant).fix();
+        count_of(&instant.checked_add_offset(offset)?, unit)
+    })
+}
+
 /// Converts the strings that Arrow converts, and the others as local times without a zone.
 fn strings_to_instants(
     times: &ArrayRef,
@@ -190,7 +217,7 @@ fn map_counts(
         false => counts.try_unary::<_, Int64Type, Error>(|count| {
             convert(count).ok_or_else(|| {
                 Error::invalid(format!(
-                    "the local time {count} (in units since 1970) is outside the range of {to}; use times closer to 1970"
+                    "the time {count} (in units since 1970) is outside the range of {to}; use times closer to 1970"
                 ))
             })
         })?,

@@ -216,8 +216,10 @@ impl<'a> CellNode<'a> {
                         false => cut_text(text, Some(room)),
                     });
                 }
-                let end = more(range.len().saturating_sub(parts.len()));
-                join_list(parts.into_iter(), &end)
+                let left = range.len().saturating_sub(parts.len());
+                let is_shape = matches!(end, Some(ListEnding::Shape(_)));
+                let ending = if left == 0 && !is_shape { String::new() } else { more(left) };
+                join_list(parts.into_iter(), &ending)
             }
         }
     }

@@ -320,7 +320,7 @@ impl Validator for ShellHelper {
 }
 
 /// Whether Enter runs the text: a command, an empty line, or statements that end with `;`.
-fn is_complete(text: &str, dialect: &Dialect) -> bool {
+pub(super) fn is_complete(text: &str, dialect: &Dialect) -> bool {
     let start = text.trim_start();
     // Text with an unclosed quote or comment is not complete. It continues on the next line.
     start.starts_with(['.', '\\'])

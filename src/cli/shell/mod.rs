@@ -7,6 +7,7 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use datafusion::common::config::Dialect;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{CompletionType, Config, Editor, EventHandler, KeyCode, KeyEvent, Modifiers};
@@ -18,7 +19,7 @@ use super::output::terminal_width;
 use super::run::Runner;
 use crate::access;
 use crate::functions::wrap_words;
-use complete::{EnterKey, SessionNames, ShellHelper};
+use complete::{EnterKey, SessionNames, ShellHelper, is_complete};
 
 const COMMANDS: &[(&str, &str)] = &[
     (".help [FUNCTION]", "this list, or help on a function"),
@@ -69,8 +70,13 @@ pub(super) async fn run(mut runner: Runner) -> Outcome {
         );
     }
     interrupt::enter_shell();
+    let is_piped = !std::io::stdin().is_terminal();
     loop {
-        let text = match interrupt::read_stdin(|| editor.readline(PROMPT)) {
+        let line = match is_piped {
+            true => interrupt::read_stdin(|| read_piped(&runner.dialect())),
+            false => interrupt::read_stdin(|| editor.readline(PROMPT)),
+        };
+        let text = match line {
             Ok(text) => text,
             Err(ReadlineError::Interrupted) => continue,
             Err(ReadlineError::Eof) => break,
@@ -107,6 +113,17 @@ pub(super) async fn run(mut runner: Runner) -> Outcome {
     }
     runner.redirect_results(None, false)?;
     runner.finish()
+}
+
+/// Reads lines of a file or pipe up to the end of a statement, or to the end of input: the last statement needs no `;`.
+fn read_piped(dialect: &Dialect) -> rustyline::Result<String> {
+    let mut text = String::new();
+    while text.is_empty() || !is_complete(&text, dialect) {
+        if std::io::stdin().read_line(&mut text)? == 0 {
+            return if text.is_empty() { Err(ReadlineError::Eof) } else { Ok(text) };
+        }
+    }
+    Ok(text)
 }
 
 /// Runs a command that begins with a dot or a backslash. Returns true to end the shell.

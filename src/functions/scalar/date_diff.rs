@@ -5,12 +5,13 @@ use arrow::compute::kernels::arity::binary;
 use arrow::compute::kernels::numeric::sub;
 use arrow::compute::{DatePart, cast, date_part};
 use arrow::datatypes::{DataType, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType};
-use arrow::error::ArrowError;
 use datafusion::common::{ScalarValue, exec_err, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+
+use crate::kernels::zones::to_local;
 
 const NAME: &str = "date_diff";
 const TIMES: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
@@ -95,7 +96,13 @@ impl ScalarUDFImpl for DateDiff {
                 );
             }
         }
-        Ok(vec![DataType::Utf8, TIMES, TIMES])
+        // Times without a zone beside times with one are local times in that zone.
+        let zone = [start, end].into_iter().find_map(|time| match time {
+            DataType::Timestamp(_, zone) => zone.clone(),
+            _ => None,
+        });
+        let times = DataType::Timestamp(TimeUnit::Microsecond, zone);
+        Ok(vec![DataType::Utf8, times.clone(), times])
     }
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
@@ -119,24 +126,31 @@ impl ScalarUDFImpl for DateDiff {
     }
 }
 
-fn to_microseconds(times: &ArrayRef) -> Result<Int64Array, ArrowError> {
-    let times = cast(times, &TIMES)?;
+/// Returns times as microseconds since 1970: by the local calendar of their zone if `local`, otherwise in UTC.
+fn to_microseconds(times: &ArrayRef, local: bool) -> Result<Int64Array> {
+    let times = if local { to_local(times)? } else { times.clone() };
+    let times = cast(&times, &TIMES)?;
     Ok(times.as_primitive::<TimestampMicrosecondType>().reinterpret_cast())
 }
 
 /// Returns the number of months from the year 0 to each time.
-fn count_months(times: &ArrayRef) -> Result<Int64Array, ArrowError> {
+fn count_months(times: &ArrayRef) -> Result<Int64Array> {
     let (years, months) = (date_part(times, DatePart::Year)?, date_part(times, DatePart::Month)?);
     let months_of_year = |year: i32, month: i32| i64::from(year) * 12 + i64::from(month) - 1;
-    binary(years.as_primitive::<Int32Type>(), months.as_primitive::<Int32Type>(), months_of_year)
+    let (years, months) = (years.as_primitive::<Int32Type>(), months.as_primitive::<Int32Type>());
+    Ok(binary(years, months, months_of_year)?)
 }
 
-fn count_boundaries(part: Part, start: &ArrayRef, end: &ArrayRef) -> Result<ArrayRef, ArrowError> {
-    let number = |times: &ArrayRef| -> Result<Int64Array, ArrowError> {
+fn count_boundaries(part: Part, start: &ArrayRef, end: &ArrayRef) -> Result<ArrayRef> {
+    let number = |times: &ArrayRef| -> Result<Int64Array> {
         Ok(match part {
             Part::Months(length) => count_months(times)?.unary(|m| m.div_euclid(length)),
-            Part::Weeks => to_microseconds(times)?.unary(|t| t.div_euclid(MICROSECONDS_PER_DAY)),
-            Part::Microseconds(length) => to_microseconds(times)?.unary(|t| t.div_euclid(length)),
+            Part::Weeks => {
+                to_microseconds(times, true)?.unary(|t| t.div_euclid(MICROSECONDS_PER_DAY))
+            }
+            // Days follow the calendar; hours are elapsed time.
+            Part::Microseconds(length) => to_microseconds(times, length >= MICROSECONDS_PER_DAY)?
+                .unary(|t| t.div_euclid(length)),
         })
     };
     let count = sub(&number(end)?, &number(start)?)?;

@@ -58,6 +58,7 @@ fn capture_change(change: DmlStatement) -> Result<DmlStatement> {
     let verb = match change.op {
         WriteOp::Delete => "DELETE",
         WriteOp::Update => "UPDATE",
+        WriteOp::Truncate => return truncate(change),
         _ => return Ok(change),
     };
     let provider = source_as_provider(&change.target)?;
@@ -96,6 +97,17 @@ fn capture_change(change: DmlStatement) -> Result<DmlStatement> {
     let captured = Captured { inner: provider, input: change.input };
     let target = Arc::new(DefaultTableSource::new(Arc::new(captured)));
     Ok(DmlStatement { target, input: Arc::new(scan), ..change })
+}
+
+/// Plans TRUNCATE of a table in memory as DELETE of all rows. DataFusion refuses it.
+fn truncate(change: DmlStatement) -> Result<DmlStatement> {
+    let provider = source_as_provider(&change.target)?;
+    if !provider.is::<MemTable>() {
+        return Ok(change);
+    }
+    let name = change.table_name.clone();
+    let scan = LogicalPlanBuilder::scan(name, Arc::clone(&change.target), None)?.build()?;
+    capture_change(DmlStatement { op: WriteOp::Delete, input: Arc::new(scan), ..change })
 }
 
 /// Removes the table qualifiers of columns, because a table provider expects unqualified names.

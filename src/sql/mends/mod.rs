@@ -5,6 +5,7 @@
 pub(in crate::sql) mod cast_groups;
 pub(in crate::sql) mod changes;
 pub(in crate::sql) mod coarser_times;
+pub(in crate::sql) mod compared_casts;
 pub(in crate::sql) mod computed_keys;
 pub(in crate::sql) mod computed_lists;
 pub(in crate::sql) mod conditions;
@@ -17,7 +18,6 @@ pub(in crate::sql) mod duration_windows;
 pub(in crate::sql) mod empty_queries;
 pub(in crate::sql) mod equations;
 pub(in crate::sql) mod failing_rules;
-pub(in crate::sql) mod finer_times;
 pub(in crate::sql) mod float_keys;
 pub(in crate::sql) mod guarded_rules;
 pub(in crate::sql) mod hidden_values;

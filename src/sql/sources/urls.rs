@@ -161,6 +161,14 @@ pub(in crate::sql) fn check_target(url: &ListingTableUrl) -> Result<()> {
     check_url(url)?;
     let path = url.get_url().to_file_path();
     let path = path.unwrap_or_else(|()| url.as_str().into());
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    if let Some(extension @ ("gz" | "bz2" | "xz" | "zst")) = extension {
+        return plan_err!(
+            "{} cannot be written, because compressed files (.{extension}) are not supported; write {}, and compress it with a program such as gzip",
+            path.display(),
+            path.with_extension("").display()
+        );
+    }
     match url.scheme() {
         "file" => access::check_write(&path),
         _ => access::check_writes(),

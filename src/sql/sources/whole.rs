@@ -388,7 +388,7 @@ impl WholeFileFormat {
             || options.ignore_leading_whitespace == Some(true)
             || options.ignore_trailing_whitespace == Some(true)
             || options.terminator.is_some()
-            || formats.into_iter().any(Option::is_some)
+            || formats.into_iter().flatten().any(|format| may_need_quotes(format, options))
         {
             return None;
         }
@@ -414,6 +414,16 @@ impl WholeFileFormat {
             Arc::clone(schema)
         }
     }
+}
+
+/// Whether a time in this format may contain a delimiter, a quote or a line break.
+fn may_need_quotes(format: &str, options: &CsvOptions) -> bool {
+    let has = |byte: u8| format.as_bytes().contains(&byte);
+    has(options.delimiter)
+        || has(options.quote)
+        || has(b'\n')
+        || has(b'\r')
+        || ["%n", "%t"].iter().any(|space| format.contains(space))
 }
 
 /// Returns an error for an escape character that DataFusion's writer ignores or writes as it is.

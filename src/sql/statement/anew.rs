@@ -18,7 +18,7 @@ use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
     CastKind, DataType, Expr as SqlExpr, Ident, LimitClause, Query, Statement as SqlStatement,
-    Value, VisitMut, VisitorMut, visit_expressions,
+    Value, ValueWithSpan, VisitMut, VisitorMut, visit_expressions,
 };
 use datafusion::logical_expr::{
     DdlStatement, Expr, LogicalPlan, TableProviderFilterPushDown, TableType, Volatility,
@@ -144,6 +144,29 @@ pub(super) fn with_arguments(state: &SessionState, statement: Statement) -> Resu
         _ => {}
     }
     Ok(statement)
+}
+
+/// Replaces the parameters `?` of PREPARE by `$1`, `$2`, ..
+pub(super) fn number_parameters(statement: &mut Statement) {
+    struct Numbers(usize);
+    impl VisitorMut for Numbers {
+        type Break = ();
+
+        fn post_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<()> {
+            if let Value::Placeholder(name) = &mut value.value
+                && name == "?"
+            {
+                self.0 = self.0.saturating_add(1);
+                *name = format!("${}", self.0);
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    if let Statement::Statement(inner) = statement
+        && let SqlStatement::Prepare { statement, .. } = inner.as_mut()
+    {
+        let _ = statement.visit(&mut Numbers(0));
+    }
 }
 
 pub(super) fn prepares_without_types(statement: &Statement) -> bool {

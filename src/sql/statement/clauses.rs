@@ -380,6 +380,11 @@ fn check_nested_joins(table: &TableFactor) -> Result<()> {
 /// join. The parser takes an unknown kind of join for an alias of the table before it, as in `a
 /// POSITIONAL JOIN b`.
 fn check_join_condition(join: &JoinOperator, left: &TableFactor) -> Result<()> {
+    if matches!(join, JoinOperator::AsOf { .. }) {
+        return Err(refuse(
+            "ASOF JOIN is not supported: nest the rows of a subject with ragged_nest and look values up with ragged_asof(x, time, at), or use meds_asof for labels",
+        ));
+    }
     let (JoinOperator::Join(condition)
     | JoinOperator::Inner(condition)
     | JoinOperator::Left(condition)

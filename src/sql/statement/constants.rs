@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
-    BinaryOperator, DataType, Expr, GroupByExpr, Query, Select, SetExpr, Value, WindowType,
-    visit_expressions, visit_expressions_mut,
+    BinaryOperator, DataType, Expr, GroupByExpr, Query, Select, SetExpr, TypedString, Value,
+    WindowType, visit_expressions, visit_expressions_mut,
 };
 
 use crate::sql::sources::from::parse_query;
@@ -67,6 +67,36 @@ pub(in crate::sql) fn double_casts(query: &mut Query) {
                 array: *array,
                 format: format.clone(),
             };
+        }
+    }
+}
+
+/// Gives the string literals of a column of VALUES the type of its literals such as `DATE '2020-01-01'`, as in PostgreSQL
+/// and DuckDB. DataFusion refuses a column with both.
+pub(in crate::sql) fn type_strings(query: &mut Query) {
+    let SetExpr::Values(values) = query.body.as_mut() else { return };
+    let columns = values.rows.first().map_or(0, |row| row.len());
+    for at in 0..columns {
+        let cells = || values.rows.iter().filter_map(|row| row.get(at));
+        let typed = cells().find_map(|cell| match cell {
+            Expr::TypedString(typed) => Some(typed.clone()),
+            _ => None,
+        });
+        let Some(typed) = typed else { continue };
+        let is_fit = |cell: &Expr| match cell {
+            Expr::TypedString(other) => other.data_type == typed.data_type,
+            Expr::Value(value) => matches!(value.value, Value::SingleQuotedString(_) | Value::Null),
+            _ => false,
+        };
+        if !cells().all(is_fit) {
+            continue;
+        }
+        for cell in values.rows.iter_mut().filter_map(|row| row.get_mut(at)) {
+            if let Expr::Value(value) = cell
+                && matches!(value.value, Value::SingleQuotedString(_))
+            {
+                *cell = Expr::TypedString(TypedString { value: value.clone(), ..typed.clone() });
+            }
         }
     }
 }

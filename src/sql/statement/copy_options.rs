@@ -226,6 +226,14 @@ impl Clauses {
         }
         if let Some(codec) = self.compression.take() {
             let codec = codec.to_ascii_lowercase();
+            let is_text = format.is_some_and(|format| {
+                ["csv", "json", "ndjson"].iter().any(|text| format.eq_ignore_ascii_case(text))
+            });
+            if is_text && !["none", "uncompressed", "auto"].contains(&codec.as_str()) {
+                return plan_err!(
+                    "COMPRESSION {codec} is supported for Parquet files only; write the file without it, and compress it with a program such as gzip"
+                );
+            }
             // DataFusion's Parquet writer requires a compression level for these codecs.
             let level = match (codec.as_str(), self.level.take()) {
                 (_, Some(level)) if is_parquet => format!("({level})"),

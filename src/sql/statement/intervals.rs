@@ -1,4 +1,5 @@
-//! Intervals of a number of units: `INTERVAL (n) DAY`.
+//! Intervals of a number of units, `INTERVAL (n) DAY`, and PostgreSQL's forms `'01:30:00'`, `'1 quarter'` and
+//! `'2 days ago'`.
 //!
 //! DataFusion's `INTERVAL` takes literals only, so the number is multiplied by an interval of one unit.
 
@@ -13,6 +14,14 @@ pub(in crate::sql) fn write_interval(expr: &mut Expr) {
         && let Value::Number(number, _) = &value.value
     {
         value.value = Value::SingleQuotedString(number.clone());
+        return;
+    }
+    if interval.leading_field.is_none()
+        && let Expr::Value(value) = interval.value.as_mut()
+        && let Value::SingleQuotedString(text) = &mut value.value
+        && let Some(units) = spell_out(text)
+    {
+        *text = units;
         return;
     }
     if !computes_value(interval) {
@@ -31,6 +40,53 @@ pub(in crate::sql) fn write_interval(expr: &mut Expr) {
         op: BinaryOperator::Multiply,
         right: Box::new(Expr::Interval(interval.clone())),
     }));
+}
+
+/// Writes a time of day, quarters and `ago` in an interval as numbers of units: `1 day 01:30:00` becomes `1 day 1 hours
+/// 30 minutes 0 seconds`. Returns `None` if the text has none of them, or is no interval.
+fn spell_out(text: &str) -> Option<String> {
+    let mut words: Vec<&str> = text.split_whitespace().collect();
+    let is_quarter =
+        |word: &&str| ["quarter", "quarters"].iter().any(|q| q.eq_ignore_ascii_case(word));
+    let ago = words.last().is_some_and(|word| word.eq_ignore_ascii_case("ago"));
+    if !ago && !words.iter().any(|word| word.contains(':') || is_quarter(word)) {
+        return None;
+    }
+    if ago {
+        words.pop();
+    }
+    let mut parts: Vec<(String, String)> = Vec::new();
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        if word.contains(':') {
+            let (sign, digits) = match word.strip_prefix('-') {
+                Some(digits) => ("-", digits),
+                None => ("", word.strip_prefix('+').unwrap_or(word)),
+            };
+            let fields: Vec<&str> = digits.split(':').collect();
+            if fields.len() > 3 || fields.iter().any(|field| field.parse::<f64>().is_err()) {
+                return None;
+            }
+            for (field, unit) in fields.iter().zip(["hours", "minutes", "seconds"]) {
+                parts.push((format!("{sign}{field}"), unit.to_owned()));
+            }
+            continue;
+        }
+        let unit = words.next()?;
+        match is_quarter(&unit) {
+            true => {
+                let months = word.parse::<i64>().ok()?.checked_mul(3)?;
+                parts.push((months.to_string(), "months".to_owned()));
+            }
+            false => parts.push((word.to_owned(), unit.to_owned())),
+        }
+    }
+    let written = parts.into_iter().map(|(number, unit)| match (ago, number.strip_prefix('-')) {
+        (true, Some(positive)) => format!("{positive} {unit}"),
+        (true, None) => format!("-{} {unit}", number.trim_start_matches('+')),
+        (false, _) => format!("{number} {unit}"),
+    });
+    Some(written.collect::<Vec<_>>().join(" "))
 }
 
 fn computes_value(interval: &Interval) -> bool {
@@ -53,5 +109,28 @@ pub(in crate::sql) fn computes_interval(expr: &Expr) -> bool {
         }
         Expr::Interval(interval) => !matches!(*interval.value, Expr::Value(_)),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_day_quarters_and_ago_are_numbers_of_units() {
+        for (text, units) in [
+            ("1:30:00", Some("1 hours 30 minutes 00 seconds")),
+            ("-01:30", Some("-01 hours -30 minutes")),
+            ("1 month 2 days 03:04:05.5", Some("1 month 2 days 03 hours 04 minutes 05.5 seconds")),
+            ("2 days ago", Some("-2 days")),
+            ("1 quarter -1 day ago", Some("-3 months 1 day")),
+            ("2 quarters", Some("6 months")),
+            ("2 days", None),
+            ("1:2:3:4", None),
+            ("x:y", None),
+            ("1 quarter 2", None),
+        ] {
+            assert_eq!(spell_out(text).as_deref(), units, "{text}");
+        }
     }
 }

@@ -13,7 +13,7 @@
 //!  |                      4 merged       USING, NATURAL: plans parts to learn their columns
 //!  |                      5 star_names   `*` with repeated names: plans parts, too
 //!  |                      6 positions    `_file`, `_row`: looks up tables in the catalog
-//!  |                      7 lambdas, order_all, times, predicates
+//!  |                      7 lambdas, times, predicates
 //!  v                      DataFusion's planner; its errors get suggestions (hints, calls)
 //! logical plan
 //!  | `share_ctes`, `check_lists`, `with_headings`, `reset_to_default`, `with_table_rows`
@@ -103,13 +103,14 @@ use crate::sql::sources::training::BATCHES;
 use crate::sql::sources::urls::{check_target, replace_paths};
 use crate::sql::sources::whole::WholeFileFormatFactory;
 use crate::sql::statement::anew::{
-    keep_prepared, keep_view, prepared_by, prepares_without_types, refresh_views, with_arguments,
+    keep_prepared, keep_view, number_parameters, prepared_by, prepares_without_types,
+    refresh_views, with_arguments,
 };
 use crate::sql::statement::calls::{explain_calls, unexpanded_calls};
 use crate::sql::statement::cast_arguments::tell_casts_apart;
 use crate::sql::statement::change_forms::write_out_change;
 use crate::sql::statement::clauses::using_sample;
-use crate::sql::statement::constants::{double_casts, rewrite_constants};
+use crate::sql::statement::constants::{double_casts, rewrite_constants, type_strings};
 use crate::sql::statement::copy_options::known_options;
 use crate::sql::statement::created_tables::CreatedFromQuery;
 use crate::sql::statement::depth::{balance_chains, check_depth, run_deep, with_deep_stack};
@@ -331,6 +332,7 @@ async fn plan_here(
         }
         _ => None,
     };
+    number_parameters(&mut statement);
     let prepared = prepared_by(&statement);
     let created = CreatedFromQuery::of_statement(&statement);
     let untyped = prepares_without_types(&statement);
@@ -346,7 +348,6 @@ async fn plan_here(
         star_names::name_apart(&state, sql).await?;
         positions::add(ctx, sql).await?;
         lambdas::prepare(&state, sql)?;
-        order_all::write_out(sql);
         times::in_microseconds(&state, sql);
         predicates::as_operators(&state, sql);
     });
@@ -593,6 +594,7 @@ impl VisitorMut for Rewrite {
     }
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
+        order_all::number_columns(query);
         as_flow(name_columns(query))
     }
 
@@ -636,6 +638,7 @@ fn name_columns(query: &mut Query) -> Result<()> {
     }
     name_shorthands(query);
     double_casts(query);
+    type_strings(query);
     if let Query { body, order_by, .. } = query
         && let SetExpr::Select(select) = body.as_mut()
     {

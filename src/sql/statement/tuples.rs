@@ -34,9 +34,15 @@ pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
                 **tuple = row_of(values);
             }
         }
+        // DataFusion plans tuples of names and literals only.
+        Expr::Tuple(values) if values.iter().any(|value| !is_simple(value)) => as_struct(expr),
         _ => {}
     }
     Ok(())
+}
+
+fn is_simple(value: &Expr) -> bool {
+    matches!(value, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_))
 }
 
 fn values_of(expr: &Expr) -> Option<Vec<Expr>> {

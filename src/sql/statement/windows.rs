@@ -8,8 +8,8 @@ use std::ops::ControlFlow;
 use datafusion::common::plan_datafusion_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, NamedWindowDefinition, NamedWindowExpr, Query, SetExpr, VisitMut, WindowSpec, WindowType,
-    visit_expressions_mut,
+    BinaryOperator, Expr, NamedWindowDefinition, NamedWindowExpr, Query, Select, SetExpr, Value,
+    Visit, VisitMut, WindowSpec, WindowType, visit_expressions, visit_expressions_mut,
 };
 
 /// Replaces references to the named windows of a query's SELECT in the whole query.
@@ -20,6 +20,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 /// If a window is not defined, or a reference overrides a part of its definition.
 pub(in crate::sql) fn write_out_windows(query: &mut Query) -> Result<()> {
     let SetExpr::Select(select) = query.body.as_mut() else { return Ok(()) };
+    qualify_by_window(select);
     if select.named_window.is_empty() {
         return Ok(());
     }
@@ -32,6 +33,34 @@ pub(in crate::sql) fn write_out_windows(query: &mut Query) -> Result<()> {
     written(write_out(&mut select.qualify, &windows))?;
     written(write_out(&mut select.distinct, &windows))?;
     written(write_out(&mut query.order_by, &windows))
+}
+
+/// If QUALIFY has no window function but SELECT has one, as in `SELECT x, rank() OVER (..) .. QUALIFY x = 1`, adds a
+/// condition on that function which is always true. DataFusion requires a window function in QUALIFY, or its alias.
+fn qualify_by_window(select: &mut Select) {
+    let Some(condition) = &mut select.qualify else { return };
+    if find_call(condition).is_some() {
+        return;
+    }
+    let Some(window) = select.projection.iter().find_map(find_call) else { return };
+    let nested = |e: Expr| Box::new(Expr::Nested(Box::new(e)));
+    let either = Expr::BinaryOp {
+        left: Box::new(Expr::IsNull(Box::new(window.clone()))),
+        op: BinaryOperator::Or,
+        right: Box::new(Expr::IsNotNull(Box::new(window))),
+    };
+    let written = std::mem::replace(condition, Expr::value(Value::Null));
+    *condition =
+        Expr::BinaryOp { left: nested(written), op: BinaryOperator::And, right: nested(either) };
+}
+
+/// Returns the first window function of a part of a statement.
+fn find_call<V: Visit>(part: &V) -> Option<Expr> {
+    let found = visit_expressions(part, |e| match e {
+        Expr::Function(call) if call.over.is_some() => ControlFlow::Break(e.clone()),
+        _ => ControlFlow::Continue(()),
+    });
+    found.break_value()
 }
 
 type Windows = Vec<(String, WindowSpec)>;

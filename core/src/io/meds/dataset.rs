@@ -13,6 +13,7 @@ use super::types::unify_types;
 use super::vocabulary::Vocabulary;
 use crate::access;
 use crate::error::{Error, Result};
+use crate::io::lease::complete_commits;
 use crate::io::listing::is_hidden;
 use crate::io::order::natural;
 use crate::table::Unsorted;
@@ -93,6 +94,12 @@ impl MedsDataset {
                 "the folder is not a MEDS data set; give a folder that has shards in data/**/*.parquet",
             ));
         }
+        complete_commits(&root).map_err(|e| {
+            Error::file(
+                &root,
+                format!("a process that replaced files of this folder ended halfway, and the replacement cannot be completed: {e}; make the folder writable, or write the data again"),
+            )
+        })?;
         let mut found = Vec::new();
         for entry in access::walk(&data) {
             let entry = entry?;

@@ -60,10 +60,26 @@ impl<'a> WindowSums<'a> {
             false => self.integer_sums()?.into_iter().map(|n| n as f64).collect(),
         };
         let counts = self.windows.count_values(self.valid.as_ref());
-        let means = sums.iter().zip(&counts).enumerate().map(|(window, (sum, n))| {
-            (*n > 0 && !self.windows.is_null(window)).then(|| *sum / *n as f64)
-        });
-        Ok(Arc::new(means.collect::<Float64Array>()))
+        let mut means = Vec::with_capacity(sums.len());
+        for (window, (sum, n)) in sums.iter().zip(&counts).enumerate() {
+            let is_known = *n > 0 && !self.windows.is_null(window);
+            means.push(match sum.is_infinite() {
+                _ if !is_known => None,
+                true => Some(self.exact_mean(window, *n)?),
+                false => Some(*sum / *n as f64),
+            });
+        }
+        Ok(Arc::new(Float64Array::from(means)))
+    }
+
+    /// Returns the mean of a window of floats whose sum is too large for a float.
+    fn exact_mean(&self, window: usize, count: usize) -> Result<f64> {
+        let range = self.windows.ranges[window].clone();
+        let wide = cast(&self.leaves.slice(range.start, range.len()), &DataType::Float64)?;
+        let mut exact = ExactSums::new(Terms::Floats);
+        exact.resize(1);
+        wide.as_primitive::<Float64Type>().iter().flatten().for_each(|v| exact.add(0, v));
+        Ok(exact.mean(0, count as u64))
     }
 
     fn integer_sums(&self) -> Result<Vec<i128>> {

@@ -18,7 +18,7 @@ use super::INTERVAL;
 use super::functions::Form;
 use super::unify::{chosen_from, compared_over, interval_key, unify_compared, unify_operands};
 use super::wide::wide_part;
-use crate::array::leaf_type;
+use crate::array::{leaf_type, list_depth};
 use crate::functions::{facts_of, may_have_hours};
 
 /// Functions that return one of their arguments. Arguments with different time types are cast to one type.
@@ -49,10 +49,30 @@ const OF_LISTS: [&str; 14] = [
 const COMPARE: [&str; 6] =
     ["min", "max", "median", "ragged_histogram_agg", "ragged_max_agg", "ragged_min_agg"];
 
+/// Returns an error if a list of numbers is cast to a list of timestamps: Arrow takes the numbers for microseconds, and
+/// `5::TIMESTAMP` is 5 seconds.
+fn check_unit(values: &Expr, to: &DataType, schema: &DFSchema) -> Result<()> {
+    let is_time = list_depth(to) > 0 && matches!(leaf_type(to), DataType::Timestamp(..));
+    if is_time && values.get_type(schema).is_ok_and(|t| leaf_type(&t).is_numeric()) {
+        return plan_err!(
+            "a list of numbers cannot be cast to a list of timestamps, because the unit of the numbers is not known; write to_timestamp(x) for seconds, or to_timestamp_micros(x) for microseconds"
+        );
+    }
+    Ok(())
+}
+
 /// Rewrites one expression whose operands are already rewritten.
 pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::BinaryExpr(binary) => of_binary(binary, schema),
+        Expr::Cast(ref cast) => {
+            check_unit(&cast.expr, cast.field.data_type(), schema)?;
+            Ok(Transformed::no(expr))
+        }
+        Expr::TryCast(ref cast) => {
+            check_unit(&cast.expr, cast.field.data_type(), schema)?;
+            Ok(Transformed::no(expr))
+        }
         Expr::Between(between) => {
             let Between { expr, negated, low, high } = between;
             let parts = [*expr, *low, *high];

@@ -17,20 +17,24 @@ use crate::sql::mends::parts::{columns_below, has_part};
 use crate::sql::rules::LogicalRule;
 
 /// Alias that hides a cast from the simplifier while it runs.
-const HELD: &str = "__serrate_finer";
+const HELD: &str = "__serrate_cast";
 
-/// Applies `simplify_expressions` so that it does not round a timestamp in a comparison.
+/// Applies `simplify_expressions` so that a comparison with a cast keeps its meaning.
+///
+/// DataFusion 55 moves a cast from one side of a comparison to the literal on the other side. If the cast rounds, as
+/// in `1.25::INT = 1`, or may be NULL, as in `TRY_CAST(3000000000 AS INT) <> 5`, this changes the answer. This rule
+/// keeps such casts where they are. Obsolete once the test `stock_casts_still_move_to_literals` fails.
 ///
 /// DataFusion 55 replaces `CAST(x AS TIMESTAMP(6)) = t` for an `x` in milliseconds with `x = t` and truncates
 /// `t` to milliseconds. This rule compares `x` exactly: for a `t` between two milliseconds, `<` becomes `<=`
 /// with the millisecond before `t`. DataFusion also ignores that a cast to a time zone other than UTC changes
 /// the stored integer. Obsolete once the test `stock_casts_to_finer_units_still_round_literals` fails.
 #[derive(Debug)]
-pub(in crate::sql) struct FinerTimes {
+pub(in crate::sql) struct ComparedCasts {
     stock: LogicalRule,
 }
 
-impl FinerTimes {
+impl ComparedCasts {
     pub(in crate::sql) fn wrap_rule(rule: LogicalRule) -> LogicalRule {
         match rule.name() {
             "simplify_expressions" => Arc::new(Self { stock: rule }),
@@ -39,7 +43,7 @@ impl FinerTimes {
     }
 }
 
-impl OptimizerRule for FinerTimes {
+impl OptimizerRule for ComparedCasts {
     fn name(&self) -> &str {
         self.stock.name()
     }
@@ -53,7 +57,7 @@ impl OptimizerRule for FinerTimes {
         plan: LogicalPlan,
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
-        if !has_part(&plan, casts_to_time) {
+        if !has_part(&plan, is_movable) {
             return self.stock.rewrite(plan, config);
         }
         let schema = columns_below(&plan)?;
@@ -88,10 +92,12 @@ impl OptimizerRule for FinerTimes {
     }
 }
 
-fn casts_to_time(e: &Expr) -> bool {
+/// Whether an expression is a cast that the simplifier may move.
+fn is_movable(e: &Expr) -> bool {
     match e {
         Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => {
-            matches!(field.data_type(), DataType::Timestamp(..))
+            let to = field.data_type();
+            matches!(to, DataType::Timestamp(..)) || to.is_integer() || to.is_decimal()
         }
         _ => false,
     }
@@ -110,21 +116,45 @@ fn is_utc(zone: &str) -> bool {
     ["UTC", "Etc/UTC", "GMT", "Z", "+00:00", "+00"].contains(&zone)
 }
 
-/// Whether an expression casts a timestamp without a time zone to one with a zone other than UTC, which
-/// changes the stored integer, or by TRY_CAST to a finer unit, which makes distant times NULL. The simplifier
-/// would compare the integer before the cast.
+/// Whether a comparison with a cast has another answer than one with the value before the cast:
+///
+/// * A cast of a timestamp without a time zone to one with a zone other than UTC changes the stored integer, and
+///   TRY_CAST to a finer unit makes distant times NULL.
+/// * A cast of a decimal to an integer, or to fewer digits after the point, rounds.
+/// * TRY_CAST of an integer or decimal is NULL where the type does not represent the value.
 fn is_moved(e: &Expr, schema: &DFSchema) -> bool {
     let (Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field })) = e else {
         return false;
     };
-    let DataType::Timestamp(to, zone) = field.data_type() else { return false };
-    let moves = match expr.get_type(schema) {
-        Ok(DataType::Timestamp(_, None)) if zone.as_deref().is_some_and(|z| !is_utc(z)) => true,
-        Ok(DataType::Timestamp(from, _)) => matches!(e, Expr::TryCast(_)) && from < *to,
+    let Ok(from) = expr.get_type(schema) else { return false };
+    let may_be_null = matches!(e, Expr::TryCast(_));
+    let moves = match (&from, field.data_type()) {
+        (DataType::Timestamp(from, of_zone), DataType::Timestamp(to, zone)) => {
+            let other_zone = of_zone.is_none() && zone.as_deref().is_some_and(|z| !is_utc(z));
+            other_zone || (may_be_null && from < to)
+        }
+        (from, to) if is_exact_number(from) && is_exact_number(to) => {
+            scale_of(to) < scale_of(from) || (may_be_null && from != to)
+        }
         _ => false,
     };
     // The simplifier removes a cast to another unit or zone first.
     moves || is_moved(expr, schema)
+}
+
+fn is_exact_number(t: &DataType) -> bool {
+    t.is_integer() || t.is_decimal()
+}
+
+/// Returns the number of digits after the point.
+fn scale_of(t: &DataType) -> i8 {
+    match t {
+        DataType::Decimal32(_, scale)
+        | DataType::Decimal64(_, scale)
+        | DataType::Decimal128(_, scale)
+        | DataType::Decimal256(_, scale) => *scale,
+        _ => 0,
+    }
 }
 
 /// Wraps compared casts for which [`is_moved`] is true in a function that is opaque to the simplifier.
