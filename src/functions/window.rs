@@ -139,7 +139,7 @@ pub(super) static ROLLING: Def = Def {
         let Some(how) = parse_how(plan, 2, 4)? else {
             return Err(plan.refuse("argument 3 (how) must be a name such as 'mean'; it is NULL"));
         };
-        Ok(nullable(lists.plain_leaf(output_type(plan, how.reduction(), lists.leaf())?)))
+        Ok(nullable(lists.plain_leaf(output_type(plan, how.as_reduction(), lists.leaf())?)))
     },
     call: |call| {
         let size = |i: usize| call.integer(i).and_then(|n| usize::try_from(n).ok());
@@ -203,7 +203,7 @@ enum How {
 
 impl How {
     /// Returns the reduction whose result has the type of this one.
-    fn reduction(self) -> Reduction {
+    fn as_reduction(self) -> Reduction {
         match self {
             Self::Reduce(how) => how,
             Self::Quantile(_) => Reduction::Median,
@@ -378,7 +378,7 @@ fn plan_window(plan: &Plan<'_>) -> Result<FieldRef> {
         .map_err(|e| plan.refuse(format!("argument 7 (closed) is invalid: {e}")))?;
     check_types(plan, Some(&make_window(before, after, closure)))?;
     let out = match how {
-        Some(how) => output_type(plan, how.reduction(), shape.x.leaf())?,
+        Some(how) => output_type(plan, how.as_reduction(), shape.x.leaf())?,
         None => type_below(&shape.x.open(), shape.levels - 1).clone(),
     };
     Ok(nullable(shape.at.plain_leaf(out)))

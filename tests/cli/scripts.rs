@@ -435,7 +435,7 @@ fn deep_statements_leave_the_command_running() {
 fn the_last_statement_of_a_pipe_needs_no_semicolon() {
     let place = Place::new();
     let said = place.run_with(&["-i", "-f", "csv"], "SELECT 1 AS a;\nSELECT 2 AS b");
-    assert_eq!(said.out, "a\n1\nb\n2\n");
+    assert_eq!(said.out, "a\n1\n\nb\n2\n");
     let said = place.run_with(&["-i", "-f", "csv"], "SELECT\n3\nAS c\n;\n.mode line\n");
     assert_eq!(said.out, "c\n3\n");
 }

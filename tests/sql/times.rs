@@ -759,7 +759,7 @@ async fn intervals_finer_than_the_times_they_are_added_to() {
             ("d + INTERVAL '2 days'", "2020-01-03"),
             ("ragged_gt([TIMESTAMP '2020-01-01 06:00:00'], [d] + INTERVAL '12 hours')", "[false]"),
             (
-                "([d + 1] - [d]) + INTERVAL '500 milliseconds' = INTERVAL '86400500 milliseconds'",
+                "([(d + 1)::TIMESTAMP] - [d]) + INTERVAL '500 milliseconds' = INTERVAL '86400500 milliseconds'",
                 "[true]",
             ),
             ("x + INTERVAL '500 milliseconds' = y", "true"),

@@ -92,7 +92,7 @@ impl AggregateUDFImpl for MaxShape {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn Accumulator>> {
-        Ok(sliding_frames::replay(udaf(), &args))
+        Ok(sliding_frames::replay_frames(udaf(), &args))
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {

@@ -289,9 +289,10 @@ impl AggregateUDFImpl for RaggedUdaf {
         let fold = self.begin_fold(&args)?;
         match fold.retracts() {
             true => Ok(Box::new(Single::new(fold))),
-            false => {
-                Ok(sliding_frames::replay(AggregateUDF::new_from_impl(Self::new(self.def)), &args))
-            }
+            false => Ok(sliding_frames::replay_frames(
+                AggregateUDF::new_from_impl(Self::new(self.def)),
+                &args,
+            )),
         }
     }
 

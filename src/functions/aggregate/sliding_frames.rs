@@ -41,7 +41,10 @@ pub(super) fn make_accumulator(
 }
 
 /// Returns an accumulator that aggregates all rows of a frame for each result.
-pub(super) fn replay(aggregate: AggregateUDF, args: &AccumulatorArgs<'_>) -> Box<dyn Accumulator> {
+pub(super) fn replay_frames(
+    aggregate: AggregateUDF,
+    args: &AccumulatorArgs<'_>,
+) -> Box<dyn Accumulator> {
     Box::new(Replayed { call: Call::new(Arc::new(aggregate), args), batches: VecDeque::new() })
 }
 

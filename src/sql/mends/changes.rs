@@ -58,7 +58,7 @@ fn capture_change(change: DmlStatement) -> Result<DmlStatement> {
     let verb = match change.op {
         WriteOp::Delete => "DELETE",
         WriteOp::Update => "UPDATE",
-        WriteOp::Truncate => return truncate(change),
+        WriteOp::Truncate => return plan_truncate(change),
         _ => return Ok(change),
     };
     let provider = source_as_provider(&change.target)?;
@@ -100,7 +100,7 @@ fn capture_change(change: DmlStatement) -> Result<DmlStatement> {
 }
 
 /// Plans TRUNCATE of a table in memory as DELETE of all rows. DataFusion refuses it.
-fn truncate(change: DmlStatement) -> Result<DmlStatement> {
+fn plan_truncate(change: DmlStatement) -> Result<DmlStatement> {
     let provider = source_as_provider(&change.target)?;
     if !provider.is::<MemTable>() {
         return Ok(change);

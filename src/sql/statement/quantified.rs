@@ -1,4 +1,4 @@
-//! ANY and ALL over lists, written out with the functions of the session.
+//! ANY and ALL over lists as CASE, with the functions of the session.
 //!
 //! DataFusion 55 plans ANY as `array_has`, or as comparisons with the smallest or largest element, which
 //! ignore NULL elements: `7 = ANY([3, NULL])` is false. For ANY and ALL it uses its own functions, whatever

@@ -33,7 +33,7 @@ pub(super) fn window_quantiles(windows: &Windows, leaves: &ArrayRef, q: f64) -> 
         for (rank, leaf) in by_value.iter().enumerate() {
             ranks[leaf - list.start] = Some(rank);
         }
-        window.clear(by_value.len());
+        window.reset_ranks(by_value.len());
         let mut within = list.start..list.start;
         let mut nans = 0usize;
         for at in of_list.clone() {
@@ -44,7 +44,7 @@ pub(super) fn window_quantiles(windows: &Windows, leaves: &ArrayRef, q: f64) -> 
             }
             move_range(&mut within, range, |leaf, enters| {
                 let Some(rank) = ranks[leaf - list.start] else { return };
-                window.count(rank, enters);
+                window.change_rank(rank, enters);
                 match (flat[leaf].is_nan(), enters) {
                     (true, true) => nans += 1,
                     (true, false) => nans -= 1,
@@ -55,9 +55,9 @@ pub(super) fn window_quantiles(windows: &Windows, leaves: &ArrayRef, q: f64) -> 
                 (0, _) => None,
                 (len, 0) => {
                     let (low, share) = locate_quantile(len, q);
-                    let first = flat[by_value[window.select(low)]];
+                    let first = flat[by_value[window.find_rank(low)]];
                     let next = match share > 0.0 && low + 1 < len {
-                        true => flat[by_value[window.select(low + 1)]],
+                        true => flat[by_value[window.find_rank(low + 1)]],
                         false => first,
                     };
                     Some(interpolate_linear(first, next, share))
@@ -92,14 +92,14 @@ struct RankCounts {
 }
 
 impl RankCounts {
-    fn clear(&mut self, ranks: usize) {
+    fn reset_ranks(&mut self, ranks: usize) {
         self.tree.clear();
         self.tree.resize(ranks, 0);
         self.len = 0;
     }
 
     /// Adds a rank, or removes it.
-    fn count(&mut self, rank: usize, enters: bool) {
+    fn change_rank(&mut self, rank: usize, enters: bool) {
         self.len = if enters { self.len + 1 } else { self.len - 1 };
         let mut at = rank + 1;
         while at <= self.tree.len() {
@@ -110,7 +110,7 @@ impl RankCounts {
     }
 
     /// Returns the rank that `k` ranks of the set precede. The set has more than `k` ranks.
-    fn select(&self, k: usize) -> usize {
+    fn find_rank(&self, k: usize) -> usize {
         let mut step = self.tree.len().checked_ilog2().map_or(0, |bits| 1usize << bits);
         let (mut at, mut left) = (0, k);
         while step > 0 {
@@ -134,15 +134,15 @@ mod tests {
     fn sets_of_ranks_select_their_smallest() {
         for ranks in 1..20 {
             let mut set = RankCounts::default();
-            set.clear(ranks);
-            (0..ranks).step_by(3).for_each(|rank| set.count(rank, true));
+            set.reset_ranks(ranks);
+            (0..ranks).step_by(3).for_each(|rank| set.change_rank(rank, true));
             for (k, rank) in (0..ranks).step_by(3).enumerate() {
-                assert_eq!(set.select(k), rank, "{ranks} {k}");
+                assert_eq!(set.find_rank(k), rank, "{ranks} {k}");
             }
-            set.count(0, false);
+            set.change_rank(0, false);
             assert_eq!(set.len, ranks.div_ceil(3) - 1);
             if set.len > 0 {
-                assert_eq!(set.select(0), 3);
+                assert_eq!(set.find_rank(0), 3);
             }
         }
     }
