@@ -122,6 +122,7 @@ macro_rules! builders {
     ($($name:literal: $($f:ident($($a:ident),* $(; $more:ident)?)),+;)*) => {
         $($(
             #[doc = concat!("The SQL function `", $name, "`.")]
+            #[allow(clippy::too_many_arguments, reason = "SQL functions have optional arguments")]
             pub fn $f($($a: impl Argument,)* $($more: impl IntoIterator<Item = impl Argument>)?) -> Expr {
                 #[allow(unused_mut)]
                 let mut args = vec![$($a.into_expr()),*];
