@@ -26,6 +26,7 @@ pub const MENDS: &[(&str, &str)] = &[
     ("serrate_lazy_conditions", "what a condition guards is evaluated beside it"),
     ("serrate_list_hints", "errors of operators over lists do not say what to write"),
     ("serrate_list_texts", "texts of lists do not show NULL"),
+    ("serrate_local_times", "local times that clocks skip or repeat fail"),
     ("serrate_lost_constants", "constants are taken for such above outer joins and GROUPING SETS"),
     ("serrate_memory_order", "LIMIT over tables in memory takes other rows than the first"),
     ("serrate_merge_join_filters", "merge joins with a condition fail over rows without a partner"),

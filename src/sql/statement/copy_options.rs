@@ -229,7 +229,8 @@ impl Clauses {
             let is_text = format.is_some_and(|format| {
                 ["csv", "json", "ndjson"].iter().any(|text| format.eq_ignore_ascii_case(text))
             });
-            if is_text && !["none", "uncompressed", "auto"].contains(&codec.as_str()) {
+            let is_plain = ["none", "uncompressed", "auto"].contains(&codec.as_str());
+            if is_text && !is_plain {
                 return plan_err!(
                     "COMPRESSION {codec} is supported for Parquet files only; write the file without it, and compress it with a program such as gzip"
                 );
@@ -241,7 +242,9 @@ impl Clauses {
                 ("gzip" | "brotli", None) if is_parquet => "(6)".to_owned(),
                 _ => String::new(),
             };
-            self.push("compression", &format!("{codec}{level}"));
+            if !(is_text && is_plain) {
+                self.push("compression", &format!("{codec}{level}"));
+            }
         }
         let mut text = String::new();
         if let Some(format) = self.format {
@@ -309,8 +312,8 @@ mod tests {
                 "copy t to 'x' STORED AS parquet PARTITIONED BY (a, b) OPTIONS (format.max_row_group_size '10', overwrite 'true', format.compression 'zstd(3)')\n",
             ),
             (
-                "COPY t TO 'x' (FORMAT csv, COMPRESSION gzip, HEADER false)",
-                "COPY t TO 'x' STORED AS csv OPTIONS (format.has_header 'false', format.compression 'gzip')",
+                "COPY t TO 'x' (FORMAT csv, COMPRESSION none, HEADER false)",
+                "COPY t TO 'x' STORED AS csv OPTIONS (format.has_header 'false')",
             ),
             (
                 "COPY t TO 'x.csv' (format.has_header false)",
@@ -331,6 +334,7 @@ mod tests {
             ("COPY t TO 'x' (FILE_SIZE_BYTES 3)", "FILE_SIZE_BYTES"),
             ("COPY t TO 'x.parquet' (COMPRESSION_LEVEL 3)", "COMPRESSION_LEVEL"),
             ("COPY t TO 'x.csv' (COMPRESSION gzip, COMPRESSION_LEVEL 3)", "COMPRESSION_LEVEL"),
+            ("COPY t TO 'x' (FORMAT csv, COMPRESSION gzip)", "for Parquet files only"),
         ] {
             let refused = known_options(written, &DuckDbDialect {});
             assert!(refused.unwrap_err().to_string().contains(named), "{written}");
