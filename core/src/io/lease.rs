@@ -369,6 +369,7 @@ fn sweep_folder(folder: &Path) {
 ///
 /// # Errors
 /// If this process must not write to the folder, or a file cannot be moved.
+#[cfg(any(test, feature = "parquet"))]
 pub(crate) fn complete_commits(folder: &Path) -> io::Result<()> {
     let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
     for entry in entries.flatten() {

@@ -30,8 +30,8 @@ const PREFETCHED_BATCHES: usize = 1024;
 
 /// Concatenates the partitions of its input, in the order of their index, to a single partition.
 ///
-/// All partitions run concurrently, and each prefetches batches within its share of [`PREFETCH`]. With a limit they run one after the
-/// other, so that no partition is read after the limit is reached.
+/// All partitions run concurrently, and prefetch at most 256 MiB of batches together, or an eighth of the memory limit
+/// if that is less. With a limit they run one after the other, so that no partition is read after the limit is reached.
 #[derive(Debug)]
 pub struct SourceOrderExec {
     input: Arc<dyn ExecutionPlan>,
