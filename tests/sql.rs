@@ -120,6 +120,8 @@ mod set_operations;
 mod several_subqueries;
 #[path = "sql/shared_rows.rs"]
 mod shared_rows;
+#[path = "sql/statistics.rs"]
+mod statistics;
 #[path = "common/store.rs"]
 mod store;
 #[path = "sql/subqueries.rs"]
@@ -128,8 +130,12 @@ mod subqueries;
 mod tables;
 #[path = "sql/texts.rs"]
 mod texts;
+#[path = "sql/time_aggregates.rs"]
+mod time_aggregates;
 #[path = "sql/time_casts.rs"]
 mod time_casts;
+#[path = "sql/time_texts.rs"]
+mod time_texts;
 #[path = "sql/times.rs"]
 mod times;
 #[allow(unreachable_pub)]

@@ -170,7 +170,11 @@ fn datafusion_text(e: &DataFusionError) -> String {
     match e {
         DataFusionError::Diagnostic(_, inner) => datafusion_text(inner),
         // A context without spaces is the name of an optimizer rule; other contexts are sentences to keep.
-        DataFusionError::Context(rule, inner) if !rule.contains(' ') => datafusion_text(inner),
+        DataFusionError::Context(rule, inner)
+            if !rule.contains(' ') || rule.starts_with("Optimizer rule '") =>
+        {
+            datafusion_text(inner)
+        }
         DataFusionError::Context(said, inner) => format!("{said}: {}", datafusion_text(inner)),
         DataFusionError::Shared(inner) => datafusion_text(inner),
         DataFusionError::External(inner) => any_text(inner.as_ref()),

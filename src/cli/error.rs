@@ -126,8 +126,12 @@ impl From<io::Error> for Failure {
 fn format_error(e: &DataFusionError) -> String {
     match e {
         DataFusionError::Diagnostic(_, inner) => format_error(inner),
-        // Drops a context that is the name of an optimizer rule. Only such a context contains no space.
-        DataFusionError::Context(rule, inner) if !rule.contains(' ') => format_error(inner),
+        // Drops a context that names an optimizer rule. Only a context without spaces is such a name alone.
+        DataFusionError::Context(rule, inner)
+            if !rule.contains(' ') || rule.starts_with("Optimizer rule '") =>
+        {
+            format_error(inner)
+        }
         DataFusionError::Shared(inner) => format_error(inner),
         DataFusionError::ExecutionJoin(e) if e.is_panic() => {
             format!("stopped by an internal error: {e}")
@@ -145,6 +149,7 @@ fn format_error(e: &DataFusionError) -> String {
             }
             ParserError::RecursionLimitExceeded => "SQL: the statement is nested too deeply".into(),
         },
+        DataFusionError::ArrowError(inner, _) => format_arrow_error(inner),
         other => {
             let message = other.strip_backtrace();
             // Removes prefixes that name a step of DataFusion instead of the cause of the error.
@@ -154,6 +159,23 @@ fn format_error(e: &DataFusionError) -> String {
                 .fold(message.as_str(), |text, step| text.strip_prefix(step).unwrap_or(text));
             plain.trim_end().to_owned()
         }
+    }
+}
+
+/// Formats a message of Arrow without the kind of error. Says which form a time must have.
+fn format_arrow_error(e: &ArrowError) -> String {
+    let message = match e {
+        ArrowError::ParseError(message)
+        | ArrowError::CastError(message)
+        | ArrowError::ComputeError(message)
+        | ArrowError::ArithmeticOverflow(message)
+        | ArrowError::InvalidArgumentError(message) => message.clone(),
+        ArrowError::DivideByZero => "division by zero".to_owned(),
+        other => other.to_string(),
+    };
+    match message.starts_with("Error parsing timestamp from") {
+        true => format!("{message}; write a time such as '2024-01-31 10:00:00'"),
+        false => message,
     }
 }
 

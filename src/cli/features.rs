@@ -15,7 +15,7 @@ use super::output::group_digits;
 use super::progress::Progress;
 use crate::access;
 use crate::io::features::{
-    FeatureAggregate, FeatureForm, FeatureSpec, FeatureStore, FeatureWindow, Features,
+    FeatureAggregate, FeatureForm, FeatureKey, FeatureSpec, FeatureStore, FeatureWindow, Features,
 };
 use crate::io::meds::Labels;
 use crate::io::meds_torch::MedsFolder;
@@ -126,7 +126,11 @@ pub(super) fn run(args: &FeaturesArgs) -> Outcome {
     if !tasks.is_empty() {
         progress.note(&describe_tasks(&tasks));
     }
-    let store = fill_store(args, &features, beside, &progress)?;
+    let mut used = vec![false; features.spec().keys().len()];
+    let store = fill_store(args, &features, beside, &progress, &mut used)?;
+    if let Some(note) = describe_unused(args, &features, &used) {
+        progress.note(&note);
+    }
     let unknown = features.unknown().unwrap_or(0);
     if unknown > 0 {
         progress.note(&describe_unknown(unknown, None));
@@ -194,8 +198,11 @@ fn fill_store(
     features: &Features,
     folder: &Path,
     progress: &Progress,
+    used: &mut [bool],
 ) -> Outcome<FeatureStore> {
     let mut store = FeatureStore::create(folder, features.labels().len())?;
+    let spec = features.spec();
+    let per_key = spec.windows().len().saturating_mul(spec.aggregates().len()).max(1);
     let threads = rayon::current_num_threads().max(1);
     for shard in 0..features.num_shards() {
         interrupt::check()?;
@@ -207,12 +214,38 @@ fn fill_store(
                 .map(|block| shard.features(block.clone()))
                 .collect::<crate::Result<Vec<_>>>()?;
             for rows in rows {
+                for feature in rows.iter().flat_map(|(_, features, _)| features) {
+                    if let Some(used) = used.get_mut(*feature as usize / per_key) {
+                        *used = true;
+                    }
+                }
                 store.push(&rows)?;
                 progress.rows(rows.len());
             }
         }
     }
     Ok(store)
+}
+
+/// Names the codes and prefixes of the command line that no label has a measurement of, because they may be misspelled.
+fn describe_unused(args: &FeaturesArgs, features: &Features, used: &[bool]) -> Option<String> {
+    const MOST: usize = 5;
+    let names = features.spec().keys().iter().zip(used).filter(|(_, used)| !**used);
+    let given = args.codes.iter().chain(&args.prefixes).collect::<Vec<_>>();
+    let is_given = |key: &FeatureKey| match key {
+        FeatureKey::Code(code) => given.iter().any(|given| given.as_str() == code.as_ref()),
+        FeatureKey::Prefix(prefix) => given.iter().any(|given| given.as_str() == prefix.as_ref()),
+    };
+    let names: Vec<String> =
+        names.filter(|(key, _)| is_given(key)).map(|(key, _)| key.to_string()).collect();
+    let more = match names.len().saturating_sub(MOST) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let shown = names.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
+    (!names.is_empty()).then(|| {
+        format!("no label has a measurement of {shown}{more} in these windows; check the spelling")
+    })
 }
 
 fn write_target(

@@ -39,6 +39,8 @@ pub(super) struct Runner {
     path: Option<PathBuf>,
     /// Format to restore for standard output, while results are written to a file in another format.
     format_on_screen: Option<Format>,
+    /// Format to restore when lines are switched off.
+    format_before_lines: Format,
     /// Number of results in the output file, or on standard output.
     results: usize,
     /// Whether standard output has text, which a blank line separates from the title of the next statement.
@@ -84,6 +86,7 @@ impl Runner {
             target,
             path: args.output.clone(),
             format_on_screen: None,
+            format_before_lines: Format::Table,
             results: 0,
             printed: false,
             #[cfg(feature = "cluster")]
@@ -101,6 +104,20 @@ impl Runner {
 
     pub(super) fn format(&mut self) -> &mut Format {
         &mut self.format
+    }
+
+    /// Switches between the format `line` and the format before it, and returns the new one. `on` is `None` to change it.
+    pub(super) fn switch_lines(&mut self, on: Option<bool>) -> Format {
+        match (on.unwrap_or(self.format != Format::Line), self.format) {
+            (true, Format::Line) => {}
+            (true, format) => {
+                self.format_before_lines = format;
+                self.format = Format::Line;
+            }
+            (false, Format::Line) => self.format = self.format_before_lines,
+            (false, _) => {}
+        }
+        self.format
     }
 
     pub(super) fn table_style(&mut self) -> &mut TableStyle {

@@ -1,10 +1,11 @@
-//! `lead` and `lag` with IGNORE NULLS.
+//! `lead` and `lag` with IGNORE NULLS, and with a default that is not a literal.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, new_null_array};
-use arrow::compute::SortOptions;
+use arrow::array::{Array, ArrayRef, new_null_array};
+use arrow::compute::kernels::zip::zip;
+use arrow::compute::{CastOptions, SortOptions, cast_with_options, concat, is_null};
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
@@ -28,6 +29,11 @@ use datafusion::physical_expr::expressions::Literal;
 ///
 /// DataFusion also takes an offset of NULL for 0. Obsolete once the test
 /// `stock_lags_by_null_are_still_values` fails.
+///
+/// A LIMIT above `lag(x, -n)` drops the rows below the window that the function needs, because DataFusion
+/// assumes that `lag` only looks back. Obsolete once the test `stock_lags_forward_still_lose_rows` fails.
+///
+/// A default that is not a literal is evaluated for the row of the result. DataFusion refuses it.
 pub(crate) fn shifted_windows() -> [WindowUDF; 2] {
     [lead_udwf(), lag_udwf()].map(|stock| WindowUDF::new_from_impl(Shifted { stock }))
 }
@@ -51,19 +57,39 @@ impl WindowUDFImpl for Shifted {
     }
 
     fn expressions(&self, args: ExpressionArgs<'_>) -> Vec<Arc<dyn PhysicalExpr>> {
-        self.stock.expressions(args)
+        let (exprs, fields) = (args.input_exprs(), args.input_fields());
+        let Some(default) = find_column_default(exprs) else {
+            return self.stock.expressions(args);
+        };
+        // DataFusion returns no expression at all if it cannot read the default.
+        let mut values = self.stock.expressions(ExpressionArgs::new(&exprs[..2], &fields[..2]));
+        values.push(Arc::clone(default));
+        values
     }
 
     fn partition_evaluator(
         &self,
         args: PartitionEvaluatorArgs<'_>,
     ) -> Result<Box<dyn PartitionEvaluator>> {
+        let (exprs, fields) = (args.input_exprs(), args.input_fields());
         let ignores_nulls = args.ignore_nulls();
-        let offset = args.input_exprs().get(1).and_then(|e| e.downcast_ref::<Literal>());
-        let is_null = offset.is_some_and(|offset| offset.value().is_null());
+        let offset = exprs.get(1).and_then(|e| e.downcast_ref::<Literal>()).map(Literal::value);
+        let is_null = offset.is_some_and(ScalarValue::is_null);
+        if find_column_default(exprs).is_some() {
+            let rows_back = self.count_rows_back(offset, args.is_reversed())?;
+            let args = PartitionEvaluatorArgs::new(
+                &exprs[..2],
+                &fields[..2],
+                args.is_reversed(),
+                ignores_nulls,
+            );
+            let stock = self.stock.partition_evaluator_factory(args)?;
+            let default = Some(ColumnDefault { rows_back, ignores_nulls });
+            return Ok(Box::new(WholePartition { stock, is_null, default }));
+        }
         let stock = self.stock.partition_evaluator_factory(args)?;
         Ok(match ignores_nulls || is_null {
-            true => Box::new(WholePartition { stock, is_null }),
+            true => Box::new(WholePartition { stock, is_null, default: None }),
             false => stock,
         })
     }
@@ -98,8 +124,30 @@ impl WindowUDFImpl for Shifted {
     }
 
     fn limit_effect(&self, args: &[Arc<dyn PhysicalExpr>]) -> LimitEffect {
-        self.stock.inner().limit_effect(args)
+        match args.get(1).map(|e| e.downcast_ref::<Literal>().map(Literal::value)) {
+            Some(Some(ScalarValue::Int64(Some(0..)))) | None => {
+                self.stock.inner().limit_effect(args)
+            }
+            Some(_) => LimitEffect::Unknown,
+        }
     }
+}
+
+impl Shifted {
+    /// Returns how many rows before the row of the result its value is. A negative number counts rows after it.
+    fn count_rows_back(&self, offset: Option<&ScalarValue>, is_reversed: bool) -> Result<i64> {
+        let rows = match offset.map(|offset| offset.cast_to(&DataType::Int64)).transpose()? {
+            Some(ScalarValue::Int64(Some(rows))) => rows,
+            _ => 1,
+        };
+        let looks_back = (self.name() == "lag") != is_reversed;
+        Ok(if looks_back { rows } else { rows.saturating_neg() })
+    }
+}
+
+/// Returns the default of a call if it is not a literal.
+fn find_column_default(exprs: &[Arc<dyn PhysicalExpr>]) -> Option<&Arc<dyn PhysicalExpr>> {
+    exprs.get(2).filter(|default| !default.is::<Literal>())
 }
 
 /// Evaluates a function over all rows of a partition at once.
@@ -108,6 +156,34 @@ struct WholePartition {
     stock: Box<dyn PartitionEvaluator>,
     /// Whether the offset is NULL. All results are then NULL.
     is_null: bool,
+    default: Option<ColumnDefault>,
+}
+
+/// A default with a value for each row, which is the last argument of the evaluation.
+#[derive(Debug)]
+struct ColumnDefault {
+    /// See [`Shifted::count_rows_back`].
+    rows_back: i64,
+    ignores_nulls: bool,
+}
+
+impl ColumnDefault {
+    /// Replaces the results of the rows without a value by their defaults.
+    fn fill_missing(&self, found: &ArrayRef, defaults: &ArrayRef) -> Result<ArrayRef> {
+        let checked = CastOptions { safe: false, ..CastOptions::default() };
+        let defaults = cast_with_options(defaults, found.data_type(), &checked)?;
+        if self.ignores_nulls {
+            // A value is never NULL, so a NULL has no value.
+            return Ok(zip(&is_null(found)?, &defaults, found)?);
+        }
+        let rows = found.len();
+        let missing = usize::try_from(self.rows_back.unsigned_abs()).unwrap_or(rows).min(rows);
+        let valued = rows - missing;
+        Ok(match self.rows_back < 0 {
+            true => concat(&[&found.slice(0, valued), &defaults.slice(valued, missing)])?,
+            false => concat(&[&defaults.slice(0, missing), &found.slice(missing, valued)])?,
+        })
+    }
 }
 
 impl PartitionEvaluator for WholePartition {
@@ -117,10 +193,13 @@ impl PartitionEvaluator for WholePartition {
 
     fn evaluate_all(&mut self, values: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         let found = self.stock.evaluate_all(values, rows)?;
-        Ok(match self.is_null {
-            true => new_null_array(found.data_type(), rows),
-            false => found,
-        })
+        if self.is_null {
+            return Ok(new_null_array(found.data_type(), rows));
+        }
+        match (&self.default, values.last()) {
+            (Some(default), Some(defaults)) => default.fill_missing(&found, defaults),
+            _ => Ok(found),
+        }
     }
 
     fn evaluate(&mut self, values: &[ArrayRef], range: &Range<usize>) -> Result<ScalarValue> {

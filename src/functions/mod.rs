@@ -26,7 +26,6 @@ mod group;
 mod harmless;
 mod hidden;
 mod index;
-mod interval_product;
 mod lambda;
 mod lead;
 mod list_average;
@@ -52,6 +51,7 @@ mod scalar;
 mod scatter;
 mod shape;
 mod sort;
+mod span_product;
 mod structs;
 mod take;
 mod text;
@@ -70,7 +70,8 @@ use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF};
 use datafusion::prelude::SessionContext;
 
 pub(crate) use aggregate::{
-    SUM_STATE, exact_aggregates, exact_deviation, exact_mean, float_extremes, mended_aggregates,
+    OVER_TIMES, SUM_STATE, exact_aggregates, exact_deviation, exact_mean, float_extremes,
+    mended_aggregates, over_times,
 };
 pub(crate) use chain::is_chain;
 pub(crate) use codes::codes_file;
@@ -90,8 +91,6 @@ pub(crate) use harmless::physical_cannot_fail;
 #[cfg(feature = "cluster")]
 pub(crate) use hidden::masked_fields;
 pub(crate) use hidden::{stock_field, with_masked_fields, without_hidden_values};
-#[cfg(feature = "cluster")]
-pub(crate) use interval_product::interval_product;
 pub(crate) use lead::shifted_windows;
 pub(crate) use list_average::list_average;
 pub(crate) use list_contains::list_contains;
@@ -108,6 +107,8 @@ pub(crate) use planner::{
     plans_predicates,
 };
 pub(crate) use scalar::scalar_functions;
+#[cfg(feature = "cluster")]
+pub(crate) use span_product::span_operations;
 pub(crate) use timestamps::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, unit_of_text};
 pub(crate) use unsigned::{is_for_signed, signed_windows, takes_unsigned};
 

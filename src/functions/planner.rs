@@ -18,10 +18,10 @@ use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, lit};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use super::chain;
-use super::interval_product::{is_interval_product, plan_product};
 use super::list_counts::array_length;
 use super::lists::Lists;
 use super::over_lists::map_over_lists;
+use super::span_product::{is_span_product, plan_span_operation};
 use super::text_positions::plan_characters;
 use super::unsigned::{plan_quotient, signed_index, signed_operand, takes_unsigned};
 use crate::array::{leaf_type, list_depth};
@@ -130,7 +130,7 @@ impl ExprPlanner for ListOperators {
         let expr = with_boolean(expr, schema);
         let call = plan_operator(&expr, schema).or_else(|| plan_test(&expr, schema));
         let call = call.or_else(|| plan_quotient(&expr, schema));
-        if let Some(call) = call.or_else(|| plan_product(&expr, schema)) {
+        if let Some(call) = call.or_else(|| plan_span_operation(&expr, schema)) {
             return Ok(PlannerResult::Planned(call));
         }
         match &expr.op {
@@ -727,7 +727,7 @@ pub(crate) fn may_have_hours(expr: &Expr, t: &DataType, schema: &DFSchema) -> bo
         Expr::BinaryExpr(sum) => !(is_known(&sum.left) && is_known(&sum.right)),
         Expr::Negative(of) => !is_known(of),
         Expr::Alias(alias) => !is_known(&alias.expr),
-        Expr::ScalarFunction(call) if is_interval_product(call) => !call.args.iter().all(is_known),
+        Expr::ScalarFunction(call) if is_span_product(call) => !call.args.iter().all(is_known),
         _ => true,
     }
 }

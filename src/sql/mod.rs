@@ -40,4 +40,6 @@ pub(crate) use sources::visible::with_visible_files;
 pub(crate) use statement::calls::{find_counterpart, similar_names};
 #[cfg(feature = "cli")]
 pub(crate) use statement::errors::of_statement;
+#[cfg(feature = "cli")]
+pub(crate) use statement::shorthands::{shorthand_names, shorthand_text};
 pub use statement::{execute, parse, plan, sql};

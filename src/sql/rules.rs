@@ -58,7 +58,9 @@ use crate::sql::mends::sort_keys::SortKeys;
 use crate::sql::mends::sort_lists::SortLists;
 use crate::sql::mends::sorts::{LostConstants, MissingSorts, UnorderedKeys};
 use crate::sql::mends::subqueries::ThreeValuedIn;
+use crate::sql::mends::text_lists::TextLists;
 use crate::sql::mends::texts::OneText;
+use crate::sql::mends::time_texts::TimeTexts;
 use crate::sql::mends::times::ExactTimes;
 use crate::sql::mends::topk::WholeFloatGroups;
 use crate::sql::mends::truths::NumberTruths;
@@ -67,6 +69,7 @@ use crate::sql::mends::unique_partitions::UniquePartitions;
 use crate::sql::mends::wide_frames::WideFrames;
 use crate::sql::mends::window_keys::WindowKeys;
 use crate::sql::mends::window_orders::WindowOrders;
+use crate::sql::mends::xor_pairs::XorPairs;
 use crate::sql::order::{MemoryOrder, OffsetIntoScan, SourceOrder};
 use crate::sql::pushdown::batches::LeafBatches;
 use crate::sql::pushdown::below_joins::BelowJoins;
@@ -161,6 +164,12 @@ static RULES: &[Rule] = &[
         without: "LIKE of a dictionary with a column of strings fails",
         upstream: &[],
         until: Until::Feature,
+    },
+    Rule {
+        step: Step::BeforeCoercion(|| Arc::new(TextLists)),
+        without: "`'[1, 2]'::INT[]` fails, and `'[a, b]'::VARCHAR[]` has one element",
+        upstream: &[],
+        until: Until::Fails("stock_texts_of_lists_are_still_elements"),
     },
     Rule {
         step: Step::BeforeCoercion(|| Arc::new(StableDecimals)),
@@ -285,6 +294,12 @@ static RULES: &[Rule] = &[
         until: Until::Fails("stock_texts_of_lists_still_lack_null"),
     },
     Rule {
+        step: Step::AfterCoercion(|| Arc::new(TimeTexts)),
+        without: "texts of times without seconds, such as `2024-01-01 10:00`, are errors",
+        upstream: &[],
+        until: Until::Fails("stock_times_without_seconds_are_still_errors"),
+    },
+    Rule {
         step: Step::AfterCoercion(|| Arc::new(CoarserTimes)),
         without: "`x::TIMESTAMP(0)` and `to_unixtime(x)` round times before 1970 up",
         upstream: &[],
@@ -302,6 +317,12 @@ static RULES: &[Rule] = &[
         without: "`WHERE -x > 5` fails over Parquet files with the least integer",
         upstream: &[],
         until: Until::Fails("stock_negations_of_statistics_still_overflow"),
+    },
+    Rule {
+        step: Step::AfterCoercion(|| Arc::new(XorPairs)),
+        without: "`x ^ x` and `x ^ 5 ^ x` are values where `x` is NULL",
+        upstream: &[],
+        until: Until::Fails("stock_pairs_of_xor_still_forget_null"),
     },
     Rule {
         step: Step::WithoutLogical("eliminate_group_by_constant"),

@@ -20,14 +20,15 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::config::{SerrateOptions, limit_memory_by_default};
 use crate::functions::{
-    exact_aggregates, float_extremes, float_lists, is_for_signed, list_average, list_contains,
-    mended_aggregates, null_subsets, register_functions, register_operators, scalar_functions,
-    shifted_windows, signed_counts, signed_windows, takes_unsigned, typed_lists,
-    without_hidden_values,
+    OVER_TIMES, exact_aggregates, float_extremes, float_lists, is_for_signed, list_average,
+    list_contains, mended_aggregates, null_subsets, over_times, register_functions,
+    register_operators, scalar_functions, shifted_windows, signed_counts, signed_windows,
+    takes_unsigned, typed_lists, without_hidden_values,
 };
 use crate::sql::exec::pool::ProcessPool;
 use crate::sql::exec::stack::DeepPlanner;
 use crate::sql::mends::dependencies::UnnestDependenciesPlanner;
+use crate::sql::mends::failing_statistics::StatisticsPlanner;
 use crate::sql::mends::times::register_wide;
 use crate::sql::rules::{
     add_analyzer_rules, add_physical_rules, change_logical_rules, last_analyzer_rules,
@@ -123,6 +124,12 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
     for aggregate in aggregates.chain(mended_aggregates()) {
         ctx.register_udaf(aggregate);
     }
+    for name in OVER_TIMES {
+        let stock = ctx.state_ref().read().aggregate_functions().get(name).cloned();
+        if let Some(stock) = stock {
+            ctx.register_udaf(over_times(stock));
+        }
+    }
     register_wide(&ctx);
     let lists = null_subsets()
         .into_iter()
@@ -213,7 +220,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     add_physical_rules(&mut builder.physical_optimizers().get_or_insert_default().rules);
     builder.physical_optimizer_rules().get_or_insert_default().extend(last_physical_rules());
     let inner = builder.query_planner().take();
-    *builder.query_planner() = Some(Arc::new(DeepPlanner { inner }));
+    *builder.query_planner() = Some(Arc::new(StatisticsPlanner { inner: DeepPlanner { inner } }));
     let functions = builder.table_functions().get_or_insert_default();
     for (name, function) in table_functions() {
         functions.insert(name.into(), Arc::new(TableFunction::new(name.into(), function)));

@@ -21,7 +21,7 @@ use datafusion::physical_expr::utils::split_conjunction;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, ExecutionPlanProperties};
 
 use crate::config::SerrateOptions;
-use crate::functions::{in_precision, interval_product, masked_fields};
+use crate::functions::{in_precision, masked_fields, span_operations};
 use crate::sql::exec::guard::GuardedSource;
 use crate::sql::exec::pacing::PacedExec;
 use crate::sql::exec::plain_order::PlainOrderExec;
@@ -34,6 +34,8 @@ use crate::sql::mends::float_keys::float_key_function;
 use crate::sql::mends::list_texts::list_text_function;
 use crate::sql::mends::local_times::zoned_functions;
 use crate::sql::mends::sorts::UnorderedExec;
+use crate::sql::mends::text_lists::text_list_functions;
+use crate::sql::mends::time_texts::time_text_function;
 use crate::sql::order::SourceOrderExec;
 use crate::sql::pushdown::batches::BatchSizeExec;
 use crate::sql::sources::arrow_scan::ArrowScan;
@@ -453,11 +455,13 @@ pub(crate) fn hidden_functions() -> Vec<Arc<ScalarUDF>> {
     let mut functions = held_functions().to_vec();
     functions.push(Arc::new(float_key_function()));
     functions.extend(count_functions());
+    functions.extend(text_list_functions());
+    functions.push(time_text_function());
     functions.extend(zoned_functions());
     functions.push(masked_fields());
     functions.push(Arc::new(list_text_function()));
     functions.push(Arc::clone(&COMPUTED_COLUMN));
-    functions.push(interval_product());
+    functions.extend(span_operations());
     functions.push(in_precision());
     functions
 }

@@ -154,3 +154,17 @@ fn wrong_arguments_of_features_are_named() {
     let err = place.fails(1, &["features", &meds, "--labels", &labels, "-o", "all.parquet"]);
     assert!(err.contains("exceed 4096") && err.contains("sparse"), "{err}");
 }
+
+#[test]
+fn codes_that_do_not_occur_are_named() {
+    let place = Place::new();
+    let (meds, out) = (data("synthea-meds"), place.path("f.parquet"));
+    let labels = format!("{meds}/labels");
+    let args = ["features", &meds, "--labels", &labels, "--code", "NOPE", "--prefix", "NEVER//"];
+    let more = ["--code", "MEDS_BIRTH", "-o", out.to_str().unwrap()];
+    let all: Vec<&str> = args.into_iter().chain(more).collect();
+    let said = place.run(&all);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let note = "no label has a measurement of NOPE, NEVER//* in these windows; check the spelling";
+    assert!(said.err.contains(note) && !said.err.contains("MEDS_BIRTH"), "{}", said.err);
+}

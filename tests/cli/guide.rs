@@ -195,6 +195,25 @@ fn rerun_page(page: &str) -> String {
     now
 }
 
+/// Blocks of `sh` show commands without their output.
+#[test]
+fn the_commands_of_the_guide_succeed() {
+    let mut commands = 0;
+    for page in list_files("docs/guide", "md") {
+        let text = fs::read_to_string(&page).unwrap();
+        for block in fenced_blocks(&text).iter().filter(|block| block.language == "sh") {
+            let place = make_clone();
+            for line in text[block.body.clone()].lines() {
+                let session = format!("$ {line} > out.txt && echo done\n");
+                let printed = rerun_session(&place, &session);
+                assert!(printed.ends_with("\ndone\n"), "{}: {printed}", page.display());
+                commands += 1;
+            }
+        }
+    }
+    assert!(commands > 0);
+}
+
 #[test]
 fn the_pages_of_the_guide_show_what_their_blocks_print() {
     let pages = list_files("docs/guide", "md");

@@ -450,3 +450,22 @@ fn output_goes_to_files_of_formats_that_it_writes() {
     place.ok(&["-c", formatted]);
     assert_eq!(std::fs::read_to_string(place.path("x.csv")).unwrap(), "e,n,d\n\"\",,02.01.2020\n");
 }
+
+#[test]
+fn lines_return_to_the_format_before_them() {
+    let place = Place::new();
+    let said =
+        place.run_with(&["-i"], ".mode csv\n\\x\n\\x\n\\x off\n\\x on\n\\x off\nSELECT 7 AS n;\n");
+    assert!(said.out.ends_with("n\n7\n"), "{}", said.out);
+    assert_eq!(said.out.matches("mode csv").count(), 3, "{}", said.out);
+    assert_eq!(said.out.matches("mode line").count(), 2, "{}", said.out);
+}
+
+#[test]
+fn help_shows_what_short_forms_stand_for() {
+    let place = Place::new();
+    let said = place.run_with(&["-i"], ".help year\n.help max_by\n.help strftime\n");
+    for expected in ["year(x)", "date_part('year', x)", "first_value(x ORDER BY y DESC, x)"] {
+        assert!(said.out.contains(expected), "{expected}: {}", said.out);
+    }
+}

@@ -58,6 +58,8 @@ pub const MENDS: &[(&str, &str)] = &[
         "floats beside decimals become decimals, and types change while a plan is made",
     ),
     ("serrate_three_valued_in", "NOT IN (query) with NULL has rows"),
+    ("serrate_text_lists", "texts of lists become lists of one element"),
+    ("serrate_time_texts", "texts of times without seconds are errors"),
     ("serrate_unique_partitions", "windows by the key of a group and an aggregate of it fail"),
     ("serrate_unnest_dependencies", "keys of a group are taken for keys of its unnested rows"),
     ("serrate_unordered_keys", "grouping by constant lists of lists fails"),
@@ -65,6 +67,7 @@ pub const MENDS: &[(&str, &str)] = &[
     ("serrate_wide_frames", "frames that leave the type of their key include NULL"),
     ("serrate_window_keys", "windows over lists of lists and structs fail"),
     ("serrate_window_orders", "counts over sliding frames are not sorted"),
+    ("serrate_xor_pairs", "operands of `x ^ x` forget NULL"),
     ("serrate_yielding_joins", "joins without end cannot be interrupted"),
 ];
 

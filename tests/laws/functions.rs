@@ -479,6 +479,10 @@ pub const WINDOWS: &[Call] = &[
     call("i", "rank() OVER (PARTITION BY <s> ORDER BY <i>)"),
     call("i", "dense_rank() OVER (ORDER BY <i>)"),
     call("?", "lag(<?>) OVER (PARTITION BY <i> ORDER BY ORDER)"),
+    call("?", "lag(<?.1>, -2, <?.1>) OVER (PARTITION BY <i> ORDER BY ORDER)"),
+    call("i", "lead(<i>, 1, <i>) IGNORE NULLS OVER (ORDER BY ORDER)"),
+    call("i", "bit_xor(<i>) OVER (ORDER BY ORDER ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING)"),
+    call("t", "median(<t>) OVER (ORDER BY ORDER ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)"),
     call("l?", "lead(<l?>) OVER (ORDER BY ORDER)"),
     call(
         "i",

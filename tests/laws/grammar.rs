@@ -263,6 +263,12 @@ const OTHERS: &[(&str, &str, Replacements)] = &[
             "CASE WHEN {0} IS NULL OR {1} IS NULL THEN NULL WHEN {1} < 0 THEN true ELSE {0} > CAST({1} AS BIGINT UNSIGNED) END",
         )],
     ),
+    (
+        "i",
+        "{i} ^ 5",
+        &[("a number ^ itself is 0", "{0} ^ 5 ^ 3 ^ 3"), ("^ goes both ways", "5 ^ {0}")],
+    ),
+    ("i", "({i} ^ {i})", &[("^ thrice", "({1} ^ {0} ^ {1} ^ {1})")]),
     ("b", "{d} < {t}", &[("date and time", "CAST({0} AS TIMESTAMP) < {1}")]),
     ("b", "{s} LIKE 'a%'", &[("LIKE of a prefix", "starts_with({0}, 'a')")]),
     ("b", "{s} LIKE '%''%'", &[("LIKE of a part", "strpos({0}, '''') > 0")]),
@@ -274,6 +280,21 @@ const OTHERS: &[(&str, &str, Replacements)] = &[
     ("t", "date_trunc('month', {t})", &[]),
     ("t", "{t} + {g}", &[]),
     ("g", "{t} - {t}", &[]),
+    (
+        "g",
+        "{g} * 3",
+        &[("a product by a float", "{0} * 3.0"), ("a quotient", "{0} / 0.25 / 4 * 3")],
+    ),
+    (
+        "s",
+        "strftime({t}, '%Y-%m-%d %H:%M')",
+        &[("the format is first", "strftime('%x %H:%M', {0})")],
+    ),
+    (
+        "t",
+        "CAST(strftime({t}, '%Y-%m-%d %H:%M') AS TIMESTAMP)",
+        &[("text without seconds", "date_trunc('minute', {0})")],
+    ),
     (
         "n",
         "CAST({n} + {n} AS DECIMAL(12,2))",

@@ -601,7 +601,9 @@ impl Queries {
         let ty = ["i", "f", "s", "d", "n"][self.below(5)];
         let made = self.value(ty, scope, 1);
         let x = p.put(made);
-        match self.below(6) {
+        match self.below(8) {
+            6 => (format!("lag({x}, -1, {x}) {over}"), ty),
+            7 => (format!("lead({x}, 2, {x}) {over}"), ty),
             0 => (format!("CAST(row_number() {over} AS BIGINT)"), "i"),
             1 => (format!("CAST(rank() OVER ({partition}ORDER BY {sort}{way}) AS BIGINT)"), "i"),
             2 => (format!("lag({x}) {over}"), ty),

@@ -47,11 +47,11 @@ async fn products_of_intervals_are_exact() {
         "SELECT x * INTERVAL '1 hour' FROM (VALUES ('NaN'::DOUBLE)) v(x)",
     ] {
         let refused = rows_or_error(&ctx, sql).await;
-        assert!(refused.contains("is not an interval"), "{sql}: {refused}");
+        assert!(refused.contains("the result is not a span"), "{sql}: {refused}");
     }
 }
 
-/// When this test fails, `functions::interval_product` can be removed.
+/// When this test fails, `functions::span_product` can be removed.
 #[tokio::test]
 async fn stock_intervals_are_still_not_multiplied() {
     let ctx = SessionContext::new();
@@ -121,4 +121,100 @@ async fn strings_have_positions() {
     let frame = serrate::sql::sql(&ctx, "SELECT 2 * INTERVAL '1 day', to_days(3)").await.unwrap();
     let names: Vec<&str> = frame.schema().fields().iter().map(|f| f.name().as_str()).collect();
     assert_eq!(names, ["2 * INTERVAL '1 day'", "to_days(3)"]);
+}
+
+#[tokio::test]
+async fn aggregates_of_duckdb() {
+    let setup = [
+        "CREATE TABLE a AS SELECT * FROM (VALUES (1, 'x', 4.0::DOUBLE), (1, 'y', 1.0), (1, 'x', 2.0), (2, 'z', NULL), (2, NULL, 8.0)) v(g, s, f)",
+    ];
+    let cases = [
+        (
+            "SELECT mode() WITHIN GROUP (ORDER BY s), percentile_disc(0.5) WITHIN GROUP (ORDER BY f) FROM a",
+            "x 2.0",
+        ),
+        ("SELECT g, mode(s) FROM a GROUP BY g ORDER BY g", "1 x; 2 z"),
+        ("SELECT mode(s) FILTER (WHERE s <> 'x'), mode(f) FROM a", "y 1.0"),
+        ("SELECT g, mode(s) OVER (PARTITION BY g) FROM a ORDER BY g", "1 x; 1 x; 1 x; 2 z; 2 z"),
+        (
+            "SELECT quantile_disc(f, 0.5), quantile_disc(f, 0), quantile_disc(f, 1), quantile_disc(f, 0.51) FROM a",
+            "2.0 1.0 8.0 4.0",
+        ),
+        (
+            "SELECT quantile_disc(f, 0.5) FILTER (WHERE f > 1), quantile_disc(f, 0.5) FILTER (WHERE f > 9) FROM a",
+            "4.0 NULL",
+        ),
+        (
+            "SELECT quantile_cont(f, [0.25, 0.5]), quantile_disc(f, [0, 1]) FROM a",
+            "[1.75, 3.0] [1.0, 8.0]",
+        ),
+        ("SELECT g, quantile_cont(f, [0.5]) FROM a GROUP BY g ORDER BY g", "1 [2.0]; 2 [8.0]"),
+        (
+            "SELECT geomean(f), round(sem(f), 6), favg(f), fsum(f) FROM a",
+            "2.82842712474619 1.340476 3.75 15.0",
+        ),
+        (
+            "SELECT approx_count_distinct(s), approx_quantile(f, 0.5) BETWEEN 2 AND 4 FROM a",
+            "3 true",
+        ),
+        (
+            "SELECT string_agg(s, ',' ORDER BY f), string_agg(s, ',' ORDER BY s DESC), count(*) FROM a",
+            "y,x,x,z z,y,x,x 5",
+        ),
+        (
+            "SELECT g, string_agg(s, '' ORDER BY f DESC) AS a, string_agg(DISTINCT s, '' ORDER BY s) FILTER (WHERE f > 1) FROM a GROUP BY g ORDER BY g",
+            "1 xxy x; 2 z NULL",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+/// When this test fails, `sql::statement::text_orders` can be removed.
+#[tokio::test]
+async fn stock_orders_of_texts_still_conflict() {
+    let stock = SessionContext::new();
+    let sql = "SELECT string_agg(a, ',' ORDER BY a), string_agg(a, ',' ORDER BY b) FROM (VALUES ('x', 1)) v(a, b)";
+    let refused = error(&stock, sql).await;
+    assert!(refused.contains("Conflicting ordering"), "{refused}");
+}
+
+#[tokio::test]
+async fn functions_of_duckdb() {
+    let cases = [
+        (
+            "SELECT epoch_ms(TIMESTAMP '2024-01-01 00:00:00.1239'), epoch_us(DATE '2024-01-01'), epoch_ns(TIMESTAMP '1969-12-31 23:59:59.5')",
+            "1704067200123 1704067200000000 -500000000",
+        ),
+        ("SELECT epoch_ms(1700000000123), epoch_ms(NULL)", "2023-11-14T22:13:20.123 NULL"),
+        ("SELECT make_timestamp(2024, 1, 2, 3, 4, 5.678)", "2024-01-02T03:04:05.678"),
+        (
+            "SELECT timezone('America/New_York', TIMESTAMP '2024-01-01') AT TIME ZONE 'UTC'",
+            "2024-01-01T05:00:00Z",
+        ),
+        (
+            "SELECT isinf('inf'::DOUBLE), isinf(1), isfinite('nan'::DOUBLE), isfinite(1.5), isfinite(NULL::DOUBLE)",
+            "true false false true NULL",
+        ),
+        (
+            "SELECT regexp_extract_all('a1b22', '[0-9]+'), regexp_extract_all('a1b2', '([a-z])([0-9])', 2), regexp_extract_all('abc', '[0-9]'), regexp_extract_all(NULL, 'a')",
+            "[1, 22] [1, 2] [] NULL",
+        ),
+        (
+            "SELECT regexp_split_to_array('a,b;c', '[,;]'), string_split_regex('abc', 'x')",
+            "[a, b, c] [abc]",
+        ),
+        (
+            "SELECT regexp_replace('abc', 'b', '\\\\'), regexp_replace('abc', '(b)', '<\\1>'), regexp_replace('abc', 'b', '$1')",
+            "a\\c a<b>c a$1c",
+        ),
+        (
+            "SELECT list_unique([1, 1, NULL, 2]), list_reverse_sort([1, NULL, 3, 2]), list_apply([1, 2], x -> x + 1)",
+            "2 [3, 2, 1, ] [2, 3]",
+        ),
+        ("SELECT strlen('aé'), unicode('a')", "3 97"),
+    ];
+    expect_rows(&[], &cases).await;
+    let refused =
+        rows_or_error(&serrate::sql::session(), "SELECT regexp_extract_all('a', '(')").await;
+    assert!(refused.contains("regexp_extract_all") && refused.contains("valid"), "{refused}");
 }

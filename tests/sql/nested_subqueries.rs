@@ -223,3 +223,39 @@ async fn tables_in_from_keep_the_names_of_outer_columns() {
     ];
     expect_rows(&setup, &cases).await;
 }
+
+const STRUCTS: [&str; 2] = [
+    "CREATE TABLE a AS SELECT 1 AS id, {'f': 5, 'g': {'h': 7}} AS s",
+    "CREATE TABLE b AS SELECT 2 AS id, {'f': 5, 'g': {'h': 7}} AS s",
+];
+
+#[tokio::test]
+async fn fields_of_outer_structs_are_read() {
+    let cases = [
+        ("SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.s.f = a.s.f)", "1"),
+        (
+            "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.s.g.h = a.s.g.h AND b.id > a.id)",
+            "1",
+        ),
+        ("SELECT (SELECT max(id) FROM b WHERE b.s.f = a.s.f) FROM a", "2"),
+        (
+            "SELECT id FROM a AS o WHERE o.s.f IN (SELECT a.s.f FROM b AS a WHERE a.s.f = o.s.f)",
+            "1",
+        ),
+        ("SELECT b.id FROM a, LATERAL (SELECT id FROM b WHERE b.s.f = a.s.f) b", "2"),
+    ];
+    expect_rows(&STRUCTS, &cases).await;
+}
+
+/// When this test fails, `sql::statement::outer_fields` can be removed.
+#[tokio::test]
+async fn stock_fields_of_outer_structs_are_still_refused() {
+    let stock = SessionContext::new();
+    for table in ["a", "b"] {
+        let create = format!("CREATE TABLE {table} AS SELECT 1 AS id, named_struct('f', 5) AS s");
+        batches(&stock, &create).await.unwrap();
+    }
+    let sql = "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.s.f = a.s.f)";
+    let refused = error(&stock, sql).await;
+    assert!(refused.contains("Nested identifiers"), "{refused}");
+}

@@ -192,3 +192,56 @@ async fn all_casts_of_lists_show_null() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn texts_of_lists_are_cast_to_lists() {
+    let setup = [
+        "CREATE TABLE w AS SELECT * FROM (VALUES (1, '[1, 2, NULL]'), (2, '[]'), (3, NULL), (4, ' [ 7 ] ')) v(id, s)",
+    ];
+    let cases = [
+        ("SELECT s::INT[] FROM w ORDER BY id", "[1, 2, ]; []; NULL; [7]"),
+        ("SELECT ragged_sum(s::BIGINT[]) FROM w ORDER BY id", "3; 0; NULL; 7"),
+        ("SELECT id FROM w WHERE list_contains(s::INT[], 7)", "4"),
+        (
+            "SELECT '[[1, 2], [], NULL]'::INT[][], '[a, ''b, c'']'::VARCHAR[], '[2024-01-05 10:00]'::TIMESTAMP[]",
+            "[[1, 2], [], ] [a, b, c] [2024-01-05T10:00:00]",
+        ),
+        ("SELECT TRY_CAST('[1, a]' AS INT[]), TRY_CAST('x' AS INT[])", "[1, ] NULL"),
+        ("SELECT [1.5, NULL]::VARCHAR::DOUBLE[], [[1], []]::VARCHAR::INT[][]", "[1.5, ] [[1], []]"),
+        ("SELECT array_append(['a'], 'b'), ['c'] || 'd'", "[a, b] [c, d]"),
+    ];
+    expect_rows(&setup, &cases).await;
+    let refused = rows_or_error(&serrate::sql::session(), "SELECT 'abc'::INT[]").await;
+    assert!(refused.contains("not a list"), "{refused}");
+}
+
+/// When this test fails, `sql::mends::text_lists` can be removed.
+#[tokio::test]
+async fn stock_texts_of_lists_are_still_elements() {
+    let sql = "SELECT cardinality(arrow_cast('[a, b]', 'List(Utf8)'))::BIGINT";
+    assert_eq!(one(&SessionContext::new(), sql).await, 1);
+}
+
+#[tokio::test]
+async fn texts_of_spans_have_one_form() {
+    let cases = [
+        (
+            "SELECT (TIMESTAMP '2024-03-01' - TIMESTAMP '2024-01-01')::VARCHAR, INTERVAL '1 month 2 days'::VARCHAR",
+            "60d 1mo 2d",
+        ),
+        (
+            "SELECT 'after ' || (TIMESTAMP '2024-01-02 03:00:00' - TIMESTAMP '2024-01-01')",
+            "after 1d 03:00",
+        ),
+        (
+            "SELECT ([TIMESTAMP '2024-01-02', NULL, TIMESTAMP '2024-01-01 00:00:01.5'] - TIMESTAMP '2024-01-01')::VARCHAR",
+            "[1d, NULL, 00:00:01.5]",
+        ),
+        ("SELECT (NULL::TIMESTAMP - TIMESTAMP '2024-01-01')::VARCHAR", "NULL"),
+        (
+            "SELECT INTERVAL '1y 2mo 3d 04:00'::VARCHAR, INTERVAL '-2d'::VARCHAR",
+            "1y 2mo 3d 04:00 -2d",
+        ),
+    ];
+    expect_rows(&[], &cases).await;
+}

@@ -184,3 +184,87 @@ async fn windows_share_their_computed_keys() {
     )
     .await;
 }
+
+const SHIFTED: [&str; 1] = [
+    "CREATE TABLE l AS SELECT * FROM (VALUES (1, 10, 7), (2, NULL, 8), (3, NULL, NULL), (4, 40, 9)) v(id, v, w)",
+];
+
+#[tokio::test]
+async fn lags_with_negative_offsets_see_rows_beyond_a_limit() {
+    let frame = "OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)";
+    let cases = [
+        (format!("SELECT id, lag(v, -3, -1) {frame} FROM l ORDER BY id LIMIT 1"), "1 40"),
+        (format!("SELECT id, lead(v, 3, -1) {frame} FROM l ORDER BY id LIMIT 1"), "1 40"),
+        (format!("SELECT id, lead(v, -1, -1) {frame} FROM l ORDER BY id LIMIT 2"), "1 -1; 2 10"),
+        (format!("SELECT id, lag(v, -1) IGNORE NULLS {frame} FROM l ORDER BY id LIMIT 1"), "1 40"),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&SHIFTED, &cases).await;
+}
+
+/// When this test fails, `functions::lead` need not change `limit_effect`.
+#[tokio::test]
+async fn stock_lags_forward_still_lose_rows() {
+    let stock = SessionContext::new();
+    batches(&stock, SHIFTED[0]).await.unwrap();
+    let sql = "SELECT lag(v, -3, -1) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) FROM l ORDER BY id LIMIT 1";
+    assert_eq!(ints(&stock, sql).await, [-1]);
+}
+
+#[tokio::test]
+async fn defaults_of_lags_are_columns() {
+    let cases = [
+        ("SELECT lag(v, 1, w) OVER (ORDER BY id) FROM l ORDER BY id", "7; 10; NULL; NULL"),
+        ("SELECT lead(v, 2, w + id) OVER (ORDER BY id) FROM l ORDER BY id", "NULL; 40; NULL; 13"),
+        ("SELECT lag(v, -1, w) OVER (ORDER BY id) FROM l ORDER BY id", "NULL; NULL; 40; 9"),
+        ("SELECT lag(v, 0, w) OVER (ORDER BY id) FROM l ORDER BY id", "10; NULL; NULL; 40"),
+        ("SELECT lag(v, 9, w) OVER (ORDER BY id) FROM l ORDER BY id", "7; 8; NULL; 9"),
+        (
+            "SELECT lag(v, 1, w) OVER (PARTITION BY id % 2 ORDER BY id) FROM l ORDER BY id",
+            "7; 8; 10; NULL",
+        ),
+        ("SELECT lag(v, 1, w) IGNORE NULLS OVER (ORDER BY id) FROM l ORDER BY id", "7; 10; 10; 10"),
+        ("SELECT lag(v, NULL, w) OVER (ORDER BY id) FROM l ORDER BY id", "NULL; NULL; NULL; NULL"),
+        (
+            "SELECT lag(v, 1, w::DOUBLE) OVER (ORDER BY id DESC), lead(v, 1, w) OVER (ORDER BY id) FROM l ORDER BY id",
+            "NULL NULL; NULL NULL; 40 40; 9 9",
+        ),
+    ];
+    expect_rows(&SHIFTED, &cases).await;
+}
+
+#[tokio::test]
+async fn sliding_frames_without_rows_have_no_bits() {
+    let cases = [
+        (
+            "SELECT bit_xor(v) OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND CURRENT ROW) FROM l ORDER BY id",
+            "10; NULL; NULL; 40",
+        ),
+        (
+            "SELECT bit_xor(v) OVER (ORDER BY id ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING) FROM l ORDER BY id",
+            "NULL; 40; 40; NULL",
+        ),
+        (
+            "SELECT bit_xor(w) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM l ORDER BY id",
+            "7; 15; 8; 9",
+        ),
+        (
+            "SELECT approx_distinct(v) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM l ORDER BY id",
+            "1; 1; 0; 1",
+        ),
+        (
+            "SELECT approx_median(w) OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND CURRENT ROW) FROM l ORDER BY id",
+            "7.0; 8.0; NULL; 9.0",
+        ),
+    ];
+    expect_rows(&SHIFTED, &cases).await;
+}
+
+/// When this test fails, `CountedBits` of `functions::aggregate` can be removed.
+#[tokio::test]
+async fn stock_bit_xor_of_no_rows_is_still_zero() {
+    let stock = SessionContext::new();
+    batches(&stock, SHIFTED[0]).await.unwrap();
+    let sql = "SELECT bit_xor(v) OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND CURRENT ROW) FROM l ORDER BY id";
+    assert_eq!(ints(&stock, sql).await, [10, 0, 0, 40]);
+}

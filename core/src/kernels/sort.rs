@@ -397,7 +397,27 @@ fn argsort_by_keys<T: ArrowPrimitiveType<Native: Sortable>>(
     };
     if size_of::<T::Native>() > 4 {
         let mut scratch: Vec<(u64, u64)> = Vec::new();
+        let mut packed: Vec<u64> = Vec::new();
         return argsort_lists(nulls, lists, order, |valid, out| {
+            let (Some(first), Some(last)) = (valid.first().copied(), valid.last().copied()) else {
+                return;
+            };
+            let (least, greatest) = valid.iter().fold((u64::MAX, 0), |(least, greatest), i| {
+                let key = key(to_index(*i));
+                (least.min(key), greatest.max(key))
+            });
+            // The keys of a list, such as times in microseconds, often differ in fewer than 64 bits. The index of the
+            // leaf within its list takes the others, and one integer sorts faster than two.
+            let index_bits = u64::BITS - (last - first).leading_zeros();
+            if (greatest - least).leading_zeros() >= index_bits && index_bits < u64::BITS {
+                packed.clear();
+                let pack = |i: &u64| (key(to_index(*i)) - least) << index_bits | (*i - first);
+                packed.extend(valid.iter().map(pack));
+                packed.sort_unstable();
+                let mask = (1 << index_bits) - 1;
+                out.extend(packed.iter().map(|packed| (packed & mask) + first));
+                return;
+            }
             scratch.clear();
             scratch.extend(valid.iter().map(|i| (key(to_index(*i)), *i)));
             scratch.sort_unstable();

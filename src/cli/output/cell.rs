@@ -9,7 +9,7 @@ use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::duration::duration_formatter;
+use crate::kernels::span_texts::span_formatter;
 
 /// Display form of NULL. NaN is displayed as `NaN`.
 const NULL: &str = "NULL";
@@ -108,7 +108,7 @@ impl<'a> CellNode<'a> {
                     .collect::<Result<_, ArrowError>>()?;
                 Self::Struct { fields, nulls: array.nulls() }
             }
-            other => match duration_formatter(array) {
+            other => match span_formatter(array) {
                 Some(text) => Self::Duration { text, nulls: array.nulls() },
                 None => {
                     let options = FormatOptions::new()

@@ -2,7 +2,6 @@
 
 mod cell;
 mod charset;
-mod duration;
 mod lines;
 mod numbers;
 mod table;

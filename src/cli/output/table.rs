@@ -160,6 +160,11 @@ enum ShownColumn {
     Omitted,
 }
 
+/// Whether values of a type are never cut, because a part of a number or a time reads like another one.
+fn is_shown_whole(t: &DataType) -> bool {
+    t.is_numeric() || t.is_temporal() || matches!(t, DataType::Interval(_) | DataType::Boolean)
+}
+
 impl TableWriter {
     pub(super) fn new(schema: SchemaRef, look: TableStyle) -> Self {
         let rows = ShownRows::new(look.max_rows);
@@ -205,10 +210,12 @@ impl TableWriter {
             header: self.look.width_of_column(at),
         };
         let narrow = |at, width: usize| {
-            let width = self.look.width_of_column(at).unwrap_or(width);
+            let set = self.look.width_of_column(at);
+            let width = set.unwrap_or(width);
+            let whole = set.is_none() && is_shown_whole(self.schema.field(at).data_type());
             ShownColumn::Column {
                 at,
-                width: Some(width),
+                width: (!whole).then_some(width),
                 header: Some(width.min(self.look.header)),
             }
         };
@@ -527,6 +534,17 @@ mod tests {
             let text = write_batch(&batch, look);
             assert!(text.contains("┆ vvvv… │") && text.contains("┆  static_ ┆"), "{text}");
         }
+    }
+
+    #[test]
+    fn numbers_are_shown_whole() {
+        let number: ArrayRef = Arc::new(Int64Array::from(vec![i64::MIN]));
+        let text: ArrayRef = Arc::new(StringArray::from(vec!["v".repeat(30)]));
+        let columns = [("a", number.clone()), ("b", text), ("c", number.clone()), ("d", number)];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let shown = write_batch(&batch, make_style(Some(70)));
+        assert_eq!(shown.matches("-9223372036854775808").count(), 2, "{shown}");
+        assert!(shown.contains("1 more column") && !shown.contains("9…"), "{shown}");
     }
 
     #[test]

@@ -22,9 +22,10 @@ use rustyline::{
 
 use crate::access;
 
-use super::{CONTINUATION, INDENT};
+use super::{CONTINUATION, INDENT, help};
 use crate::cli::run::Runner;
 use crate::cli::script;
+use crate::sql::shorthand_names;
 
 /// Keywords that the shell completes in addition to the keywords that SQL reserves.
 const MORE_KEYWORDS: &[&str] = &[
@@ -74,6 +75,8 @@ impl SessionNames {
         names.functions.extend(state.aggregate_functions().keys().cloned());
         names.functions.extend(state.window_functions().keys().cloned());
         names.functions.extend(state.table_functions().keys().cloned());
+        names.functions.extend(help::table_function_names().map(str::to_owned));
+        names.functions.extend(shorthand_names().map(str::to_owned));
         names
     }
 }

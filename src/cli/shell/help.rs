@@ -8,7 +8,7 @@ use datafusion::prelude::SessionContext;
 
 use crate::cli::error::{Failure, Outcome};
 use crate::functions::wrap_words;
-use crate::sql::{find_counterpart, similar_names};
+use crate::sql::{find_counterpart, shorthand_text, similar_names};
 
 struct FunctionEntry {
     name: String,
@@ -98,6 +98,11 @@ const IN_FROM: [(&str, &str, &str); 9] = [
     ),
 ];
 
+/// Returns the names of the table functions.
+pub(super) fn table_function_names() -> impl Iterator<Item = &'static str> {
+    IN_FROM.iter().map(|(name, ..)| *name)
+}
+
 pub(super) fn find_table_syntax(name: &str) -> Option<&'static str> {
     IN_FROM.iter().find(|(known, ..)| *known == name).map(|(_, syntax, _)| *syntax)
 }
@@ -112,6 +117,17 @@ pub(super) fn format_function(
     if let Some((_, syntax, what)) = IN_FROM.iter().find(|(known, ..)| *known == name) {
         let (syntax, what) = (format!("{syntax}    (table function)"), wrap_words(what, width, 0));
         return Ok(format!("{}\n\n{what}\n", wrap_words(&syntax, width, 4)));
+    }
+    if let Some(text) = shorthand_text(&name) {
+        let arguments = (1..=6).take_while(|n| text.contains(&format!("${n}")));
+        let (arguments, text) =
+            arguments.fold((Vec::new(), text.to_owned()), |(names, text), n| {
+                let name = ["x", "y", "z", "u", "v", "w"][n - 1];
+                let names = names.into_iter().chain([name]).collect::<Vec<_>>();
+                (names, text.replace(&format!("${n}"), name))
+            });
+        let call = format!("{name}({})    (short form)", arguments.join(", "));
+        return Ok(format!("{call}\n\n{}\n", wrap_words(&text, width, 0)));
     }
     let Some(found) = entries.get(&name) else {
         if let Some(ours) = find_counterpart(&name) {

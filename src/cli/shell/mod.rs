@@ -187,17 +187,17 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
             })?;
         }
         ("x", on) => {
-            let format = match (on, *runner.format()) {
-                ("on", _) => Format::Line,
-                ("off", _) | ("", Format::Line) => Format::Table,
-                ("", _) => Format::Line,
+            let on = match on {
+                "on" => Some(true),
+                "off" => Some(false),
+                "" => None,
                 _ => {
                     return Err(Failure::message(format!(
                         "\\x accepts on, off or no argument, as in \\x on; found {on:?}"
                     )));
                 }
             };
-            *runner.format() = format;
+            let format = runner.switch_lines(on);
             writeln!(out, "mode {}", name_format(format))?;
         }
         ("width", widths) => {

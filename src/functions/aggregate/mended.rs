@@ -5,8 +5,11 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result as DfResult;
+use datafusion::functions_aggregate::approx_distinct::approx_distinct_udaf;
+use datafusion::functions_aggregate::approx_median::approx_median_udaf;
+use datafusion::functions_aggregate::approx_percentile_cont::approx_percentile_cont_udaf;
 use datafusion::functions_aggregate::array_agg::array_agg_udaf;
-use datafusion::functions_aggregate::bit_and_or_xor::{bit_and_udaf, bit_or_udaf};
+use datafusion::functions_aggregate::bit_and_or_xor::{bit_and_udaf, bit_or_udaf, bit_xor_udaf};
 use datafusion::functions_aggregate::bool_and_or::{bool_and_udaf, bool_or_udaf};
 use datafusion::functions_aggregate::percentile_cont::percentile_cont_udaf;
 use datafusion::functions_aggregate::string_agg::string_agg_udaf;
@@ -23,8 +26,11 @@ use datafusion::physical_expr::PhysicalSortExpr;
 
 use super::{quantile, sliding_frames};
 
-pub(crate) fn build_udafs() -> [AggregateUDF; 7] {
+pub(crate) fn build_udafs() -> [AggregateUDF; 11] {
     let stock = [
+        approx_distinct_udaf(),
+        approx_median_udaf(),
+        approx_percentile_cont_udaf(),
         array_agg_udaf(),
         string_agg_udaf(),
         percentile_cont_udaf(),
@@ -32,6 +38,7 @@ pub(crate) fn build_udafs() -> [AggregateUDF; 7] {
         bool_or_udaf(),
         bit_and_udaf(),
         bit_or_udaf(),
+        bit_xor_udaf(),
     ];
     stock.map(|stock| AggregateUDF::new_from_impl(MendedAggregate { stock }))
 }

@@ -20,6 +20,7 @@ mod quantile;
 mod rows;
 mod sliding_extremes;
 mod sliding_frames;
+mod times;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -48,6 +49,7 @@ pub(crate) use exact_aggregates::{
 pub(crate) use extremes::build_udafs as float_extremes;
 pub(crate) use mended::build_udafs as mended_aggregates;
 pub(super) use moments::{Moments, Statistic};
+pub(crate) use times::{OVER_TIMES, over_times};
 
 pub(super) static AGGREGATES: &[&AggDef] = &[
     &elementwise::SUM,

@@ -57,14 +57,16 @@ pub(super) fn make_groups_accumulator(
 
 /// The quantile that a call of `percentile_cont` requests.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+pub(super) struct Asked {
     q: f64,
     descending: bool,
 }
 
 impl Asked {
+    pub(super) const MEDIAN: Self = Self { q: 0.5, descending: false };
+
     /// Returns the quantile of a call; `None` if the second argument is not a constant number from 0 to 1.
-    fn read_call(args: &AccumulatorArgs<'_>) -> DfResult<Option<Self>> {
+    pub(super) fn read_call(args: &AccumulatorArgs<'_>) -> DfResult<Option<Self>> {
         let Some(q) = args.exprs.get(1) else { return Ok(None) };
         let none = RecordBatch::new_empty(Arc::new(args.schema.clone()));
         let ColumnarValue::Scalar(q) = q.evaluate(&none)? else { return Ok(None) };
@@ -82,6 +84,19 @@ impl Asked {
             DataType::Float64 => Box::new(Quantiles::<Float64Type>::new(self)),
             _ => return None,
         })
+    }
+
+    /// Returns the quantile of times, rounded to their unit; `None` if there are no values.
+    pub(super) fn select_time(self, values: &mut [i64]) -> Option<i64> {
+        let last = values.len().checked_sub(1)?;
+        let position = self.q * last as f64;
+        let position = if self.descending { last as f64 - position } else { position };
+        let low = (position.floor() as usize).min(last);
+        let (_, first, behind) = values.select_nth_unstable(low);
+        let first = i128::from(*first);
+        let next = behind.iter().min().map_or(first, |next| i128::from(*next));
+        let step = ((next - first) as f64 * (position - low as f64)).round();
+        i64::try_from(first + step as i128).ok()
     }
 
     fn select_quantile(self, values: &mut [f64]) -> Option<f64> {

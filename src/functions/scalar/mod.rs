@@ -2,25 +2,33 @@
 //! can be expressed by existing functions are not here, but rewritten in statements
 //! (`sql/statement/shorthands.rs`).
 
+mod bits;
 mod date_diff;
+mod epochs;
 mod log;
 mod regexp_extract;
+mod regexp_lists;
 mod regexp_replace;
 mod rounding;
+mod strftime;
 mod string_split;
 
 use datafusion::logical_expr::ScalarUDF;
 
-pub(crate) fn scalar_functions() -> [ScalarUDF; 8] {
-    let [ceil, floor] = rounding::wide_ceilings();
-    [
-        ceil,
-        floor,
+pub(crate) fn scalar_functions() -> Vec<ScalarUDF> {
+    let single = [
         rounding::finite_round(),
         date_diff::date_diff(),
         log::exact_log(),
         regexp_extract::regexp_extract(),
         regexp_replace::regexp_replace(),
+        strftime::strftime_function(),
         string_split::string_split(),
-    ]
+    ];
+    let mut functions = Vec::from(single);
+    functions.extend(rounding::wide_ceilings());
+    functions.extend(bits::bit_functions());
+    functions.extend(epochs::epoch_functions());
+    functions.extend(regexp_lists::regexp_lists());
+    functions
 }

@@ -34,13 +34,6 @@ impl ScalarUDFImpl for RegexpExtract {
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let is_text = |t: &DataType| {
-            let plain = match t {
-                DataType::Dictionary(_, values) => values.as_ref(),
-                plain => plain,
-            };
-            plain.is_string() || plain.is_null()
-        };
         match types {
             [text, pattern, group @ ..]
                 if is_text(text)
@@ -68,23 +61,7 @@ impl ScalarUDFImpl for RegexpExtract {
                 "{NAME} takes a string and a pattern, as in {NAME}(code, '[0-9]+'); an argument is missing"
             );
         };
-        let group = match args.next().unwrap_or_else(|| ColumnarValue::Scalar(0i64.into())) {
-            ColumnarValue::Scalar(group) => group,
-            ColumnarValue::Array(_) => {
-                return exec_err!(
-                    "{NAME}: argument 3 (the group) is a column; give a literal such as 1"
-                );
-            }
-        };
-        let group = match i64::try_from(group) {
-            Ok(group) => usize::try_from(group).ok(),
-            Err(_) => Some(0),
-        };
-        let Some(group) = group else {
-            return exec_err!(
-                "{NAME}: argument 3 (the group) is negative; the group must be 0 (the whole match) or more"
-            );
-        };
+        let group = read_group(NAME, args.next())?;
         let (texts, patterns) = (text.to_array(rows)?, pattern.to_array(rows)?);
         let (texts, patterns) = (texts.as_string::<i32>(), patterns.as_string::<i32>());
         Ok(ColumnarValue::Array(Arc::new(extract_groups(texts, patterns, group)?)))
@@ -107,7 +84,7 @@ fn extract_groups(
         };
         let regex = match last.take() {
             Some((source, regex)) if source == pattern => regex,
-            _ => compile_pattern(pattern)?,
+            _ => compile_pattern(NAME, pattern)?,
         };
         let found = regex.captures(text).and_then(|found| found.get(group));
         out.append_value(found.map_or("", |found| found.as_str()));
@@ -116,8 +93,38 @@ fn extract_groups(
     Ok(out.finish())
 }
 
-fn compile_pattern(pattern: &str) -> Result<Regex> {
+/// Whether values of a type are strings or NULL.
+pub(super) fn is_text(t: &DataType) -> bool {
+    let plain = match t {
+        DataType::Dictionary(_, values) => values.as_ref(),
+        plain => plain,
+    };
+    plain.is_string() || plain.is_null()
+}
+
+/// Reads the third argument of a function, the number of a group of the pattern. Without it, the group is the whole
+/// match.
+pub(super) fn read_group(function: &str, group: Option<ColumnarValue>) -> Result<usize> {
+    let group = match group {
+        None => return Ok(0),
+        Some(ColumnarValue::Scalar(group)) => group,
+        Some(ColumnarValue::Array(_)) => {
+            return exec_err!(
+                "{function}: argument 3 (the group) is a column; give a literal such as 1"
+            );
+        }
+    };
+    match i64::try_from(group).map(usize::try_from) {
+        Ok(Ok(group)) => Ok(group),
+        Ok(Err(_)) => exec_err!(
+            "{function}: argument 3 (the group) is negative; the group must be 0 (the whole match) or more"
+        ),
+        Err(_) => Ok(0),
+    }
+}
+
+pub(super) fn compile_pattern(function: &str, pattern: &str) -> Result<Regex> {
     Regex::new(pattern).map_err(|e| {
-        exec_datafusion_err!("{NAME}: {pattern:?} is not a valid regular expression: {e}")
+        exec_datafusion_err!("{function}: {pattern:?} is not a valid regular expression: {e}")
     })
 }

@@ -10,10 +10,10 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, Sca
 
 use crate::functions::delegate;
 
-/// Returns `regexp_replace`, in whose replacement `\1` is a group and `$` stands for itself.
+/// Returns `regexp_replace`, in whose replacement `\1` is a group, `\\` is a backslash, and `$` stands for itself.
 ///
 /// DataFusion 55 reads `$1` and `$name` as groups, too, so that 'for $9' becomes 'for '. Obsolete once the
-/// test `stock_replacements_still_have_dollar_groups` fails.
+/// test `stock_replacements_still_have_dollar_groups` fails. It also keeps both backslashes of `\\`.
 pub(super) fn regexp_replace() -> ScalarUDF {
     ScalarUDF::new_from_impl(RegexpReplace { stock: regex::regexp_replace() })
 }
@@ -30,22 +30,38 @@ impl ScalarUDFImpl for RegexpReplace {
         if let Some(replacement) = args.args.get_mut(2) {
             match replacement {
                 ColumnarValue::Scalar(text) => {
-                    if text.try_as_str().flatten().is_some_and(|text| text.contains('$')) {
-                        let doubled = double_dollars(&text.to_array()?)?;
-                        *text = ScalarValue::try_from_array(&doubled, 0)?;
+                    if text.try_as_str().flatten().is_some_and(|text| text.contains(['$', '\\'])) {
+                        let escaped = escape_replacements(&text.to_array()?)?;
+                        *text = ScalarValue::try_from_array(&escaped, 0)?;
                     }
                 }
-                ColumnarValue::Array(texts) => *texts = double_dollars(texts)?,
+                ColumnarValue::Array(texts) => *texts = escape_replacements(texts)?,
             }
         }
         self.stock.invoke_with_args(args)
     }
 }
 
-fn double_dollars(texts: &ArrayRef) -> Result<ArrayRef> {
+fn escape_replacements(texts: &ArrayRef) -> Result<ArrayRef> {
     let given = cast(texts, &DataType::Utf8)?;
     let given = given.as_string::<i32>();
-    let doubled: StringArray =
-        given.iter().map(|text| text.map(|text| text.replace('$', "$$"))).collect();
-    Ok(cast(&doubled, texts.data_type())?)
+    let escaped: StringArray = given.iter().map(|text| text.map(escape_replacement)).collect();
+    Ok(cast(&escaped, texts.data_type())?)
+}
+
+/// Doubles each `$`, and replaces `\\` with one backslash unless a digit follows, with which it would name a group.
+fn escape_replacement(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '$' => escaped.push_str("$$"),
+            '\\' if rest.next_if_eq(&'\\').is_some() => {
+                let is_group = rest.peek().is_some_and(char::is_ascii_digit);
+                escaped.push_str(if is_group { "\\\\" } else { "\\" });
+            }
+            c => escaped.push(c),
+        }
+    }
+    escaped
 }

@@ -15,6 +15,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::scalar::ScalarValue;
 
+use crate::kernels::span_texts::{has_spans, write_spans};
 use crate::sql::mends::coarser_times::is_named_cast;
 use crate::sql::mends::parts::rewrite_parts;
 
@@ -22,7 +23,8 @@ static LIST_TEXT: LazyLock<ScalarUDF> = LazyLock::new(|| {
     ScalarUDF::new_from_impl(ListText { signature: Signature::any(1, Volatility::Immutable) })
 });
 
-/// Analyzer rule: casts of lists to strings show NULL elements as NULL.
+/// Analyzer rule: casts of lists to strings show NULL elements as NULL, and casts of durations and intervals to strings
+/// have the form of the screen, `60d 03:00`.
 ///
 /// Arrow shows them as empty strings, so that `[1, NULL]` is `[1, ]`, and the lists `[NULL]` and `['']` have
 /// the same text. Obsolete once the test `stock_texts_of_lists_still_lack_null` fails.
@@ -54,7 +56,7 @@ impl AnalyzerRule for ListTexts {
     }
 }
 
-/// If an expression casts a list to a string, returns the list and the type of the string.
+/// If an expression casts a list or a span of time to a string, returns it and the type of the string.
 fn text_of_list<'a>(e: &'a Expr, schema: &DFSchema) -> Option<(&'a Expr, DataType)> {
     let (list, text) = match e {
         Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
@@ -65,7 +67,8 @@ fn text_of_list<'a>(e: &'a Expr, schema: &DFSchema) -> Option<(&'a Expr, DataTyp
         }
         _ => return None,
     };
-    let is_of_list = text.is_string() && list.get_type(schema).is_ok_and(|t| is_list(&t));
+    let is_shown = |t: DataType| is_list(&t) || has_spans(&t);
+    let is_of_list = text.is_string() && list.get_type(schema).is_ok_and(is_shown);
     is_of_list.then_some((list, text))
 }
 
@@ -106,6 +109,7 @@ impl ScalarUDFImpl for ListText {
         };
         let is_one = matches!(lists, ColumnarValue::Scalar(_));
         let lists = lists.to_array(if is_one { 1 } else { args.number_rows })?;
+        let lists = write_spans(&lists)?;
         let options =
             CastOptions { safe: false, format_options: DEFAULT_FORMAT_OPTIONS.with_null("NULL") };
         let texts = cast_with_options(&lists, &DataType::Utf8, &options)?;

@@ -25,6 +25,8 @@ use arrow::datatypes::{
 use arrow::error::ArrowError;
 use arrow::util::display::array_value_to_string;
 
+use crate::kernels::time_texts::complete_time;
+
 /// Why a conversion failed.
 #[derive(Debug)]
 pub(in crate::sql) enum Inexact {
@@ -541,6 +543,8 @@ fn fraction_digits(text: &str) -> usize {
 }
 
 fn parse_date(text: &str, rules: TextRules) -> Option<i32> {
+    let complete = complete_time(text);
+    let text = complete.as_deref().unwrap_or(text);
     let Some(days) = Date32Type::parse(text) else {
         return if rules.numeric_times { parse_integer(text) } else { None };
     };
@@ -556,6 +560,8 @@ fn parse_date(text: &str, rules: TextRules) -> Option<i32> {
 }
 
 fn parse_time(text: &str, unit: TimeUnit, zone: Tz, rules: TextRules) -> Option<i64> {
+    let complete = complete_time(text);
+    let text = complete.as_deref().unwrap_or(text);
     let Ok(time) = string_to_datetime(&zone, text) else {
         return if rules.numeric_times { parse_integer(text) } else { None };
     };

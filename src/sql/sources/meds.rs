@@ -9,14 +9,16 @@ use async_trait::async_trait;
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::{ScalarValue, plan_err};
 use datafusion::datasource::source::{DataSource, DataSourceExec};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableType};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::ranges::{limit_rows, read_ranges, run_blocking, write_limit};
+use crate::access;
 use crate::config::SerrateOptions;
 use crate::io::meds::{MedsReadOptions, MedsShard};
 use crate::io::meds_torch::MedsFolder;
@@ -113,6 +115,7 @@ impl TableProvider for MedsTable {
             schema,
             partitions,
             limit,
+            metrics: ExecutionPlanMetricsSet::new(),
         }))
     }
 }
@@ -164,6 +167,7 @@ pub(in crate::sql) struct MedsSource {
     schema: SchemaRef,
     partitions: Vec<Range<usize>>,
     limit: Option<usize>,
+    metrics: ExecutionPlanMetricsSet,
 }
 
 impl fmt::Debug for MedsSource {
@@ -246,6 +250,7 @@ impl MedsSource {
             schema: scan.schema,
             partitions: scan.partitions,
             limit: scan.limit,
+            metrics: ExecutionPlanMetricsSet::new(),
         })
     }
 
@@ -258,6 +263,13 @@ impl MedsSource {
 }
 
 impl MedsSource {
+    /// Returns the size of the file of a shard, for the progress of a query; 0 if it is not known.
+    fn count_file_bytes(&self, shard: usize) -> usize {
+        let MedsFolder::Meds(data) = &self.folder else { return 0 };
+        let size = data.shards().nth(shard).and_then(|shard| access::metadata(shard.path()).ok());
+        size.and_then(|file| usize::try_from(file.len()).ok()).unwrap_or(0)
+    }
+
     /// Reads a shard as batches of about `leaves` measurements.
     fn read(
         &self,
@@ -318,10 +330,19 @@ impl DataSource for MedsSource {
         let batch_size = context.session_config().batch_size();
         let shards = self.partitions.get(partition).cloned().unwrap_or(0..0);
         let (source, limit) = (self.clone(), self.limit);
+        let metrics = BaselineMetrics::new(&self.metrics, partition);
+        let bytes = MetricBuilder::new(&self.metrics).counter("bytes_scanned", partition);
         let batches = stream::iter(shards)
             .then(move |shard| {
-                let source = source.clone();
-                async move { run_blocking(move || source.read(shard, leaves, batch_size)).await }
+                let (source, bytes) = (source.clone(), bytes.clone());
+                async move {
+                    run_blocking(move || {
+                        let read = source.read(shard, leaves, batch_size)?;
+                        bytes.add(source.count_file_bytes(shard));
+                        Ok::<_, DataFusionError>(read)
+                    })
+                    .await
+                }
             })
             .map_ok(|(batches, charge)| {
                 // The batches are parts of the shard, which is charged until the last one is taken.
@@ -332,10 +353,13 @@ impl DataSource for MedsSource {
                 }))
             })
             .try_flatten();
-        Ok(Box::pin(RecordBatchStreamAdapter::new(
-            Arc::clone(&self.schema),
-            limit_rows(batches, limit),
-        )))
+        let batches = limit_rows(batches, limit)
+            .inspect_ok(move |batch| metrics.record_output(batch.num_rows()));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches)))
+    }
+
+    fn metrics(&self) -> ExecutionPlanMetricsSet {
+        self.metrics.clone()
     }
 
     fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {

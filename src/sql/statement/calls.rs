@@ -17,20 +17,20 @@ use crate::sql::statement::shorthands::shorthand_arities;
 /// Functions of DuckDB, Polars, numpy, pandas and awkward, and what to write instead. `..` stands for the
 /// arguments. Names that only lack the prefix `ragged_`, `array_` or `list_` are found without an entry.
 const ELSEWHERE: &[(&[&str], &str)] = &[
-    (&["mode", "list_mode"], "ragged_mode(x) for the most frequent value of a list"),
+    (&["list_mode"], "ragged_mode(x) for the most frequent value of a list"),
     (
         &["histogram", "value_counts", "map_from_entries"],
         "ragged_histogram_agg(x) for the number of occurrences of each value",
     ),
-    (&["n_unique", "nunique", "list_unique"], "ragged_nunique(x), or count(DISTINCT x) of rows"),
-    (&["approx_count_distinct", "approx_n_unique"], "approx_distinct(x)"),
+    (&["n_unique", "nunique"], "ragged_nunique(x), or count(DISTINCT x) of rows"),
+    (&["approx_n_unique"], "approx_distinct(x)"),
     (
         &["std", "stdev", "nanstd", "list_stddev_samp"],
         "stddev(x) of rows, or ragged_std(x) of a list",
     ),
     (&["variance", "nanvar", "list_var_samp"], "var(x) of rows, or ragged_var(x) of a list"),
     (
-        &["quantile", "percentile", "nanquantile", "nanpercentile", "quantile_disc"],
+        &["quantile", "percentile", "nanquantile", "nanpercentile"],
         "quantile_cont(x, 0.5) of rows, or ragged_quantile(x, 0.5) of a list",
     ),
     (&["nanmean"], "avg(x) of rows, or ragged_mean(x) of a list"),
@@ -38,8 +38,7 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["nanmedian", "list_median"], "median(x) of rows, or ragged_median(x) of a list"),
     (&["nanmin", "amin"], "min(x) of rows, or ragged_min(x) of a list"),
     (&["nanmax", "amax"], "max(x) of rows, or ragged_max(x) of a list"),
-    (&["fsum", "sumkahan", "kahan_sum"], "sum(x), which is exact for floats"),
-    (&["favg"], "avg(x), which is exact for floats"),
+    (&["sumkahan", "kahan_sum"], "sum(x), which is exact for floats"),
     (&["product", "list_prod"], "ragged_prod(list(x)), or ragged_prod(x) of a list"),
     (&["group_concat", "listagg", "str_concat"], "string_agg(x, ',')"),
     (&["list_count"], "ragged_count(x)"),
@@ -51,14 +50,10 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
         &["list_reduce", "array_reduce", "reduce"],
         "a reduction such as ragged_sum(x), or ragged_cumsum(x)",
     ),
-    (
-        &["list_apply", "array_apply", "apply", "list_eval", "map_elements"],
-        "ragged_map(x, lambda v: ..)",
-    ),
+    (&["apply", "list_eval", "map_elements"], "ragged_map(x, lambda v: ..)"),
     (&["list_where", "array_where", "boolean_mask", "compress"], "ragged_filter(x, mask)"),
     (&["list_select", "array_select", "list_gather"], "ragged_take(x, positions)"),
     (&["list_grade_up", "array_grade_up", "grade_up", "arg_sort"], "ragged_argsort(x)"),
-    (&["list_reverse_sort", "array_reverse_sort"], "list_sort(x, 'DESC')"),
     (&["array_value"], "[1, 2]"),
     (&["list_dot_product", "array_dot_product", "list_inner_product"], "ragged_sum(a * b)"),
     (
@@ -84,8 +79,6 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
         "x IS NOT NULL, or ragged_not(ragged_is_null(x)) for the mask of a list",
     ),
     (&["is_nan"], "isnan(x), or ragged_is_nan(x) for the mask of a list"),
-    (&["isinf"], "abs(x) = 'inf'::DOUBLE"),
-    (&["isfinite"], "abs(x) < 'inf'::DOUBLE"),
     (
         &["fill_none", "fillna", "fill_null"],
         "coalesce(x, 0), or ragged_fill_null(x, 0) for the values of a list",
@@ -141,22 +134,17 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["explode"], "unnest(x), or FROM ragged_explode('t')"),
     (&["implode"], "array_agg(x), or ragged_nest_agg(x)"),
     (&["strptime", "try_strptime", "str_to_date", "to_datetime"], "to_timestamp(s, '%Y-%m-%d')"),
-    (&["epoch_ms"], "epoch(t) * 1000"),
     (&["age"], "a - b"),
     (&["date_add", "dateadd"], "t + INTERVAL '1 day'"),
     (&["date_sub", "datesub", "timestampdiff"], "date_diff('day', start, end)"),
-    (&["epoch_us"], "epoch(t) * 1000000"),
-    (&["make_timestamp"], "make_date(2020, 1, 31), or to_timestamp(seconds)"),
     (&["typeof"], "arrow_typeof(x)"),
     (&["glob"], "s LIKE 'a%'"),
-    (&["regexp_extract_all"], "regexp_extract(s, 'pattern', 0) for the first match"),
     (&["format", "printf"], "concat(..) or x || y"),
     (&["read_csv_auto"], "FROM read_csv('x.csv')"),
     (&["parquet_scan"], "FROM read_parquet('x.parquet')"),
     (&["describe"], "DESCRIBE SELECT .."),
     (&["iif"], "CASE WHEN a THEN b ELSE c END"),
     (&["square"], "x * x"),
-    (&["xor"], "x ^ y, or ragged_xor(a, b) for masks"),
 ];
 
 /// Returns Serrate's counterpart of a function of another program, if [`ELSEWHERE`] has one.

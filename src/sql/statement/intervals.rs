@@ -42,14 +42,43 @@ pub(in crate::sql) fn write_interval(expr: &mut Expr) {
     }));
 }
 
-/// Writes a time of day, quarters and `ago` in an interval as numbers of units: `1 day 01:30:00` becomes `1 day 1 hours
-/// 30 minutes 0 seconds`. Returns `None` if the text has none of them, or is no interval.
+/// Units behind a number without a blank, as in the interval `1y 2mo 3d 04:00`, in which texts of intervals are shown.
+const SHORT_UNITS: [(&str, &str); 7] = [
+    ("y", "years"),
+    ("mo", "months"),
+    ("w", "weeks"),
+    ("d", "days"),
+    ("h", "hours"),
+    ("m", "minutes"),
+    ("s", "seconds"),
+];
+
+/// Splits `3d` into the number and the name of the unit.
+fn split_unit(word: &str) -> Option<[&str; 2]> {
+    let at = word.find(|c: char| c.is_ascii_alphabetic()).filter(|at| *at > 0)?;
+    let (number, short) = word.split_at(at);
+    let is_unit = |(name, _): &&(&str, &str)| name.eq_ignore_ascii_case(short);
+    let (_, unit) = SHORT_UNITS.iter().find(is_unit)?;
+    number.parse::<f64>().is_ok().then_some([number, unit])
+}
+
+/// Writes a time of day, quarters, short units and `ago` in an interval as numbers of units: `1 day 01:30:00` becomes `1
+/// day 1 hours 30 minutes 0 seconds`. Returns `None` if the text has none of them, or is no interval.
 fn spell_out(text: &str) -> Option<String> {
-    let mut words: Vec<&str> = text.split_whitespace().collect();
+    let written: Vec<&str> = text.split_whitespace().collect();
+    let mut words: Vec<&str> = Vec::with_capacity(written.len());
+    for word in &written {
+        match split_unit(word) {
+            Some(parts) => words.extend(parts),
+            None => words.push(word),
+        }
+    }
+    let has_short_units = words.len() > written.len();
     let is_quarter =
         |word: &&str| ["quarter", "quarters"].iter().any(|q| q.eq_ignore_ascii_case(word));
     let ago = words.last().is_some_and(|word| word.eq_ignore_ascii_case("ago"));
-    if !ago && !words.iter().any(|word| word.contains(':') || is_quarter(word)) {
+    if !ago && !has_short_units && !words.iter().any(|word| word.contains(':') || is_quarter(word))
+    {
         return None;
     }
     if ago {
@@ -125,7 +154,10 @@ mod tests {
             ("2 days ago", Some("-2 days")),
             ("1 quarter -1 day ago", Some("-3 months 1 day")),
             ("2 quarters", Some("6 months")),
+            ("1y 2mo 3d 04:00", Some("1 years 2 months 3 days 04 hours 00 minutes")),
+            ("-3d 1.5h", Some("-3 days 1.5 hours")),
             ("2 days", None),
+            ("2x 3d", None),
             ("1:2:3:4", None),
             ("x:y", None),
             ("1 quarter 2", None),

@@ -48,6 +48,7 @@ pub(in crate::sql) mod modifiers;
 mod numbers;
 mod order_aliases;
 pub(in crate::sql) mod order_all;
+mod outer_fields;
 mod own_settings;
 pub(in crate::sql) mod positions;
 pub(in crate::sql) mod precedence;
@@ -60,6 +61,7 @@ pub(in crate::sql) mod set_names;
 pub(in crate::sql) mod shadowed;
 pub(in crate::sql) mod shorthands;
 pub(in crate::sql) mod star_names;
+mod text_orders;
 pub(in crate::sql) mod tuples;
 pub(in crate::sql) mod unnest_names;
 pub(in crate::sql) mod windows;
@@ -129,11 +131,13 @@ use crate::sql::statement::lateral::{
 use crate::sql::statement::merged::select_merged;
 use crate::sql::statement::numbers::check_numbers;
 use crate::sql::statement::order_aliases::order_by_columns;
+use crate::sql::statement::outer_fields::access_outer_fields;
 use crate::sql::statement::own_settings::reset_to_default;
 use crate::sql::statement::precedence::regroup_distinct;
 use crate::sql::statement::quantified::{find_in_lists, name_quantified, write_out_quantified};
 use crate::sql::statement::set_names::{add_identifiers, name_apart, name_repeated};
 use crate::sql::statement::shorthands::{expand_shorthand, name_shorthands};
+use crate::sql::statement::text_orders::sort_texts_apart;
 use crate::sql::statement::tuples::rewrite_tuples;
 use crate::sql::statement::unnest_names::separate_names;
 use crate::sql::statement::windows::write_out_windows;
@@ -628,6 +632,7 @@ fn name_columns(query: &mut Query) -> Result<()> {
                 select.projection.iter_mut().for_each(name_quantified);
                 rewrite_constants(select)?;
                 name_repeated(select, &ordered);
+                sort_texts_apart(select);
             }
             SetExpr::Query(inner) => bodies.push(inner.body.as_mut()),
             SetExpr::SetOperation { left, right, .. } => {
@@ -667,6 +672,7 @@ fn as_flow(done: Result<()>) -> ControlFlow<DataFusionError> {
 }
 
 fn rewrite_statement<S: VisitMut + ?Sized>(statement: &mut S) -> Result<()> {
+    access_outer_fields(statement);
     match statement.visit(&mut Rewrite) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(e) => Err(e),

@@ -6,13 +6,15 @@ use std::sync::LazyLock;
 
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    OrderBy, OrderByKind, Query, SelectItem, SetExpr, Value, Visit, VisitMut, Visitor, VisitorMut,
+    ObjectName, OrderBy, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, UnaryOperator,
+    Value, Visit, VisitMut, Visitor, VisitorMut, WindowType,
 };
 use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
 use datafusion::logical_expr::sqlparser::parser::Parser;
 
 use crate::sql::sources::from::one_name;
 use crate::sql::statement::intervals::computes_interval;
+use crate::sql::statement::predicates::call_function;
 
 /// Function names and their expansions. `$1` is the first argument, and the highest number is the arity.
 const SHORTHANDS: &[(&str, &str)] = &[
@@ -30,10 +32,8 @@ const SHORTHANDS: &[(&str, &str)] = &[
     ("minute", "date_part('minute', $1)"),
     ("second", "date_part('second', $1)"),
     ("epoch", "date_part('epoch', $1)"),
-    ("dayname", "to_char($1, '%A')"),
-    ("monthname", "to_char($1, '%B')"),
-    // `%f` is microseconds in DuckDB and nanoseconds in DataFusion.
-    ("strftime", "to_char($1, replace($2, '%f', '%6f'))"),
+    ("dayname", "strftime($1, '%A')"),
+    ("monthname", "strftime($1, '%B')"),
     ("time_bucket", "date_bin($1, $2, $3)"),
     (BUCKETS_OF_DAYS, "date_bin($1, $2, TIMESTAMP '2000-01-03')"),
     (BUCKETS_OF_MONTHS, "date_bin($1, $2, TIMESTAMP '2000-01-01')"),
@@ -58,6 +58,18 @@ const SHORTHANDS: &[(&str, &str)] = &[
     // DataFusion's `nvl` returns the text of lists.
     ("nvl", "coalesce($1, $2)"),
     ("ifnull", "coalesce($1, $2)"),
+    ("isinf", "abs($1) = CAST('inf' AS DOUBLE)"),
+    ("isfinite", "(abs($1) < CAST('inf' AS DOUBLE) AND NOT isnan($1))"),
+    ("xor", "$1 ^ $2"),
+    ("timezone", "$2 AT TIME ZONE $1"),
+    (
+        "make_timestamp",
+        "CAST(make_date($1, $2, $3) AS TIMESTAMP) + ($4 | 0) * INTERVAL '1 hour' + ($5 | 0) * INTERVAL '1 minute' + $6 * INTERVAL '1 second'",
+    ),
+    ("list_unique", "ragged_nunique($1)"),
+    ("array_unique", "ragged_nunique($1)"),
+    ("list_reverse_sort", "array_sort($1, 'DESC', 'NULLS LAST')"),
+    ("array_reverse_sort", "array_sort($1, 'DESC', 'NULLS LAST')"),
     ("list_min", "array_min($1)"),
     // DataFusion's own sum of a list converts integers to floats.
     ("list_sum", "CASE WHEN ragged_count($1) > 0 THEN ragged_sum($1) END"),
@@ -66,6 +78,15 @@ const SHORTHANDS: &[(&str, &str)] = &[
     ("list_last", "array_element($1, -1)"),
     ("count_if", "sum(CASE WHEN $1 THEN 1 WHEN NOT $1 THEN 0 END)"),
     ("countif", "sum(CASE WHEN $1 THEN 1 WHEN NOT $1 THEN 0 END)"),
+    // The least of several most frequent values, so that the order of the rows does not matter.
+    ("mode", "ragged_mode(array_agg($1))"),
+    (
+        "quantile_disc",
+        "array_element(array_sort(array_agg($1) FILTER (WHERE $1 IS NOT NULL)), greatest(1, CAST(ceil(count($1) * $2) AS BIGINT)))",
+    ),
+    ("sem", "stddev_pop($1) / sqrt(count($1))"),
+    ("geomean", "exp(avg(ln($1)))"),
+    ("geometric_mean", "exp(avg(ln($1)))"),
     // The second sort key, the result itself, makes the choice independent of the order of the rows.
     (
         "arg_max",
@@ -94,7 +115,7 @@ static EXPANSIONS: LazyLock<HashMap<(&str, usize), Expr>> = LazyLock::new(|| {
         let mut parser = Parser::new(&DuckDbDialect {}).try_with_sql(text).ok()?;
         parser.parse_expr().ok()
     };
-    let arity = |text: &str| (1..=3).rev().find(|n| text.contains(&format!("${n}")));
+    let arity = |text: &str| (1..=6).rev().find(|n| text.contains(&format!("${n}")));
     let expansions =
         SHORTHANDS.iter().filter_map(|(name, text)| Some(((*name, arity(text)?), parse(text)?)));
     expansions.collect()
@@ -112,9 +133,31 @@ pub(in crate::sql) fn shorthand_arities(name: &str) -> Vec<usize> {
     arities
 }
 
+/// Returns the expansion of a shorthand, in which `$1` is the first argument; `None` for another name.
+pub(crate) fn shorthand_text(name: &str) -> Option<&'static str> {
+    SHORTHANDS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+/// Returns the names that statements can use for an expansion.
+pub(crate) fn shorthand_names() -> impl Iterator<Item = &'static str> {
+    SHORTHANDS.iter().map(|(name, _)| *name).filter(|name| !name.contains(' '))
+}
+
 /// Replaces a call of a shorthand with its expansion, and leaves other expressions unchanged.
 pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
+    if let Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: of } = expr {
+        let of = std::mem::replace(of.as_mut(), Expr::value(Value::Null));
+        *expr = call_function("bit_not", vec![of]);
+        return;
+    }
     let Expr::Function(call) = expr else { return };
+    if let Some(plain) = without_within_group(call) {
+        *call = plain;
+    }
+    if let Some(list) = list_quantiles(call) {
+        *expr = list;
+        return;
+    }
     let Some(name) = shorthand_name(call) else { return };
     let Some(args) = plain_arguments(call) else { return };
     let name = match (name, args.as_slice()) {
@@ -124,15 +167,49 @@ pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
     };
     let Some(expansion) = EXPANSIONS.get(&(name, args.len())) else { return };
     let mut expansion = expansion.clone();
-    let _ = VisitMut::visit(&mut expansion, &mut Arguments { args: &args });
-    match &mut expansion {
-        Expr::Function(inner) => {
-            inner.over = call.over.take();
-            inner.filter = and_conditions(inner.filter.take(), call.filter.take());
-        }
-        _ => expansion = Expr::Nested(Box::new(expansion)),
+    let (over, filter) = (call.over.take(), call.filter.take());
+    let _ = VisitMut::visit(&mut expansion, &mut Arguments { args: &args, over, filter });
+    *expr = match expansion {
+        call @ Expr::Function(_) => call,
+        other => Expr::Nested(Box::new(other)),
+    };
+}
+
+/// Returns `mode() WITHIN GROUP (ORDER BY x)` as `mode(x)`, and `percentile_disc(q) WITHIN GROUP (ORDER BY x)` as
+/// `quantile_disc(x, q)`; `None` for any other call.
+fn without_within_group(call: &Function) -> Option<Function> {
+    let [OrderByExpr { expr, options, .. }] = call.within_group.as_slice() else { return None };
+    let name = match (one_name(&call.name)?.as_str(), plain_arguments(call)?.len()) {
+        ("mode", 0) => "mode",
+        ("percentile_disc" | "quantile_disc", 1) if options.asc != Some(false) => "quantile_disc",
+        _ => return None,
+    };
+    let mut plain = call.clone();
+    plain.name = ObjectName::from(vec![Ident::new(name)]);
+    plain.within_group.clear();
+    if let FunctionArguments::List(list) = &mut plain.args {
+        list.args.insert(0, FunctionArg::Unnamed(FunctionArgExpr::Expr(expr.clone())));
     }
-    *expr = expansion;
+    Some(plain)
+}
+
+/// Returns `quantile_cont(x, [0.1, 0.9])` as a list of one call for each quantile, or `None` for any other call.
+fn list_quantiles(call: &Function) -> Option<Expr> {
+    let name = one_name(&call.name)?;
+    if !["quantile_cont", "percentile_cont", "quantile_disc"].contains(&name.as_str()) {
+        return None;
+    }
+    let args = plain_arguments(call)?;
+    let [value, Expr::Array(quantiles)] = args.as_slice() else { return None };
+    let calls = quantiles.elem.iter().map(|quantile| {
+        let mut one = call.clone();
+        if let FunctionArguments::List(list) = &mut one.args {
+            let args = [value.clone(), quantile.clone()];
+            list.args = args.map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).into();
+        }
+        Expr::Function(one)
+    });
+    Some(call_function("make_array", calls.collect()))
 }
 
 /// Names result columns after the original calls, and makes ORDER BY refer to these columns.
@@ -189,8 +266,14 @@ fn shorthand_name(call: &Function) -> Option<&'static str> {
     (!has_clauses).then_some(*name)
 }
 
+/// Aggregates that expansions call. Each call gets the OVER and FILTER of the shorthand.
+const AGGREGATES: [&str; 6] = ["array_agg", "avg", "count", "first_value", "stddev_pop", "sum"];
+
 fn is_aggregate(expansion: &str) -> bool {
-    expansion.starts_with("sum(") || expansion.starts_with("first_value(")
+    AGGREGATES.iter().any(|name| {
+        let mut found = expansion.match_indices(name).map(|(at, _)| &expansion[at + name.len()..]);
+        found.any(|rest| rest.starts_with('('))
+    })
 }
 
 /// Returns the arguments of a call. Returns `None` if an argument is named or is `*`, or if the parentheses
@@ -223,15 +306,24 @@ fn and_conditions(a: Option<Box<Expr>>, b: Option<Box<Expr>>) -> Option<Box<Expr
     }
 }
 
+/// Inserts the arguments of a shorthand, and the clauses behind its parentheses, into its expansion.
 struct Arguments<'a> {
     args: &'a [Expr],
+    over: Option<WindowType>,
+    filter: Option<Box<Expr>>,
 }
 
 impl VisitorMut for Arguments<'_> {
     type Break = ();
 
-    // Runs after the children are visited, so that `$1` within an argument is not replaced.
+    // Runs after the children are visited, so that `$1` and calls within an argument or a clause stay unchanged.
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Function(call) = expr
+            && one_name(&call.name).is_some_and(|name| AGGREGATES.contains(&name.as_str()))
+        {
+            call.over.clone_from(&self.over);
+            call.filter = and_conditions(call.filter.take(), self.filter.clone());
+        }
         if let Expr::Value(value) = expr
             && let Value::Placeholder(place) = &value.value
             && let Some(at) = place.strip_prefix('$').and_then(|n| n.parse::<usize>().ok())
@@ -254,6 +346,9 @@ impl Visitor for HasShorthand {
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         match expr {
             Expr::Function(call) if shorthand_name(call).is_some() => ControlFlow::Break(()),
+            Expr::Function(call) if list_quantiles(call).is_some() => ControlFlow::Break(()),
+            Expr::Function(call) if without_within_group(call).is_some() => ControlFlow::Break(()),
+            Expr::UnaryOp { op: UnaryOperator::BitwiseNot, .. } => ControlFlow::Break(()),
             other if computes_interval(other) => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         }

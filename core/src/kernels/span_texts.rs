@@ -1,17 +1,98 @@
-//! Formats durations and intervals, such as `4951d 03:00`.
+//! Texts of durations and intervals, such as `4951d 03:00`.
 
-use arrow::array::{Array, AsArray};
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, FixedSizeListArray, GenericListArray, OffsetSizeTrait, StringArray,
+};
 use arrow::datatypes::{
     DataType, DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType,
-    DurationSecondType, IntervalDayTimeType, IntervalMonthDayNanoType, IntervalUnit,
-    IntervalYearMonthType, TimeUnit,
+    DurationSecondType, Field, FieldRef, IntervalDayTimeType, IntervalMonthDayNanoType,
+    IntervalUnit, IntervalYearMonthType, TimeUnit,
 };
+
+use crate::error::Result;
 
 const SECOND: i128 = 1_000_000_000;
 const DAY: i128 = 86_400 * SECOND;
 
-/// Returns a function that formats value `i` (not NULL) of durations or intervals; `None` for other types.
-pub(super) fn duration_formatter(array: &dyn Array) -> Option<Box<dyn Fn(usize) -> String + '_>> {
+/// Returns whether the values of a type, or the elements of its lists, are durations or intervals.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use arrow::datatypes::{DataType, TimeUnit};
+/// use serrate::kernels::span_texts::has_spans;
+/// let spans = DataType::Duration(TimeUnit::Second);
+/// assert!(has_spans(&DataType::new_list(spans, true)) && !has_spans(&DataType::Int64));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+pub fn has_spans(t: &DataType) -> bool {
+    match t {
+        DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
+            has_spans(field.data_type())
+        }
+        t => matches!(t, DataType::Duration(_) | DataType::Interval(_)),
+    }
+}
+
+/// Replaces durations and intervals, also those in lists, by their texts ([`span_formatter`]). Nulls stay null. Other
+/// values stay as they are.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, AsArray, DurationSecondArray};
+/// use serrate::kernels::span_texts::write_spans;
+/// let spans: ArrayRef = Arc::new(DurationSecondArray::from(vec![Some(5_184_000), None]));
+/// let texts = write_spans(&spans)?;
+/// assert_eq!(texts.as_string::<i32>().iter().collect::<Vec<_>>(), [Some("60d"), None]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// If the texts exceed the offsets of a list.
+pub fn write_spans(values: &ArrayRef) -> Result<ArrayRef> {
+    if let Some(format) = span_formatter(values) {
+        let texts = (0..values.len()).map(|i| values.is_valid(i).then(|| format(i)));
+        return Ok(Arc::new(texts.collect::<StringArray>()));
+    }
+    Ok(match values.data_type() {
+        t if !has_spans(t) => Arc::clone(values),
+        DataType::List(field) => write_lists::<i32>(values, field)?,
+        DataType::LargeList(field) => write_lists::<i64>(values, field)?,
+        DataType::FixedSizeList(field, size) => {
+            let lists = values.as_fixed_size_list();
+            let texts = write_spans(lists.values())?;
+            let (field, nulls) = (text_field(field, &texts), lists.nulls().cloned());
+            Arc::new(FixedSizeListArray::try_new(field, *size, texts, nulls)?)
+        }
+        _ => Arc::clone(values),
+    })
+}
+
+fn write_lists<O: OffsetSizeTrait>(values: &ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
+    let lists = values.as_list::<O>();
+    let texts = write_spans(lists.values())?;
+    let (field, nulls) = (text_field(field, &texts), lists.nulls().cloned());
+    Ok(Arc::new(GenericListArray::try_new(field, lists.offsets().clone(), texts, nulls)?))
+}
+
+fn text_field(field: &FieldRef, texts: &ArrayRef) -> FieldRef {
+    Arc::new(Field::new(field.name(), texts.data_type().clone(), field.is_nullable()))
+}
+
+/// Returns a function that formats value `i` (not null) of durations or intervals; `None` for other types. Durations
+/// read `4951d 03:00` or `00:00:01.5`, intervals `1y 2mo 3d 04:00`.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use arrow::array::DurationSecondArray;
+/// use serrate::kernels::span_texts::span_formatter;
+/// let spans = DurationSecondArray::from(vec![90]);
+/// assert_eq!(span_formatter(&spans).map(|format| format(0)).as_deref(), Some("00:01:30"));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+pub fn span_formatter(array: &dyn Array) -> Option<Box<dyn Fn(usize) -> String + '_>> {
     Some(match array.data_type() {
         DataType::Duration(unit) => {
             let (value, factor): (Box<dyn Fn(usize) -> i64 + '_>, i128) = match unit {
@@ -131,7 +212,7 @@ mod tests {
     #[test]
     fn units_of_arrays_count() {
         let array = DurationMicrosecondArray::from(vec![90_000_000]);
-        assert_eq!(duration_formatter(&array).map(|f| f(0)).as_deref(), Some("00:01:30"));
-        assert!(duration_formatter(&Int8Array::from(vec![1])).is_none());
+        assert_eq!(span_formatter(&array).map(|f| f(0)).as_deref(), Some("00:01:30"));
+        assert!(span_formatter(&Int8Array::from(vec![1])).is_none());
     }
 }

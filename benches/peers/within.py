@@ -1,0 +1,139 @@
+"""Functions within a row beside DuckDB: groups, windows over time, rolling windows, slopes, dates.
+
+Both engines hold the same lists in memory: `rows` rows with a list of times, one of values, one of codes
+and a short list of times to look from. DuckDB unnests the lists where it has no function for them, as its
+users do, and groups again by the row. The answers, one number each, have to be the same.
+"""
+
+import math
+import re
+import subprocess
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from common import arguments, machine, seconds, table
+
+ROWS, MEAN, LOOKS, SEED = 20_000, 300, 20, 7
+
+# What it does, Serrate, DuckDB. `e` has a row per element, `a` a row per time to look from.
+QUESTIONS = [
+    ("group by a code, sums", "sum(ragged_sum(ragged_sum(ragged_group(x, code), -1)))",
+     "SELECT sum(s) FROM (SELECT sum(x) AS s FROM e GROUP BY id, code)"),
+    ("counts of a month", "sum(ragged_count(ragged_group_keys(date_trunc('month', t))))",
+     "SELECT count(*) FROM (SELECT DISTINCT id, date_trunc('month', t) FROM e)"),
+    ("sum of 30 days before 20 times", "sum(ragged_sum(ragged_window(x, t, at, 'sum', before => INTERVAL '30 days')))",
+     """SELECT sum(s) FROM (SELECT sum(e.x) AS s FROM a JOIN e ON a.id = e.id AND e.t > a.seen - INTERVAL 30 DAY
+        AND e.t <= a.seen GROUP BY a.id, a.seen)"""),
+    ("last value before 20 times", "sum(ragged_sum(ragged_asof(x, t, at)))",
+     "SELECT sum(e.x) FROM a ASOF JOIN e ON a.id = e.id AND a.seen >= e.t"),
+    ("positions of 20 times", "sum(ragged_sum(ragged_searchsorted(t, at)))",
+     "SELECT sum(i) FROM a ASOF JOIN e ON a.id = e.id AND a.seen > e.t"),
+    ("mean of 7 values", "sum(ragged_sum(ragged_rolling(x, 7, 'mean')))",
+     """SELECT sum(m) FROM (SELECT CASE WHEN count(*) OVER w = 7 THEN avg(x) OVER w END AS m FROM e
+        WINDOW w AS (PARTITION BY id ORDER BY i ROWS 6 PRECEDING))"""),
+    ("median of 7 values", "sum(ragged_sum(ragged_rolling(x, 7, 'median')))",
+     """SELECT sum(m) FROM (SELECT CASE WHEN count(*) OVER w = 7 THEN median(x) OVER w END AS m FROM e
+        WINDOW w AS (PARTITION BY id ORDER BY i ROWS 6 PRECEDING))"""),
+    ("0.9 quantile of 101 values", "sum(ragged_sum(ragged_rolling(x, 101, 'quantile', q => 0.9)))",
+     """SELECT sum(m) FROM (SELECT CASE WHEN count(*) OVER w = 101 THEN quantile_cont(x, 0.9) OVER w END AS m FROM e
+        WINDOW w AS (PARTITION BY id ORDER BY i ROWS 100 PRECEDING))"""),
+    ("pairs of neighbours", "sum(ragged_lengths(ragged_ngrams(code, 2)))",
+     """SELECT count(n) FROM (SELECT lead(code) OVER (PARTITION BY id ORDER BY i) AS n FROM e)"""),
+    ("slope of values over time", "sum(ragged_regr_slope(x, day))",
+     "SELECT sum(s) FROM (SELECT regr_slope(x, day) AS s FROM e GROUP BY id)"),
+    ("correlation with time", "sum(ragged_corr(x, day))",
+     "SELECT sum(s) FROM (SELECT corr(x, day) AS s FROM e GROUP BY id)"),
+    ("year of each time", "sum(ragged_sum(year(t)))",
+     "SELECT sum(list_sum(list_transform(t, lambda v: year(v)))) FROM r"),
+    ("days between two lists", "sum(ragged_sum(date_diff('day', t, TIMESTAMP '2030-01-01')))",
+     "SELECT sum(list_sum(list_transform(t, lambda v: date_diff('day', v, TIMESTAMP '2030-01-01')))) FROM r"),
+    ("day of each time, text", "sum(ragged_count(strftime(t, '%Y-%m')))",
+     "SELECT sum(len(list_transform(t, lambda v: strftime(v, '%Y-%m')))) FROM r"),
+]
+
+
+def make_rows(path):
+    rng = np.random.default_rng(SEED)
+    lengths = rng.integers(MEAN // 3, MEAN * 5 // 3, ROWS)
+    bounds = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    days = rng.exponential(3.0, bounds[-1])
+    starts = np.repeat(np.cumsum(days)[bounds[:-1]] - days[bounds[:-1]], lengths)
+    days = np.cumsum(days) - starts
+    values = rng.normal(size=bounds[-1])
+    codes = rng.integers(0, 40, bounds[-1]).astype(np.int32)
+    looks = np.sort(rng.uniform(0, MEAN * 3.0, (ROWS, LOOKS)), axis=1).reshape(-1)
+
+    def lists(values, bounds):
+        return pa.ListArray.from_arrays(pa.array(bounds), pa.array(values))
+
+    def times(days):
+        return pa.array((1_577_836_800_000_000 + days * 86_400e6).astype(np.int64)).cast(pa.timestamp("us"))
+
+    columns = {
+        "id": pa.array(np.arange(ROWS)),
+        "t": lists(times(days), bounds),
+        "day": lists(days, bounds),
+        "x": lists(values, bounds),
+        "code": lists(codes, bounds),
+        "at": lists(times(looks), np.arange(0, ROWS * LOOKS + 1, LOOKS, dtype=np.int32)),
+    }
+    pq.write_table(pa.table(columns), path, compression="lz4")
+    return int(bounds[-1])
+
+
+def serrate(binary, path, rounds):
+    """Times and answers of all questions in one process; the first run of each is not counted."""
+    lines = [f"CREATE TABLE r AS SELECT * FROM '{path}';"]
+    for _, ours, _ in QUESTIONS:
+        lines += [f"SELECT {ours} AS answer FROM r;"] * (rounds + 1)
+    done = subprocess.run(
+        [binary, "--timing", "--format", "csv"], input="\n".join(lines), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    answers = [float(line) for line in done.stdout.split("\n") if re.fullmatch(r"-?[\d.]+(e-?\d+)?", line)]
+    spent = [float(ms) / 1e3 for ms in re.findall(r"elapsed_ms=([\d.]+)", done.stderr)][-len(answers) :]
+    each = rounds + 1
+    found = []
+    for i in range(len(QUESTIONS)):
+        found.append((min(spent[i * each + 1 : (i + 1) * each]), answers[i * each]))
+    return found
+
+
+def by_duckdb(path, rounds):
+    db = duckdb.connect()
+    db.sql(f"CREATE TABLE r AS SELECT * FROM '{path}'")
+    views = (
+        "CREATE VIEW e AS SELECT id, unnest(t) AS t, unnest(day) AS day, unnest(x) AS x, unnest(code) AS code,"
+        " unnest(range(1, len(t) + 1)) AS i FROM r",
+        "CREATE VIEW a AS SELECT id, unnest(\"at\") AS seen FROM r",
+    )
+    for view in views:
+        db.sql(view)
+    found = []
+    for _, _, theirs in QUESTIONS:
+        runs = [seconds(lambda: db.sql(theirs).fetchall()) for _ in range(rounds)]
+        found.append((min(spent for spent, _ in runs), float(runs[0][1][0][0])))
+    return found
+
+
+def main():
+    args = arguments()
+    path = args.work / "within.parquet"
+    leaves = make_rows(path)
+    ours = serrate(args.bin / "serrate", path, args.rounds)
+    theirs = by_duckdb(path, min(args.rounds, 3))
+    rows = []
+    for (name, _, _), (mine, answer), (other, expected) in zip(QUESTIONS, ours, theirs):
+        if not math.isclose(answer, expected, rel_tol=1e-6, abs_tol=1e-3):
+            raise SystemExit(f"{name}: {answer} by Serrate, {expected} by DuckDB")
+        rows.append([name, f"{mine * 1e3:.0f}", f"{other * 1e3:.0f}", f"{other / mine:.1f}"])
+    print(f"{machine()}, DuckDB {duckdb.__version__}")
+    print(f"{ROWS:,} rows, {leaves:,} elements; the least of {args.rounds} and {min(args.rounds, 3)} runs\n")
+    table(["within each row", "Serrate, ms", "DuckDB, ms", "times as fast"], rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,419 @@
+//! Dates and times as text, in formats with the directives of DuckDB's `strftime`.
+
+use std::fmt::Write;
+
+use arrow::array::timezone::Tz;
+use arrow::array::{Array, ArrayRef, AsArray, StringArray};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Int64Type};
+use arrow::error::ArrowError;
+use chrono::{DateTime, Datelike, NaiveDateTime, Offset, TimeZone, Timelike};
+
+use super::times::per_unit;
+use crate::error::{Error, Result};
+
+const NANOSECONDS_PER_SECOND: i128 = 1_000_000_000;
+
+/// Formats timestamps, those with a zone in that zone. A null stays null.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, TimestampSecondArray};
+/// use serrate::kernels::time_formats::format_times;
+/// let times: ArrayRef = Arc::new(TimestampSecondArray::from(vec![1_709_600_523]));
+/// assert_eq!(format_times(&times, "%Y-%m-%d, %A")?.value(0), "2024-03-05, Tuesday");
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// The directives are those of DuckDB: `%Y` `%y` `%G` (year, of the century, of the ISO week), `%m` `%d` `%j`, `%w`
+/// (0 is Sunday) `%u` (1 is Monday), `%V` `%U` `%W` (weeks: ISO, from Sundays, from Mondays), `%H` `%I` `%p` `%M` `%S`,
+/// `%g` `%f` `%n` (milliseconds, microseconds, nanoseconds), `%a` `%A` `%b` `%B`, `%z` `%Z`, `%x` `%X` `%c` (ISO date,
+/// time, both) and `%%`. `%-d` omits leading zeros.
+///
+/// # Errors
+/// For another directive, values that are not timestamps, a time outside the years -262143 to 262142, and texts of
+/// more than 2 GiB.
+pub fn format_times(times: &ArrayRef, format: &str) -> Result<StringArray> {
+    Clock::try_new(times)?.format_all(&parse_format(format)?)
+}
+
+/// Formats each timestamp by its own format; null for a null format. See [`format_times`].
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, StringArray, TimestampSecondArray};
+/// use serrate::kernels::time_formats::format_times_each;
+/// let times: ArrayRef = Arc::new(TimestampSecondArray::from(vec![0, 0]));
+/// let texts = format_times_each(&times, &StringArray::from(vec!["%Y", "%H:%M"]))?;
+/// assert_eq!(texts.iter().flatten().collect::<Vec<_>>(), ["1970", "00:00"]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// Same as [`format_times`].
+pub fn format_times_each(times: &ArrayRef, formats: &StringArray) -> Result<StringArray> {
+    Clock::try_new(times)?.format_each(formats)
+}
+
+/// A directive of a format, or the text between two.
+#[derive(Debug, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    /// A number with at least this many digits.
+    Number(Field, usize),
+    WeekdayName {
+        short: bool,
+    },
+    MonthName {
+        short: bool,
+    },
+    HalfOfDay,
+    Offset,
+    Zone,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Field {
+    Year,
+    YearOfCentury,
+    IsoYear,
+    Month,
+    Day,
+    DayOfYear,
+    /// 0 is Sunday.
+    Weekday,
+    /// 1 is Monday, 7 Sunday.
+    IsoWeekday,
+    IsoWeek,
+    WeekFromSunday,
+    WeekFromMonday,
+    Hour,
+    HourOfHalf,
+    Minute,
+    Second,
+    Millisecond,
+    Microsecond,
+    Nanosecond,
+}
+
+fn parse_format(format: &str) -> Result<Vec<Part>> {
+    use Field as F;
+    let (mut parts, mut text) = (Vec::new(), String::new());
+    let mut chars = format.chars();
+    while let Some(c) = chars.next() {
+        if c != '%' {
+            text.push(c);
+            continue;
+        }
+        let mut directive = chars.next();
+        let unpadded = directive == Some('-');
+        if unpadded {
+            directive = chars.next();
+        }
+        let number = |field, digits| vec![Part::Number(field, if unpadded { 1 } else { digits })];
+        let dash = || Part::Text("-".to_owned());
+        let colon = || Part::Text(":".to_owned());
+        let date = || {
+            let (month, day) = (Part::Number(F::Month, 2), Part::Number(F::Day, 2));
+            vec![Part::Number(F::Year, 4), dash(), month, dash(), day]
+        };
+        let clock = || {
+            let (minute, second) = (Part::Number(F::Minute, 2), Part::Number(F::Second, 2));
+            vec![Part::Number(F::Hour, 2), colon(), minute, colon(), second]
+        };
+        let found = match directive {
+            Some('%') => vec![Part::Text("%".to_owned())],
+            Some('Y') => number(F::Year, 4),
+            Some('y') => number(F::YearOfCentury, 2),
+            Some('G') => number(F::IsoYear, 4),
+            Some('m') => number(F::Month, 2),
+            Some('d') => number(F::Day, 2),
+            Some('j') => number(F::DayOfYear, 3),
+            Some('w') => number(F::Weekday, 1),
+            Some('u') => number(F::IsoWeekday, 1),
+            Some('V') => number(F::IsoWeek, 2),
+            Some('U') => number(F::WeekFromSunday, 2),
+            Some('W') => number(F::WeekFromMonday, 2),
+            Some('H') => number(F::Hour, 2),
+            Some('I') => number(F::HourOfHalf, 2),
+            Some('M') => number(F::Minute, 2),
+            Some('S') => number(F::Second, 2),
+            Some('g') => number(F::Millisecond, 3),
+            Some('f') => number(F::Microsecond, 6),
+            Some('n') => number(F::Nanosecond, 9),
+            Some('a') => vec![Part::WeekdayName { short: true }],
+            Some('A') => vec![Part::WeekdayName { short: false }],
+            Some('b' | 'h') => vec![Part::MonthName { short: true }],
+            Some('B') => vec![Part::MonthName { short: false }],
+            Some('p') => vec![Part::HalfOfDay],
+            Some('z') => vec![Part::Offset],
+            Some('Z') => vec![Part::Zone],
+            Some('x' | 'F') => date(),
+            Some('X' | 'T') => clock(),
+            Some('c') => {
+                let blank = [Part::Text(" ".to_owned())];
+                date().into_iter().chain(blank).chain(clock()).collect()
+            }
+            other => {
+                let other = other.map_or(String::new(), String::from);
+                return Err(Error::invalid(format!(
+                    "strftime: the format {format:?} has the unknown directive '%{other}'; the directives are %Y %y %G %m %d %j %w %u %V %U %W %H %I %M %S %g %f %n %a %A %b %B %p %z %Z %x %X %c and %%"
+                )));
+            }
+        };
+        for part in found {
+            match part {
+                Part::Text(more) => text.push_str(&more),
+                part => {
+                    if !text.is_empty() {
+                        parts.push(Part::Text(std::mem::take(&mut text)));
+                    }
+                    parts.push(part);
+                }
+            }
+        }
+    }
+    if !text.is_empty() {
+        parts.push(Part::Text(text));
+    }
+    Ok(parts)
+}
+
+/// Times as local times in their zone.
+struct Clock {
+    times: ArrayRef,
+    /// Nanoseconds per tick.
+    unit: i128,
+    zone: Option<(Tz, String)>,
+}
+
+impl Clock {
+    fn try_new(times: &ArrayRef) -> Result<Self> {
+        let DataType::Timestamp(unit, zone) = times.data_type() else {
+            return Err(Error::type_of("times to format", "timestamps", times.data_type()));
+        };
+        let zone =
+            zone.as_deref().map(|zone| Ok::<_, ArrowError>((zone.parse()?, zone.to_owned())));
+        Ok(Self {
+            times: cast(times, &DataType::Int64)?,
+            unit: per_unit(*unit),
+            zone: zone.transpose()?,
+        })
+    }
+
+    /// Returns a local time and its offset from UTC in seconds; `None` for NULL.
+    fn local_time(&self, row: usize) -> Result<Option<(NaiveDateTime, i32)>> {
+        let ticks = self.times.as_primitive::<Int64Type>();
+        if ticks.is_null(row) {
+            return Ok(None);
+        }
+        let nanoseconds = i128::from(ticks.value(row)).saturating_mul(self.unit);
+        let seconds = i64::try_from(nanoseconds.div_euclid(NANOSECONDS_PER_SECOND)).ok();
+        let fraction = u32::try_from(nanoseconds.rem_euclid(NANOSECONDS_PER_SECOND)).ok();
+        let utc = seconds.zip(fraction).and_then(|(s, f)| DateTime::from_timestamp(s, f));
+        let utc = utc.map(|utc| utc.naive_utc()).ok_or_else(|| {
+            Error::invalid(format!("strftime: row {row} is {nanoseconds} nanoseconds from 1970, outside the years -262143 to 262142; filter it out"))
+        })?;
+        Ok(Some(match &self.zone {
+            None => (utc, 0),
+            Some((zone, _)) => {
+                let offset = zone.offset_from_utc_datetime(&utc).fix();
+                (utc + offset, offset.local_minus_utc())
+            }
+        }))
+    }
+
+    /// Appends a row's text. Returns whether the row has a time.
+    fn format_row(&self, row: usize, parts: &[Part], out: &mut String) -> Result<bool> {
+        let Some((time, offset)) = self.local_time(row)? else { return Ok(false) };
+        for part in parts {
+            match part {
+                Part::Text(text) => out.push_str(text),
+                Part::Number(field, digits) => write_number(read_field(time, *field), *digits, out),
+                Part::WeekdayName { short } => {
+                    push_name(WEEKDAYS, time.weekday().num_days_from_monday(), *short, out)
+                }
+                Part::MonthName { short } => push_name(MONTHS, time.month0(), *short, out),
+                Part::HalfOfDay => out.push_str(if time.hour() < 12 { "AM" } else { "PM" }),
+                Part::Offset => {
+                    let minutes = offset.unsigned_abs() / 60;
+                    out.push(if offset < 0 { '-' } else { '+' });
+                    write_number(i64::from(minutes / 60), 2, out);
+                    if minutes % 60 > 0 {
+                        out.push(':');
+                        write_number(i64::from(minutes % 60), 2, out);
+                    }
+                }
+                Part::Zone => out.push_str(self.zone.as_ref().map_or("", |(_, name)| name)),
+            }
+        }
+        Ok(true)
+    }
+
+    fn format_all(&self, parts: &[Part]) -> Result<StringArray> {
+        let rows = self.times.len();
+        let mut texts = String::with_capacity(rows.saturating_mul(10));
+        let mut lengths = Vec::with_capacity(rows);
+        for row in 0..rows {
+            let start = texts.len();
+            self.format_row(row, parts, &mut texts)?;
+            lengths.push(texts.len() - start);
+        }
+        self.build_texts(texts, lengths, self.times.nulls().cloned())
+    }
+
+    fn format_each(&self, formats: &StringArray) -> Result<StringArray> {
+        let mut texts = String::new();
+        let (mut lengths, mut valid) = (Vec::new(), Vec::new());
+        let mut last: Option<(&str, Vec<Part>)> = None;
+        for (row, format) in formats.iter().enumerate() {
+            let start = texts.len();
+            let Some(format) = format else {
+                lengths.push(0);
+                valid.push(false);
+                continue;
+            };
+            let parts = match last.take() {
+                Some((source, parts)) if source == format => parts,
+                _ => parse_format(format)?,
+            };
+            valid.push(self.format_row(row, &parts, &mut texts)?);
+            lengths.push(texts.len() - start);
+            last = Some((format, parts));
+        }
+        self.build_texts(texts, lengths, Some(valid.into()))
+    }
+
+    fn build_texts(
+        &self,
+        texts: String,
+        lengths: Vec<usize>,
+        nulls: Option<NullBuffer>,
+    ) -> Result<StringArray> {
+        if i32::try_from(texts.len()).is_err() {
+            return Err(Error::invalid(format!(
+                "strftime: the texts of a batch take {} bytes, more than 2^31 - 1; use a shorter format or smaller batches",
+                texts.len()
+            )));
+        }
+        let offsets = OffsetBuffer::<i32>::from_lengths(lengths);
+        Ok(StringArray::try_new(offsets, texts.into_bytes().into(), nulls)?)
+    }
+}
+
+fn read_field(time: NaiveDateTime, field: Field) -> i64 {
+    let (ordinal, sunday) = (time.ordinal(), time.weekday().num_days_from_sunday());
+    let monday = time.weekday().num_days_from_monday();
+    i64::from(match field {
+        Field::Year => return time.year().into(),
+        Field::IsoYear => return time.iso_week().year().into(),
+        Field::YearOfCentury => return time.year().rem_euclid(100).into(),
+        Field::Month => time.month(),
+        Field::Day => time.day(),
+        Field::DayOfYear => ordinal,
+        Field::Weekday => sunday,
+        Field::IsoWeekday => monday + 1,
+        Field::IsoWeek => time.iso_week().week(),
+        // The days before the first Sunday, or Monday, are in week 0.
+        Field::WeekFromSunday => (ordinal + 6 - sunday) / 7,
+        Field::WeekFromMonday => (ordinal + 6 - monday) / 7,
+        Field::Hour => time.hour(),
+        Field::HourOfHalf => (time.hour() + 11) % 12 + 1,
+        Field::Minute => time.minute(),
+        Field::Second => time.second(),
+        Field::Millisecond => time.nanosecond() / 1_000_000,
+        Field::Microsecond => time.nanosecond() / 1_000,
+        Field::Nanosecond => time.nanosecond(),
+    })
+}
+
+fn write_number(number: i64, digits: usize, out: &mut String) {
+    if let (0..100, 2) = (number, digits) {
+        // Two digits are most of all numbers.
+        let ones = u32::try_from(number % 10).unwrap_or(0);
+        let tens = u32::try_from(number / 10).unwrap_or(0);
+        out.extend([tens, ones].into_iter().filter_map(|digit| char::from_digit(digit, 10)));
+        return;
+    }
+    // Writing to a string cannot fail.
+    let _ = match number < 0 {
+        true => write!(out, "-{:0digits$}", number.unsigned_abs()),
+        false => write!(out, "{number:0digits$}"),
+    };
+}
+
+const WEEKDAYS: &[&str] =
+    &["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+const MONTHS: &[&str] = &[
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
+/// Appends a name, or its first three letters.
+fn push_name(names: &[&str], at: u32, short: bool, out: &mut String) {
+    let name = usize::try_from(at).ok().and_then(|at| names.get(at)).copied().unwrap_or_default();
+    out.push_str(if short { name.get(..3).unwrap_or(name) } else { name });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{TimestampMicrosecondArray, TimestampSecondArray};
+
+    use super::*;
+
+    fn format_one(times: ArrayRef, format: &str) -> String {
+        let clock = Clock::try_new(&times).unwrap();
+        clock.format_all(&parse_format(format).unwrap()).unwrap().value(0).to_owned()
+    }
+
+    #[test]
+    fn directives_are_formatted() {
+        // 2024-03-05 01:02:03.045678, a Tuesday.
+        let time: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![1_709_600_523_045_678]));
+        for (format, text) in [
+            ("%Y-%m-%d %H:%M:%S.%f", "2024-03-05 01:02:03.045678"),
+            ("%x %X|%c", "2024-03-05 01:02:03|2024-03-05 01:02:03"),
+            ("%-d.%-m.%y %I%p", "5.3.24 01AM"),
+            ("%a %A %b %B %j %w %u", "Tue Tuesday Mar March 065 2 2"),
+            ("%G-W%V %U %W", "2024-W10 09 10"),
+            ("%g %n %z%Z%%", "045 045678000 +00%"),
+            ("", ""),
+        ] {
+            assert_eq!(format_one(Arc::clone(&time), format), text, "{format}");
+        }
+        assert!(parse_format("%Q").is_err() && parse_format("%").is_err());
+    }
+
+    #[test]
+    fn times_in_zones_are_local() {
+        let zone = |zone: &str| -> ArrayRef {
+            Arc::new(TimestampSecondArray::from(vec![1_709_600_523]).with_timezone(zone))
+        };
+        assert_eq!(format_one(zone("Asia/Kolkata"), "%H:%M %z %Z"), "06:32 +05:30 Asia/Kolkata");
+        assert_eq!(format_one(zone("-03:00"), "%d %H %z"), "04 22 -03");
+    }
+
+    #[test]
+    fn years_of_all_lengths() {
+        let years = |seconds| -> ArrayRef { Arc::new(TimestampSecondArray::from(vec![seconds])) };
+        assert_eq!(format_one(years(-62_167_219_201), "%Y-%m-%d"), "-0001-12-31");
+        assert_eq!(format_one(years(253_402_300_800), "%Y"), "10000");
+        let clock = Clock::try_new(&years(i64::MAX)).unwrap();
+        assert!(clock.format_all(&[Part::Number(Field::Year, 4)]).is_err());
+    }
+}

@@ -1,0 +1,293 @@
+//! Texts of dates and times in the forms that DuckDB reads and Arrow does not.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, FixedSizeListArray, GenericStringArray, OffsetSizeTrait,
+    StringViewArray, make_array,
+};
+use arrow::datatypes::DataType;
+
+use crate::error::Result;
+
+/// Returns whether the values of a type, or the elements of its lists, are strings.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use arrow::datatypes::DataType;
+/// use serrate::kernels::time_texts::has_texts;
+/// assert!(has_texts(&DataType::new_list(DataType::Utf8, true)) && !has_texts(&DataType::Int64));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+pub fn has_texts(t: &DataType) -> bool {
+    match t {
+        DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
+            has_texts(field.data_type())
+        }
+        DataType::Dictionary(_, values) => has_texts(values),
+        t => t.is_string(),
+    }
+}
+
+/// Rewrites each text of a date or time to the form that Arrow parses, if it is in a form that Arrow does not
+/// ([`complete_time`]). Other texts stay as they are. Nulls stay null; lists keep their lengths.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, AsArray, StringArray};
+/// use serrate::kernels::time_texts::complete_times;
+/// let texts: ArrayRef = Arc::new(StringArray::from(vec!["2024-01-01 10:00", "noon"]));
+/// let complete = complete_times(&texts)?;
+/// assert_eq!(complete.as_string::<i32>().value(0), "2024-01-01T10:00:00");
+/// assert_eq!(complete.as_string::<i32>().value(1), "noon");
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// If the rewritten texts exceed the offsets of the array.
+pub fn complete_times(texts: &ArrayRef) -> Result<ArrayRef> {
+    Ok(match texts.data_type() {
+        DataType::Utf8 => complete_strings::<i32>(texts),
+        DataType::LargeUtf8 => complete_strings::<i64>(texts),
+        DataType::Utf8View => {
+            let views = texts.as_string_view();
+            if !views.iter().flatten().any(|text| complete_time(text).is_some()) {
+                return Ok(Arc::clone(texts));
+            }
+            let complete = views.iter().map(|text| text.map(complete_or_same));
+            Arc::new(StringViewArray::from_iter(complete))
+        }
+        DataType::Dictionary(..) => {
+            let dictionary = texts.as_any_dictionary();
+            dictionary.with_values(complete_times(dictionary.values())?)
+        }
+        DataType::List(_) => complete_lists::<i32>(texts)?,
+        DataType::LargeList(_) => complete_lists::<i64>(texts)?,
+        DataType::FixedSizeList(field, size) => {
+            let lists = texts.as_fixed_size_list();
+            let values = complete_times(lists.values())?;
+            let nulls = lists.nulls().cloned();
+            Arc::new(FixedSizeListArray::try_new(Arc::clone(field), *size, values, nulls)?)
+        }
+        _ => Arc::clone(texts),
+    })
+}
+
+fn complete_strings<O: OffsetSizeTrait>(texts: &ArrayRef) -> ArrayRef {
+    let strings = texts.as_string::<O>();
+    if !strings.iter().flatten().any(|text| complete_time(text).is_some()) {
+        return Arc::clone(texts);
+    }
+    let complete = strings.iter().map(|text| text.map(complete_or_same));
+    Arc::new(GenericStringArray::<O>::from_iter(complete))
+}
+
+fn complete_or_same(text: &str) -> String {
+    complete_time(text).unwrap_or_else(|| text.to_owned())
+}
+
+fn complete_lists<O: OffsetSizeTrait>(lists: &ArrayRef) -> Result<ArrayRef> {
+    let lists = lists.as_list::<O>();
+    let values = complete_times(lists.values())?;
+    let data = lists.to_data().into_builder().child_data(vec![values.to_data()]).build()?;
+    Ok(make_array(data))
+}
+
+/// Returns the text of a date or time in the form that Arrow parses, `2024-01-01T10:00:00+02:00`. Returns `None` if the
+/// text has that form or is not a date or time.
+///
+/// The text may lack the seconds, have one digit for a month, day or hour, `/` instead of `-`, several blanks
+/// before the time, and blanks around it. The time zone is `Z`, `UTC` or an offset such as `+02`.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::kernels::time_texts::complete_time;
+/// assert_eq!(complete_time(" 2024/1/5 9:30+02").as_deref(), Some("2024-01-05T09:30:00+02:00"));
+/// assert_eq!(complete_time("2024-01-05"), None);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+pub fn complete_time(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let is_usual = match bytes.len() {
+        10 => bytes[4] == b'-' && bytes[7] == b'-',
+        19.. => bytes[4] == b'-' && bytes[7] == b'-' && bytes[13] == b':' && bytes[16] == b':',
+        _ => false,
+    };
+    if is_usual || bytes.len() > LONGEST {
+        return None;
+    }
+    let mut rest = Fields { rest: text.trim_matches(' ') };
+    let year = rest.take_digits(4, 4)?;
+    let separator = rest.one_of(&['-', '/'])?;
+    let month = rest.take_digits(1, 2)?;
+    rest.one_of(&[separator])?;
+    let day = rest.take_digits(1, 2)?;
+    let mut complete = format!("{year}-{month:0>2}-{day:0>2}");
+    if !rest.is_empty() {
+        rest.separate_time()?;
+        let hour = rest.take_digits(1, 2)?;
+        rest.one_of(&[':'])?;
+        let minute = rest.take_digits(2, 2)?;
+        complete.push_str(&format!("T{hour:0>2}:{minute}:"));
+        match rest.one_of(&[':']) {
+            Some(_) => {
+                complete.push_str(rest.take_digits(2, 2)?);
+                if rest.one_of(&['.']).is_some() {
+                    complete.push('.');
+                    complete.push_str(rest.take_digits(1, 9)?);
+                }
+            }
+            None => complete.push_str("00"),
+        }
+        complete.push_str(&rest.take_zone()?);
+    }
+    (rest.is_empty() && complete != text).then_some(complete)
+}
+
+/// Length of the longest text that [`complete_time`] reads, in bytes.
+const LONGEST: usize = 64;
+
+/// The part of a text that is not parsed yet.
+struct Fields<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Fields<'a> {
+    fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// Takes all digits at the beginning if their number is between `least` and `most`.
+    fn take_digits(&mut self, least: usize, most: usize) -> Option<&'a str> {
+        let end = self.rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.rest.len());
+        if !(least..=most).contains(&end) {
+            return None;
+        }
+        let (digits, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        Some(digits)
+    }
+
+    fn one_of(&mut self, expected: &[char]) -> Option<char> {
+        let first = self.rest.chars().next().filter(|c| expected.contains(c))?;
+        self.rest = &self.rest[first.len_utf8()..];
+        Some(first)
+    }
+
+    /// Takes the `T` or the blanks between a date and a time.
+    fn separate_time(&mut self) -> Option<()> {
+        self.one_of(&['T', 't', ' '])?;
+        self.rest = self.rest.trim_start_matches(' ');
+        Some(())
+    }
+
+    /// Takes the rest as a time zone: nothing, `Z`, `UTC` or an offset.
+    fn take_zone(&mut self) -> Option<String> {
+        self.rest = self.rest.trim_start_matches(' ');
+        if self.is_empty() {
+            return Some(String::new());
+        }
+        if ["z", "utc"].iter().any(|utc| self.rest.eq_ignore_ascii_case(utc)) {
+            self.rest = "";
+            return Some("Z".to_owned());
+        }
+        let sign = self.one_of(&['+', '-'])?;
+        let digits = self.rest.replacen(':', "", 1);
+        self.rest = "";
+        let is_offset = matches!(digits.len(), 2 | 4) && digits.bytes().all(|b| b.is_ascii_digit());
+        let (hours, minutes) = is_offset.then(|| digits.split_at(2))?;
+        Some(format!("{sign}{hours}:{minutes:0<2}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{DictionaryArray, LargeStringArray, ListArray, StringArray};
+    use arrow::buffer::OffsetBuffer;
+    use arrow::datatypes::{Field, Int8Type};
+
+    #[test]
+    fn forms_are_completed() {
+        for (text, complete) in [
+            ("2024-01-01 10:00", "2024-01-01T10:00:00"),
+            ("2024-01-01T10:00", "2024-01-01T10:00:00"),
+            ("2024-1-1", "2024-01-01"),
+            ("2024/01/31", "2024-01-31"),
+            (" 2024-01-01 ", "2024-01-01"),
+            ("2024-1-1 1:02:03.5", "2024-01-01T01:02:03.5"),
+            ("2024-01-01  10:00", "2024-01-01T10:00:00"),
+            ("2024-01-01 10:00+02", "2024-01-01T10:00:00+02:00"),
+            ("2024-01-01 10:00 -0330", "2024-01-01T10:00:00-03:30"),
+            ("2024-01-01 10:00Z", "2024-01-01T10:00:00Z"),
+            ("2024-01-01 10:00 UTC", "2024-01-01T10:00:00Z"),
+        ] {
+            assert_eq!(complete_time(text).as_deref(), Some(complete), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn other_texts_stay() {
+        for text in [
+            "",
+            "2024",
+            "2024-01",
+            "2024-01-01",
+            "2024-01-01 10:00:00",
+            "2024-01-01T10:00:00.123456+02:00",
+            "2024-01/01",
+            "24-01-01",
+            "12024-01-01",
+            "2024-001-01",
+            "2024-01-01 10",
+            "2024-01-01 10:0",
+            "2024-01-01 10:00:",
+            "2024-01-01 10:00:00.",
+            "2024-01-01 10:00+2",
+            "2024-01-01 10:00 +02:00:00",
+            "2024-01-01 10:00 +é",
+            "2024-01-01x",
+            "éééééééééé",
+            "1",
+        ] {
+            assert_eq!(complete_time(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn arrays_of_all_kinds_are_completed() {
+        let texts = vec![Some("2024-1-1"), None, Some("x")];
+        let complete = vec![Some("2024-01-01"), None, Some("x")];
+        let pairs: [(ArrayRef, ArrayRef); 3] = [
+            (
+                Arc::new(StringArray::from(texts.clone())),
+                Arc::new(StringArray::from(complete.clone())),
+            ),
+            (
+                Arc::new(LargeStringArray::from(texts.clone())),
+                Arc::new(LargeStringArray::from(complete.clone())),
+            ),
+            (
+                Arc::new(StringViewArray::from(texts.clone())),
+                Arc::new(StringViewArray::from(complete.clone())),
+            ),
+        ];
+        for (texts, complete) in pairs {
+            assert_eq!(&complete_times(&texts).unwrap(), &complete);
+            let field = Arc::new(Field::new("item", texts.data_type().clone(), true));
+            let lists = |values: ArrayRef| -> ArrayRef {
+                let offsets = OffsetBuffer::from_lengths([1, 2]);
+                let lists = ListArray::new(Arc::clone(&field), offsets, values, None);
+                Arc::new(lists.slice(1, 1))
+            };
+            assert_eq!(&complete_times(&lists(texts)).unwrap(), &lists(complete));
+        }
+        let words: DictionaryArray<Int8Type> = vec!["2024-1-1", "2024-1-1"].into_iter().collect();
+        let words: ArrayRef = Arc::new(words);
+        let complete = complete_times(&words).unwrap();
+        assert_eq!(complete.data_type(), words.data_type());
+        let values = Arc::clone(complete.as_any_dictionary().values());
+        assert_eq!(values.as_string::<i32>().value(0), "2024-01-01");
+    }
+}

@@ -1,0 +1,147 @@
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, Int32Array, PrimitiveArray};
+use arrow::compute::kernels::arity::unary;
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
+use datafusion::common::{exec_err, plan_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use datafusion::scalar::ScalarValue;
+
+/// Returns `bit_count(x)`, which counts the bits of an integer that are 1, and `bit_not(x)`, which inverts all bits
+/// and is the operator `~`. Integers are in two's complement: `bit_count(-1::INT)` is 32.
+pub(super) fn bit_functions() -> [ScalarUDF; 2] {
+    [Task::Count, Task::Not].map(|task| {
+        let signature = Signature::user_defined(Volatility::Immutable);
+        ScalarUDF::new_from_impl(Bits { task, signature })
+    })
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Task {
+    Count,
+    Not,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Bits {
+    task: Task,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Bits {
+    fn name(&self) -> &str {
+        match self.task {
+            Task::Count => "bit_count",
+            Task::Not => "bit_not",
+        }
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        match (self.task, args) {
+            (Task::Not, [of]) => Ok(format!("~{}", of.schema_name())),
+            (_, args) => {
+                let args: Vec<String> = args.iter().map(|e| e.schema_name().to_string()).collect();
+                Ok(format!("{}({})", self.name(), args.join(",")))
+            }
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        match types {
+            [DataType::Null] => Ok(vec![DataType::Int64]),
+            [t] if t.is_integer() => Ok(vec![t.clone()]),
+            types => plan_err!(
+                "{} takes one integer; it is given {types:?}, so cast the argument to an integer",
+                self.name()
+            ),
+        }
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok(match (self.task, types) {
+            (Task::Not, [of]) => of.clone(),
+            _ => DataType::Int32,
+        })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [of] = args.args.as_slice() else {
+            return exec_err!("{} takes 1 argument; {} given", self.name(), args.args.len());
+        };
+        let is_one = matches!(of, ColumnarValue::Scalar(_));
+        let values = of.to_array(if is_one { 1 } else { args.number_rows })?;
+        let found = match self.task {
+            Task::Count => count_bits(&values)?,
+            Task::Not => invert_bits(&values)?,
+        };
+        Ok(match is_one {
+            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?),
+            false => ColumnarValue::Array(found),
+        })
+    }
+}
+
+/// Evaluates `$with::<T>(values)` with the Arrow type of the integers.
+macro_rules! with_integers {
+    ($values:expr, $with:ident) => {
+        Ok(match $values.data_type() {
+            DataType::Int8 => $with::<Int8Type>($values),
+            DataType::Int16 => $with::<Int16Type>($values),
+            DataType::Int32 => $with::<Int32Type>($values),
+            DataType::Int64 => $with::<Int64Type>($values),
+            DataType::UInt8 => $with::<UInt8Type>($values),
+            DataType::UInt16 => $with::<UInt16Type>($values),
+            DataType::UInt32 => $with::<UInt32Type>($values),
+            DataType::UInt64 => $with::<UInt64Type>($values),
+            other => {
+                return exec_err!(
+                    "internal error: bits of values of type {other}; please report it"
+                );
+            }
+        })
+    };
+}
+
+fn invert_bits(values: &ArrayRef) -> Result<ArrayRef> {
+    fn invert_typed<T: ArrowPrimitiveType<Native: std::ops::Not<Output = T::Native>>>(
+        values: &ArrayRef,
+    ) -> ArrayRef {
+        let inverted: PrimitiveArray<T> = unary(values.as_primitive::<T>(), |value| !value);
+        Arc::new(inverted)
+    }
+    with_integers!(values, invert_typed)
+}
+
+fn count_bits(values: &ArrayRef) -> Result<ArrayRef> {
+    fn count_typed<T: ArrowPrimitiveType<Native: Ones>>(values: &ArrayRef) -> ArrayRef {
+        let counts: Int32Array = unary(values.as_primitive::<T>(), |value| value.count_set());
+        Arc::new(counts)
+    }
+    with_integers!(values, count_typed)
+}
+
+trait Ones {
+    /// Returns the number of bits that are 1, at most 64.
+    fn count_set(self) -> i32;
+}
+
+macro_rules! count_ones {
+    ($($integer:ty),+) => {
+        $(impl Ones for $integer {
+            fn count_set(self) -> i32 {
+                self.count_ones().cast_signed()
+            }
+        })+
+    };
+}
+count_ones!(i8, i16, i32, i64, u8, u16, u32, u64);

@@ -1,0 +1,115 @@
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray};
+use arrow::compute::{cast, try_unary};
+use arrow::datatypes::{DataType, Int64Type, TimeUnit, TimestampMicrosecondType};
+use arrow::error::ArrowError;
+use datafusion::common::{exec_err, plan_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use datafusion::scalar::ScalarValue;
+
+use crate::kernels::times::per_unit;
+
+/// Returns `epoch_ms`, `epoch_us` and `epoch_ns`: the milliseconds, microseconds or nanoseconds between 1970 and a date
+/// or timestamp, rounded down. `epoch_ms` of an integer is the timestamp.
+pub(super) fn epoch_functions() -> [ScalarUDF; 3] {
+    use TimeUnit::{Microsecond, Millisecond, Nanosecond};
+    [Millisecond, Microsecond, Nanosecond].map(|unit| {
+        let signature = Signature::user_defined(Volatility::Immutable);
+        ScalarUDF::new_from_impl(Epoch { unit, signature })
+    })
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Epoch {
+    unit: TimeUnit,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Epoch {
+    fn name(&self) -> &str {
+        match self.unit {
+            TimeUnit::Second | TimeUnit::Millisecond => "epoch_ms",
+            TimeUnit::Microsecond => "epoch_us",
+            TimeUnit::Nanosecond => "epoch_ns",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        match types {
+            [DataType::Timestamp(unit, _)] => Ok(vec![DataType::Timestamp(*unit, None)]),
+            [DataType::Null | DataType::Date32 | DataType::Date64] => {
+                Ok(vec![DataType::Timestamp(TimeUnit::Millisecond, None)])
+            }
+            [t] if t.is_integer() && self.unit == TimeUnit::Millisecond => {
+                Ok(vec![DataType::Int64])
+            }
+            types => plan_err!(
+                "{} takes one date or timestamp; it is given {types:?}, so cast the argument, as in {}(x::TIMESTAMP)",
+                self.name(),
+                self.name()
+            ),
+        }
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok(match types {
+            [DataType::Int64] => DataType::Timestamp(TimeUnit::Microsecond, None),
+            _ => DataType::Int64,
+        })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [of] = args.args.as_slice() else {
+            return exec_err!("{} takes 1 argument; {} given", self.name(), args.args.len());
+        };
+        let is_one = matches!(of, ColumnarValue::Scalar(_));
+        let values = of.to_array(if is_one { 1 } else { args.number_rows })?;
+        let found = match values.data_type() {
+            DataType::Timestamp(from, _) => self.count_units(&values, *from)?,
+            _ => read_milliseconds(&values)?,
+        };
+        Ok(match is_one {
+            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?),
+            false => ColumnarValue::Array(found),
+        })
+    }
+}
+
+impl Epoch {
+    fn count_units(&self, times: &ArrayRef, from: TimeUnit) -> Result<ArrayRef> {
+        // `per_unit` is in nanoseconds.
+        let (from, to) = (per_unit(from), per_unit(self.unit));
+        let ticks = cast(times, &DataType::Int64)?;
+        let convert = |ticks: i64| {
+            let units = i128::from(ticks).saturating_mul(from).div_euclid(to);
+            i64::try_from(units).map_err(|_| {
+                ArrowError::ArithmeticOverflow(format!(
+                    "{}: the result {units} is outside the range of BIGINT; use a coarser unit",
+                    self.name()
+                ))
+            })
+        };
+        Ok(Arc::new(try_unary::<_, _, Int64Type>(ticks.as_primitive::<Int64Type>(), convert)?))
+    }
+}
+
+fn read_milliseconds(numbers: &ArrayRef) -> Result<ArrayRef> {
+    let convert = |ms: i64| {
+        ms.checked_mul(1000).ok_or_else(|| {
+            ArrowError::ArithmeticOverflow(format!(
+                "epoch_ms: {ms} milliseconds are outside the range of TIMESTAMP; use to_timestamp_millis"
+            ))
+        })
+    };
+    let times =
+        try_unary::<_, _, TimestampMicrosecondType>(numbers.as_primitive::<Int64Type>(), convert)?;
+    Ok(Arc::new(times))
+}

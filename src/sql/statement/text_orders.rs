@@ -1,0 +1,116 @@
+//! Several `string_agg(x, ',' ORDER BY ..)` with different orders in one SELECT.
+//!
+//! DataFusion 55 refuses them, but sorts the rows for each `array_agg`. Obsolete once the test
+//! `stock_orders_of_texts_still_conflict` fails.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use datafusion::logical_expr::sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArguments, Ident, ObjectName, Select, SelectItem, Value, ValueWithSpan, Visit,
+    VisitMut, Visitor, VisitorMut,
+};
+
+use crate::sql::sources::from::one_name;
+use crate::sql::statement::predicates::call_function;
+
+/// Rewrites `string_agg(x, ',' ORDER BY k)` in a SELECT to `array_to_string(array_agg(x ORDER BY k), ',')` without
+/// NULL, if the SELECT has such calls with different orders. Result columns keep their names.
+pub(in crate::sql) fn sort_texts_apart(select: &mut Select) {
+    let mut orders = Orders::default();
+    for item in &select.projection {
+        let _ = Visit::visit(item, &mut orders);
+    }
+    let _ = Visit::visit(&select.having, &mut orders);
+    if orders.0.len() < 2 {
+        return;
+    }
+    for item in &mut select.projection {
+        if let SelectItem::UnnamedExpr(expr) = item
+            && has_order(expr)
+        {
+            let alias = Ident::with_quote('"', expr.to_string());
+            let expr = std::mem::replace(expr, Expr::value(Value::Null));
+            *item = SelectItem::ExprWithAlias { expr, alias };
+        }
+        let _ = VisitMut::visit(item, &mut SortedLists);
+    }
+    let _ = VisitMut::visit(&mut select.having, &mut SortedLists);
+}
+
+fn has_order(expr: &Expr) -> bool {
+    let mut orders = Orders::default();
+    let _ = Visit::visit(expr, &mut orders);
+    !orders.0.is_empty()
+}
+
+/// Returns the order of a `string_agg` with a literal separator, as text.
+fn written_order(call: &Function) -> Option<String> {
+    let name = one_name(&call.name)?;
+    let FunctionArguments::List(list) = &call.args else { return None };
+    let [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(separator)))] =
+        list.args.as_slice()
+    else {
+        return None;
+    };
+    let ValueWithSpan { value: Value::SingleQuotedString(_), .. } = separator else { return None };
+    let is_aggregate = ["string_agg", "listagg"].contains(&name.as_str())
+        && call.over.is_none()
+        && call.within_group.is_empty()
+        && call.null_treatment.is_none();
+    let order = list.clauses.iter().find(|c| matches!(c, FunctionArgumentClause::OrderBy(_)))?;
+    is_aggregate.then(|| order.to_string())
+}
+
+/// Collects the different orders.
+#[derive(Default)]
+struct Orders(HashSet<String>);
+
+impl Visitor for Orders {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        if let Expr::Function(call) = expr {
+            self.0.extend(written_order(call));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+struct SortedLists;
+
+impl VisitorMut for SortedLists {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Function(call) = expr
+            && written_order(call).is_some()
+            && let Some(text) = join_sorted(call.clone())
+        {
+            *expr = text;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn join_sorted(mut call: Function) -> Option<Expr> {
+    let FunctionArguments::List(list) = &mut call.args else { return None };
+    let FunctionArg::Unnamed(FunctionArgExpr::Expr(separator)) = list.args.pop()? else {
+        return None;
+    };
+    let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(text))) = list.args.first() else {
+        return None;
+    };
+    let is_text = Expr::IsNotNull(Box::new(Expr::Nested(Box::new(text.clone()))));
+    call.name = ObjectName::from(vec![Ident::new("array_agg")]);
+    call.filter = Some(Box::new(match call.filter.take() {
+        Some(filter) => Expr::BinaryOp {
+            left: Box::new(Expr::Nested(filter)),
+            op: BinaryOperator::And,
+            right: Box::new(is_text),
+        },
+        None => is_text,
+    }));
+    Some(call_function("array_to_string", vec![Expr::Function(call), separator]))
+}

@@ -1,0 +1,73 @@
+//! Averages and quantiles of times, and arithmetic of spans of time.
+
+use super::*;
+
+const TIMES: &str = "CREATE TABLE m AS SELECT g, t::TIMESTAMP AS t, t::DATE AS d, arrow_cast(t::TIMESTAMP, 'Timestamp(Second, None)') AS s, t::TIMESTAMP - TIMESTAMP '2024-01-01' AS u
+    FROM (VALUES ('a', '2024-01-01 00:00:00'), ('a', '2024-01-01 00:00:01'), ('a', '2024-01-04 12:00:00'), ('b', '2999-01-01 00:00:00.000001'), ('b', NULL), ('c', NULL)) v(g, t)";
+
+#[tokio::test]
+async fn times_have_averages_and_quantiles() {
+    let grouped = |what: &str| format!("SELECT g, {what} FROM m GROUP BY g ORDER BY g");
+    let cases = [
+        (grouped("avg(t)"), "a 2024-01-02T04:00:00.333333; b 2999-01-01T00:00:00.000001; c NULL"),
+        (grouped("avg(s)"), "a 2024-01-02T04:00:00; b 2999-01-01T00:00:00; c NULL"),
+        (grouped("median(t)"), "a 2024-01-01T00:00:01; b 2999-01-01T00:00:00.000001; c NULL"),
+        (grouped("quantile_cont(t, 0.25)"), "a 2024-01-01T00:00:00.500; b 2999-01-01T00:00:00.000001; c NULL"),
+        (grouped("median(d)"), "a 2024-01-01T00:00:00; b 2999-01-01T00:00:00; c NULL"),
+        (grouped("avg(d)"), "a 2024-01-02T00:00:00; b 2999-01-01T00:00:00; c NULL"),
+        (grouped("count(t), avg(t) FILTER (WHERE t < '2024-01-02')"), "a 3 2024-01-01T00:00:00.500; b 1 NULL; c 0 NULL"),
+        ("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY t DESC) FROM m WHERE g = 'a'".to_owned(), "2024-01-01T00:00:01"),
+        ("SELECT percentile_cont(0.75) WITHIN GROUP (ORDER BY t DESC) FROM m WHERE g = 'a'".to_owned(), "2024-01-01T00:00:00.500"),
+        ("SELECT avg(DISTINCT d), median(DISTINCT d) FROM m WHERE g = 'a'".to_owned(), "2024-01-02T12:00:00 2024-01-02T12:00:00"),
+        ("SELECT avg(t), median(t), avg(d) FROM m WHERE false".to_owned(), "NULL NULL NULL"),
+        ("SELECT median(u) = INTERVAL '1 second', avg(u) > INTERVAL '1 day' FROM m WHERE g = 'a'".to_owned(), "true true"),
+        (
+            "SELECT avg(t) OVER (ORDER BY t ROWS BETWEEN 1 PRECEDING AND CURRENT ROW), median(t) OVER (ORDER BY t ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM m WHERE g = 'a' ORDER BY t".to_owned(),
+            "2024-01-01T00:00:00 2024-01-01T00:00:00; 2024-01-01T00:00:00.500 2024-01-01T00:00:00.500; 2024-01-02T18:00:00.500 2024-01-02T18:00:00.500",
+        ),
+        ("SELECT median(x), avg(x), quantile_cont(x, 0.25) FROM (VALUES (1), (2), (4)) v(x)".to_owned(), "2.0 2.3333333333333335 1.5"),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&[TIMES], &cases).await;
+}
+
+/// When this test fails, `functions::aggregate::times` can be removed.
+#[tokio::test]
+async fn stock_averages_of_times_are_still_refused() {
+    let stock = SessionContext::new();
+    assert!(batches(&stock, "SELECT avg(DATE '2024-01-01')").await.is_err());
+    assert!(batches(&stock, "SELECT median(DATE '2024-01-01')").await.is_err());
+}
+
+#[tokio::test]
+async fn spans_are_scaled_and_divided() {
+    let cases = [
+        (
+            "SELECT u * 2 = INTERVAL '7 days', 0.5 * u = INTERVAL '42 hours', u / 7 = INTERVAL '12 hours', u / 0.5 = INTERVAL '7 days' FROM m WHERE d = '2024-01-04'",
+            "true true true true",
+        ),
+        (
+            "SELECT u / INTERVAL '1 day', u / u, (t - TIMESTAMP '2024-01-01') / INTERVAL '12 hours', INTERVAL '1 day' / u FROM m WHERE d = '2024-01-04'",
+            "3.5 1.0 7.0 0.2857142857142857",
+        ),
+        ("SELECT (max(t) - min(t)) / 2 = INTERVAL '42 hours' FROM m WHERE g = 'a'", "true"),
+        (
+            "SELECT INTERVAL '3 days' / 2 = INTERVAL '36 hours', INTERVAL '1 month' / 2 = INTERVAL '15 days'",
+            "true true",
+        ),
+        ("SELECT count(*) FROM m WHERE u * 2 IS NULL AND u / 2 IS NULL AND u / NULL IS NULL", "2"),
+        ("SELECT count(*) FROM m WHERE (t - TIMESTAMP '2024-01-01') / INTERVAL '1 day' > 3", "2"),
+        ("SELECT t + u * 2 FROM m WHERE d = '2024-01-04'", "2024-01-11T12:00:00"),
+    ];
+    expect_rows(&[TIMES], &cases).await;
+    let ctx = serrate::sql::session();
+    rows_or_error(&ctx, TIMES).await;
+    for (sql, message) in [
+        ("SELECT u / 0 FROM m", "cannot divide"),
+        ("SELECT u * 1e30 FROM m WHERE u > INTERVAL '1 day'", "cannot multiply"),
+        ("SELECT u / INTERVAL '1 month' FROM m", "month"),
+    ] {
+        let refused = rows_or_error(&ctx, sql).await;
+        assert!(refused.contains(message), "{sql}: {refused}");
+    }
+}
