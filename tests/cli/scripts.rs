@@ -159,7 +159,7 @@ fn errors_show_their_place() {
             "SELECT abc FROM 'x.csv' WHERE d = abd",
             "'x.csv' WHERE d = abd\n                                    ^",
         ),
-        ("SELECT 1;\nSELECT\n  mode(abc) FROM 'x.csv'", ":3:3: "),
+        ("SELECT 1;\nSELECT\n  list_mode(abc) FROM 'x.csv'", ":3:3: "),
         ("SELECT abs(1, 2)", "SELECT abs(1, 2)\n         ^"),
         ("SELECT * FROM nothing", "SELECT * FROM nothing\n                ^"),
         ("FROM 'x.csv' WHERE abc = )", "WHERE abc = )\n                           ^"),
@@ -179,7 +179,7 @@ fn errors_show_their_place() {
 fn unknown_functions_have_a_counterpart_or_a_neighbour() {
     let place = Place::new();
     for (call, expected) in [
-        ("mode(1)", "write ragged_mode(x)"),
+        ("list_mode(1)", "write ragged_mode(x)"),
         ("n_unique(1)", "ragged_nunique(x)"),
         ("strptime('a', 'b')", "to_timestamp"),
         ("ragged_maen([1])", "did you mean ragged_mean?"),

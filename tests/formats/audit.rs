@@ -690,6 +690,25 @@ fn labels_that_contradict_and_labels_far_away_are_found() {
 }
 
 #[test]
+fn labels_that_are_no_finite_numbers_are_found() {
+    let rows = [row(1, Some(at(1, 0, 0, 0)), "A", None)];
+    let times = [5, 6, 7, 8].map(|hour| at(5, hour, 0, 0)).to_vec();
+    let numbers = vec![Some(1.5), Some(f64::NAN), Some(1e300), None];
+    let values = columns(vec![
+        ("subject_id", Arc::new(Int64Array::from(vec![1; 4])) as ArrayRef),
+        ("prediction_time", Arc::new(TimestampMicrosecondArray::from(times))),
+        ("float_value", Arc::new(Float64Array::from(numbers))),
+    ]);
+    let (_dir, root) =
+        made(&[("data/train/0.parquet", batch(&rows, true)), ("labels/0.parquet", values)]);
+    let found = audit(&root);
+    let refused = texts(&found, "label-value");
+    assert_eq!(refused.len(), 2, "{refused:#?}");
+    assert!(refused[0].contains("row 1") && refused[0].contains("NaN"), "{refused:?}");
+    assert!(refused[1].contains("row 2"), "{refused:?}");
+}
+
+#[test]
 fn what_is_wrong_in_the_metadata_is_found() {
     let rows = [
         row(1, Some(1), "A", None),

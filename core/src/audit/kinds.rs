@@ -51,6 +51,7 @@ pub const KINDS: &[Kind] = &[
     error_kind("dataset-json", "dataset.json is not a JSON object, or a field has a wrong type"),
     error_kind("label-subject", "a label refers to a subject that is not in the data"),
     error_kind("label-split", "a label is in the folder of another split than its subject"),
+    error_kind("label-value", "a float label is NaN, infinite or too large for float32"),
     error_kind("label-contradiction", "labels of one subject and time have different values"),
     warning_kind("meds-types", "all shards store a column as another type than MEDS prescribes"),
     warning_kind("no-split", "a subject or shard has no split"),

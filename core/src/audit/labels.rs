@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 
-use arrow::array::{Array, ArrayRef, RecordBatch, new_null_array};
-use arrow::datatypes::DataType;
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBatch, new_null_array};
+use arrow::datatypes::{DataType, Float64Type};
 use arrow::row::{RowConverter, Rows, SortField};
 
 use super::times::Tally;
@@ -124,6 +124,7 @@ impl LabelTask {
             let batch = batch?;
             let (subjects, times) = read_label_keys(source, &batch)?;
             let values = encode_values(source, &batch, kinds)?;
+            let numbers = read_numbers(source, &batch, kinds)?;
             for i in 0..batch.num_rows() {
                 let row = first_row.saturating_add(i);
                 let position = || format!("row {row}");
@@ -138,6 +139,13 @@ impl LabelTask {
                     continue;
                 }
                 let (subject, time) = (subjects.value(i), times.value(i));
+                if let Some(number) = numbers.as_ref().and_then(|numbers| not_finite(numbers, i)) {
+                    let column = LabelKind::Float.column();
+                    let found = format!("a label of subject {subject} that is {number}");
+                    let expected =
+                        "a finite number that float32 holds; batches refuses other labels";
+                    log.error_about(column, "label-value", path, position, found, expected);
+                }
                 let value = self.hasher.hash_one(values.row(i).as_ref());
                 self.compare_label((subject, time), value, row, log);
                 let Some(facts) = log.subjects.get(&subject).copied() else {
@@ -211,6 +219,25 @@ impl LabelTask {
 }
 
 const YEAR: i64 = 365 * 86_400_000_000;
+
+/// Returns the float labels of a batch, or `None` if the file has none.
+fn read_numbers(
+    source: &MedsFile,
+    batch: &RecordBatch,
+    kinds: &[LabelKind],
+) -> Result<Option<Float64Array>> {
+    let name = LabelKind::Float.column();
+    let column = batch.column_by_name(name).filter(|_| kinds.contains(&LabelKind::Float));
+    let Some(column) = column else { return Ok(None) };
+    let numbers = source.cast(name, column, &DataType::Float64)?;
+    Ok(numbers.as_primitive_opt::<Float64Type>().cloned())
+}
+
+/// Returns a number if the loader cannot use it as a label: NaN, an infinity, or too large for float32.
+fn not_finite(numbers: &Float64Array, row: usize) -> Option<f64> {
+    let number = numbers.is_valid(row).then(|| numbers.value(row))?;
+    (!(number as f32).is_finite()).then_some(number)
+}
 
 /// Encodes the label values of each row of a batch in comparable form. Label columns that are not in `kinds`
 /// are NULL, so that the rows of all files of a task have the same columns.
