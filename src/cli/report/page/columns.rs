@@ -145,8 +145,8 @@ fn format_quantile(profile: &ColumnProfile, q: f64) -> String {
             None => Clock::Microseconds.format_exact(value),
         },
         ValueKind::Flag => if value > 0.0 { "true" } else { "false" }.into(),
-        ValueKind::Integer if value.abs() < 9_007_199_254_740_992.0 => {
-            // Integers are written in full; of those that are rounded, four digits are significant.
+        ValueKind::Integer if value.abs() < 1e10 => {
+            // Integers of at most ten digits are written in full; if they are rounded, four digits are significant.
             let mut unit: f64 = 1.0;
             while is_rounded && value.abs() >= unit * 10_000.0 {
                 unit *= 10.0;
