@@ -22,13 +22,17 @@ UNITS = ["mg/dL", "mmol/L", "K/uL", "%", "g/dL", "mEq/L"]
 KINDS = [
     (0.42, True, [f"LAB//{50800 + 7 * i}//{UNITS[i % 6]}" for i in range(300)]),
     (0.25, True, [f"VITAL//{n}" for n in ("HEART_RATE//bpm", "SBP//mmHg", "DBP//mmHg", "TEMPERATURE//C", "SPO2//%")]),
-    (0.12, False, [f"DIAGNOSIS//ICD10CM//{c}{i:02d}.{j}" for c in "ABCDEFGHIJKLMN" for i in range(30) for j in range(6)]),
+    (0.12, False, [f"DIAGNOSIS//ICD10CM//{'ABCDEFGHIJKLMN'[i // 180]}{i // 6 % 30:02d}.{i % 6}" for i in range(2520)]),
     (0.13, False, [f"MEDICATION//RxNorm//{197000 + 11 * i}//{route}" for i in range(800) for route in ("PO", "IV")]),
     (0.03, False, [f"PROCEDURE//ICD10PCS//{i:05d}ZZ" for i in range(1500)]),
     (0.05, False, ["HOSPITAL_ADMISSION//EW EMER.//EMERGENCY ROOM", "HOSPITAL_DISCHARGE//SKILLED NURSING FACILITY",
                    "ICU_ADMISSION//Medical Intensive Care Unit (MICU)", "ICU_DISCHARGE//Surgical Intensive Care Unit"]),
 ]  # fmt: skip
-STATIC = [["GENDER//F", "GENDER//M"], ["RACE//WHITE", "RACE//ASIAN", "RACE//UNKNOWN"], ["LANGUAGE//ENGLISH", "LANGUAGE//OTHER"]]
+STATIC = [
+    ["GENDER//F", "GENDER//M"],
+    ["RACE//WHITE", "RACE//ASIAN", "RACE//UNKNOWN"],
+    ["LANGUAGE//ENGLISH", "LANGUAGE//OTHER"],
+]
 BIRTH, DEATH = "MEDS_BIRTH", "MEDS_DEATH"
 
 SCHEMA = pa.schema([
@@ -78,7 +82,8 @@ def write_shard(path, codes, ids, rng):
     last = birth * DAY
     np.maximum.at(last, subject, time)
     dead = np.flatnonzero(rng.random(n) < 0.06)
-    parts = [(subject, time, code), (np.arange(n), birth * DAY, codes.find(BIRTH)), (dead, last[dead] + DAY, codes.find(DEATH))]
+    parts = [(subject, time, code), (np.arange(n), birth * DAY, codes.find(BIRTH))]
+    parts.append((dead, last[dead] + DAY, codes.find(DEATH)))
     for names in STATIC:
         parts.append((np.arange(n), NO_TIME, codes.find(names[0]) + rng.integers(0, len(names), n)))
     subjects = np.concatenate([p[0] for p in parts])

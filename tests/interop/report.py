@@ -56,7 +56,8 @@ CROSSED = """() => {
       parts.forEach((line, k) => {
         if (line.tagName === "text" || (isOpaque && k < i)) return;
         const at = line.getBoundingClientRect();
-        if (at.left > box.left + 1 && at.left < box.right - 1 && at.top < box.bottom - 4) found.push(text.textContent);
+        const isInside = at.left > box.left + 1 && at.left < box.right - 1;
+        if (isInside && at.top < box.bottom - 4) found.push(text.textContent);
       });
     });
   }
@@ -64,8 +65,8 @@ CROSSED = """() => {
 }"""
 
 # Tables of a few columns that have to be scrolled.
-SCROLLED = """() => [...document.querySelectorAll("#overview .scroll, #columns .scroll, #codes .scroll, #findings .scroll")]
-  .filter((box) => box.scrollWidth > box.clientWidth + 1)
+SCROLLED = """() => [...document.querySelectorAll(".scroll")]
+  .filter((box) => !box.closest("details") && box.scrollWidth > box.clientWidth + 1)
   .map((box) => box.getAttribute("aria-label") + ": " + box.scrollWidth + " in " + box.clientWidth)"""
 
 # Text of less than 12 pixels.
@@ -130,9 +131,11 @@ def make_sources(command, folder):
     run("batches", folder / "cohort", "--batch", 2, "--len", 64, "-o", folder / "batches")
     # Times within a day, and codes without a separator that are longer than a chart is wide.
     write(
-        "SELECT 9007199254740000 + value AS id, array_agg(TIMESTAMP '2020-09-13 12:26:40' + k * INTERVAL '7 minutes') AS time,"
+        "SELECT 9007199254740000 + value AS id,"
+        " array_agg(TIMESTAMP '2020-09-13 12:26:40' + k * INTERVAL '7 minutes') AS time,"
         " array_agg('a sentence without a separator in it that stands for code number ' || (k % 3)) AS code,"
-        " array_agg(k * -1.5e9) AS v FROM generate_series(1, 3) CROSS JOIN generate_series(1, 150) AS u(k) GROUP BY value",
+        " array_agg(k * -1.5e9) AS v"
+        " FROM generate_series(1, 3) CROSS JOIN generate_series(1, 150) AS u(k) GROUP BY value",
         "long.parquet",
     )
     # Lists of up to 131,000 elements.
