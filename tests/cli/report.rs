@@ -264,6 +264,35 @@ fn plain_tables_have_the_sections_of_what_they_hold() {
 }
 
 #[test]
+fn rounded_quantiles_look_rounded() {
+    let place = Place::new();
+    let sql = "COPY (SELECT 10000000 + value * 7 AS id,
+        TIMESTAMP '2000-01-01 01:02:03' + value * INTERVAL '1 hour' AS t
+        FROM generate_series(0, 69999)) TO 'x.parquet'";
+    place.ok(&["-c", sql]);
+    let page = write_page(&place, "x.parquet", &[]);
+    let columns = table(&page, "Columns, one row per row");
+    let ids = ["&gt;65,536", "10000000", "10120000", "10250000", "10370000", "10489993"];
+    assert_eq!(columns[0][7..13], ids);
+    let times = ["2001-12-30", "2003-12-29", "2005-12-27"];
+    assert_eq!(columns[1][9..12], times);
+    assert_eq!(columns[1][8], "2000-01-01 <wbr/>01:02:03");
+    // The distribution is described by its own ends, which are not those of the column.
+    assert!(page.contains("Distribution of id from 10000000 to 10480000"));
+    // Integers that are known exactly are written in full.
+    place.ok(&[
+        "-c",
+        "COPY (SELECT 10000000 + value AS id FROM generate_series(0, 6)) TO 'y.parquet'",
+    ]);
+    let page = write_page(&place, "y.parquet", &[]);
+    let columns = table(&page, "Columns, one row per row");
+    assert_eq!(
+        columns[0][7..13],
+        ["7", "10000000", "10000001", "10000003", "10000005", "10000006"]
+    );
+}
+
+#[test]
 fn batches_are_described_by_their_tensors() {
     let place = Place::new();
     let cohort = data("synthea-meds-torch-data");

@@ -4,8 +4,9 @@
     cargo build
     venv/bin/python tests/interop/report.py target/debug/serrate [DATA ..] [--shots FOLDER]
 
-Without DATA, it writes pages of the test data and of generated patients. CHROMIUM names the browser
-(by default /usr/bin/chromium). `--shots` keeps a picture of each page, width and theme.
+Without DATA, it writes pages of the test data, of generated patients, and of data with long names, times and numbers.
+`large_meds.py` writes a folder of a million subjects to give as DATA. CHROMIUM names the browser (by default
+/usr/bin/chromium). `--shots` keeps a picture of each page, width and theme, and one without colours.
 """
 
 import argparse
@@ -17,7 +18,7 @@ import tempfile
 from playwright.sync_api import sync_playwright
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
-WIDTHS = (400, 1400)
+WIDTHS = (400, 1280)
 THEMES = ("light", "dark")
 
 # Elements that reach beyond the window, apart from those that scroll in a box of their own.
@@ -42,6 +43,45 @@ COVERED = """() => {
   }
   return found;
 }"""
+
+# Labels of lines in a histogram that another line crosses, unless they have a background and are in front of it.
+CROSSED = """() => {
+  const found = [];
+  for (const chart of document.querySelectorAll("svg.bars")) {
+    const parts = [...chart.querySelectorAll("line.mark, text.halo")];
+    parts.forEach((text, i) => {
+      if (text.tagName !== "text") return;
+      const box = text.getBoundingClientRect();
+      const isOpaque = parseFloat(getComputedStyle(text).strokeWidth) >= 6;
+      parts.forEach((line, k) => {
+        if (line.tagName === "text" || (isOpaque && k < i)) return;
+        const at = line.getBoundingClientRect();
+        const isInside = at.left > box.left + 1 && at.left < box.right - 1;
+        if (isInside && at.top < box.bottom - 4) found.push(text.textContent);
+      });
+    });
+  }
+  return found;
+}"""
+
+# Tables of a few columns that have to be scrolled.
+SCROLLED = """() => [...document.querySelectorAll(".scroll")]
+  .filter((box) => !box.closest("details") && box.scrollWidth > box.clientWidth + 1)
+  .map((box) => box.getAttribute("aria-label") + ": " + box.scrollWidth + " in " + box.clientWidth)"""
+
+# Text of less than 12 pixels.
+SMALL = """() => [...document.querySelectorAll("body *")]
+  .filter((e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()) && e.checkVisibility())
+  .filter((e) => parseFloat(getComputedStyle(e).fontSize) < 12)
+  .map((e) => e.tagName + ": " + e.textContent.slice(0, 40))"""
+
+# Curves of one chart that differ in nothing but their colour.
+COLORED = """() => [...document.querySelectorAll("svg.curves")].filter((chart) => {
+  const lines = [...chart.querySelectorAll(".line")];
+  const shapes = new Set([...chart.querySelectorAll(".dot")].map((dot) => dot.tagName));
+  return new Set(lines.map((line) => getComputedStyle(line).strokeDasharray)).size < lines.length
+    || shapes.size < lines.length;
+}).map((chart) => chart.getAttribute("aria-label"))"""
 
 # Text whose contrast to its background is below 4.5, or of bars below 3 (WCAG AA).
 CONTRAST = """() => {
@@ -80,13 +120,30 @@ def make_sources(command, folder):
     def run(*args):
         subprocess.run([command, *map(str, args)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
+    def write(select, name):
+        run("-c", f"COPY ({select}) TO '{folder / name}'")
+
     data = ROOT / "tests/data"
     run("generate", "--patients", 3, "--to", "meds", "-o", folder / "three")
     run("convert", folder / "three", folder / "cohort", "--to", "meds-torch-data")
     run("generate", "--patients", 30, "-o", folder / "plain.nrt")
     run("generate", "--patients", 30, "-o", folder / "lists.parquet")
     run("batches", folder / "cohort", "--batch", 2, "--len", 64, "-o", folder / "batches")
-    names = ["three", "cohort", "plain.nrt", "lists.parquet", "batches"]
+    # Times within a day, and codes without a separator that are longer than a chart is wide.
+    write(
+        "SELECT 9007199254740000 + value AS id,"
+        " array_agg(TIMESTAMP '2020-09-13 12:26:40' + k * INTERVAL '7 minutes') AS time,"
+        " array_agg('a sentence without a separator in it that stands for code number ' || (k % 3)) AS code,"
+        " array_agg(k * -1.5e9) AS v"
+        " FROM generate_series(1, 3) CROSS JOIN generate_series(1, 150) AS u(k) GROUP BY value",
+        "long.parquet",
+    )
+    # Lists of up to 131,000 elements.
+    write(
+        "SELECT value AS id, range(0, 100 * CAST(power(1.22, value) AS BIGINT)) AS x FROM generate_series(0, 36)",
+        "lengths.parquet",
+    )
+    names = ["three", "cohort", "plain.nrt", "lists.parquet", "long.parquet", "lengths.parquet", "batches"]
     return [data / "synthea-meds", data / "tiny-meds", *(folder / name for name in names)]
 
 
@@ -107,7 +164,9 @@ def check_page(browser, page_file, name, shots):
                 faults.append(f"{where}: requests {asked}")
             if page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"):
                 faults.append(f"{where}: wider than the window")
-            for script, what in ((WIDE, "reaches out"), (COVERED, "covered"), (CONTRAST, "contrast")):
+            scripts = [(WIDE, "reaches out"), (COVERED, "covered"), (CROSSED, "crossed"), (CONTRAST, "contrast")]
+            scripts += [(SMALL, "small"), (COLORED, "told apart by colour"), (SCROLLED, "scrolled")]
+            for script, what in scripts:
                 for found in page.evaluate(script)[:5]:
                     faults.append(f"{where}: {what}: {found}")
             sections = page.eval_on_selector_all("section", "all => all.map((s) => s.id)")
@@ -124,6 +183,8 @@ def check_page(browser, page_file, name, shots):
             check_theme(page, faults)
             if shots:
                 page.screenshot(path=shots / f"{name}-{width}-{theme}.png", full_page=True)
+                page.evaluate("document.documentElement.style.filter = 'grayscale(1)'")
+                page.screenshot(path=shots / f"{name}-{width}-{theme}-grey.png", full_page=True)
             context.close()
     # Without the script, everything is shown, and tips are those of the browser.
     context = browser.new_context(java_script_enabled=False, viewport={"width": 400, "height": 900})

@@ -6,7 +6,7 @@ use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, Int32Type, Int64Type, UInt64Type};
 
-use super::sketch::Sketch;
+use super::sketch::{EXACT, Sketch};
 use crate::cli::error::Outcome;
 use crate::cli::stats::{Profile, Spans, cast_to_microseconds, table_ranges};
 use crate::table::{Column, Lengths, RaggedTable};
@@ -152,6 +152,15 @@ impl ColumnProfile {
             }
             ValueKind::Flag | ValueKind::Float | ValueKind::Time => self.sketch.count_distinct(),
             ValueKind::Other => None,
+        }
+    }
+
+    /// Returns a number that the number of distinct values exceeds, if this is all that is known.
+    pub(super) fn exceeded_distinct(&self) -> Option<usize> {
+        match self.kind {
+            ValueKind::Text => self.texts.is_full.then_some(TEXTS),
+            ValueKind::Other => None,
+            _ => self.sketch.count_distinct().is_none().then_some(EXACT),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Maximum number of distinct numbers that a [`Sketch`] counts exactly.
-const EXACT: usize = 1 << 16;
+pub(super) const EXACT: usize = 1 << 16;
 /// Maximum number of values that a [`Sketch`] sorts at a time, to count equal values together.
 const CHUNK: usize = 1 << 16;
 

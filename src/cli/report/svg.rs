@@ -8,6 +8,9 @@ use crate::cli::output::{format_percent, group_digits};
 const HEIGHT: f64 = 150.0;
 /// Height of a line of text, in pixels.
 const ROW: f64 = 15.0;
+/// Width of a character of a label, and of the narrowest chart, in pixels.
+const CHARACTER: f64 = 7.0;
+const NARROW: f64 = 250.0;
 
 /// A bar is at most `1 / SLOTS` of the width of a histogram, so that few bars are not very wide.
 const SLOTS: usize = 6;
@@ -80,12 +83,18 @@ pub(super) fn draw_bars(html: &mut Html, description: &str, bars: &[Bar], marks:
         }
     }
     write_line(html, "base", (0.0, bottom), (1.0, bottom));
-    for (i, mark) in marks.iter().enumerate() {
-        let at = mark.at.clamp(0.0, 1.0) * width * bars.len() as f64;
+    let place = |mark: &Mark| mark.at.clamp(0.0, 1.0) * width * bars.len() as f64;
+    let fits = |mark: &Mark| (1.0 - place(mark)) * NARROW > CHARACTER * mark.label.len() as f64;
+    // Labels are on the right of their lines if they fit there, with the line of the smallest value as the
+    // longest. Those on the left follow, with the line of the greatest value as the longest. In this order,
+    // no line starts above a label that it would cross, unless the two are on different sides.
+    let on_left = marks.iter().rev().filter(|m| !fits(m));
+    for (i, mark) in marks.iter().filter(|m| fits(m)).chain(on_left).enumerate() {
+        let at = place(mark);
         let y = ROW * (i as f64 + 1.0) - 3.0;
         write_line(html, "casing", (at, y - 8.0), (at, bottom));
         write_line(html, "mark", (at, y - 8.0), (at, bottom));
-        let (class, shift) = if at > 0.5 { ("end halo", -4.0) } else { ("start halo", 4.0) };
+        let (class, shift) = if fits(mark) { ("start halo", 4.0) } else { ("end halo", -4.0) };
         html.write_element(
             "text",
             &[
@@ -336,7 +345,9 @@ pub(super) fn draw_lanes(html: &mut Html, description: &str, lanes: &[Lane], lab
         let class = match i {
             0 => "start",
             i if i + 1 == labels.len() => "end",
-            _ => "middle",
+            // The style sheet hides these labels in windows in which they do not fit.
+            _ if label.len() > 10 => "middle inner long",
+            _ => "middle inner",
         };
         let x = to_percent(i as f64 / last);
         html.write_element(

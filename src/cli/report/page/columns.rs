@@ -13,6 +13,8 @@ use crate::table::ColumnStats;
 
 const BARS: usize = 24;
 const NONE: &str = "–";
+/// Microseconds of a year.
+const YEAR: f64 = 365.0 * 86_400e6;
 
 pub(super) fn write(html: &mut Html, report: &Report) {
     match &report.content {
@@ -82,7 +84,11 @@ fn write_column(
     table.write_cell(html, "code", &column.name);
     table.write_cell(html, "", axis);
     table.write_cell(html, "", column.data_type.to_string());
-    let distinct = profile.count_distinct().map_or_else(|| NONE.into(), group_digits);
+    let distinct = match (profile.count_distinct(), profile.exceeded_distinct()) {
+        (Some(n), _) => group_digits(n),
+        (None, Some(n)) => format!(">{}", group_digits(n)),
+        (None, None) => NONE.into(),
+    };
     let mut cells = vec![
         group_digits(column.values),
         share(column.nulls),
@@ -92,16 +98,28 @@ fn write_column(
     ];
     cells.extend(list_quantiles(profile));
     for cell in &cells {
-        table.write_cell(html, "", cell);
+        table.open_cell(html, if cell == NONE { "none" } else { "" });
+        match cell.split_once(' ') {
+            // A line may end between the date and the time, but nowhere else.
+            Some((date, time)) => {
+                html.write_text(date);
+                html.write_markup(" <wbr/>");
+                html.write_text(time);
+            }
+            None => html.write_text(cell),
+        }
+        table.close_cell(html);
     }
-    table.open_cell(html, "");
-    match profile.sketch.count_bins(BARS, 0.01, 0.99) {
-        Some(bins) if profile.kind != ValueKind::Flag => {
-            let description =
-                format!("Distribution of {} from {} to {}", column.name, cells[5], cells[9]);
+    let bins = profile.sketch.count_bins(BARS, 0.01, 0.99);
+    let bins = bins.filter(|_| profile.kind != ValueKind::Flag);
+    table.open_cell(html, if bins.is_some() { "" } else { "none" });
+    match bins {
+        Some(bins) => {
+            let [low, high] = [0.01, 0.99].map(|q| format_quantile(profile, q));
+            let description = format!("Distribution of {} from {low} to {high}", column.name);
             draw_tiny_bars(html, &description, &bins);
         }
-        _ => html.write_text(NONE),
+        None => html.write_text(NONE),
     }
     table.close_cell(html);
     table.close_row(html);
@@ -109,18 +127,34 @@ fn write_column(
 
 /// Returns minimum, quartiles and maximum.
 fn list_quantiles(profile: &ColumnProfile) -> [String; 5] {
-    let quantiles = [0.0, 0.25, 0.5, 0.75, 1.0].map(|q| profile.sketch.find_quantile(q));
-    let mut texts = quantiles.map(|value| match (value, profile.kind) {
-        (None, _) => NONE.into(),
-        (Some(at), ValueKind::Time) => Clock::Microseconds.format_exact(at),
-        (Some(n), ValueKind::Flag) => if n > 0.0 { "true" } else { "false" }.into(),
-        (Some(n), _) => format_number(n),
-    });
+    let mut texts = [0.0, 0.25, 0.5, 0.75, 1.0].map(|q| format_quantile(profile, q));
     if let (Some((low, high)), ValueKind::Integer) = (profile.integers, profile.kind) {
         texts[0] = low.to_string();
         texts[4] = high.to_string();
     }
     texts
+}
+
+/// Formats quantile `q` of a column. Quantiles that are rounded are not written more precisely than they are.
+fn format_quantile(profile: &ColumnProfile, q: f64) -> String {
+    let Some(value) = profile.sketch.find_quantile(q) else { return NONE.into() };
+    let is_rounded = profile.sketch.count_distinct().is_none() && q > 0.0 && q < 1.0;
+    match profile.kind {
+        ValueKind::Time => match profile.sketch.bounds().filter(|_| is_rounded) {
+            Some((low, high)) => Clock::Microseconds.format_at(value, (high - low).min(YEAR)),
+            None => Clock::Microseconds.format_exact(value),
+        },
+        ValueKind::Flag => if value > 0.0 { "true" } else { "false" }.into(),
+        ValueKind::Integer if value.abs() < 1e10 => {
+            // Integers of at most ten digits are written in full; if they are rounded, four digits are significant.
+            let mut unit: f64 = 1.0;
+            while is_rounded && value.abs() >= unit * 10_000.0 {
+                unit *= 10.0;
+            }
+            format!("{:.0}", (value / unit).round() * unit)
+        }
+        _ => format_number(value),
+    }
 }
 
 fn write_tensors(html: &mut Html, tensors: &[TensorFacts]) {

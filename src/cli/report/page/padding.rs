@@ -59,9 +59,8 @@ fn write_cuts(html: &mut Html, sequence: &Sequence<'_>) {
     let middle = cuts.get(cuts.len() / 2);
     let example = middle.map_or_else(String::new, |cut| {
         format!(
-            "At {} {}, {} of the elements are kept, {} of the lists are cut and {} of the tensor is padding.",
+            "At length {}, {} of the elements are kept, {} of the lists are cut and {} of the tensor is padding.",
             group_digits(cut.length),
-            sequence.units,
             format_percent(cut.kept_share()),
             format_percent(cut.cut_share()),
             format_percent(cut.padding_share())

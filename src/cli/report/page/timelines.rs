@@ -63,7 +63,11 @@ fn write_timeline(html: &mut Html, timeline: &Timeline, index: usize) {
         .lanes
         .iter()
         .map(|lane| Lane {
-            name: format!("{} ({})", lane.name, group_digits(lane.cells.iter().sum::<u64>())),
+            name: format!(
+                "{} ({})",
+                shorten_name(&lane.name),
+                group_digits(lane.cells.iter().sum::<u64>())
+            ),
             cells: lane
                 .cells
                 .iter()
@@ -102,4 +106,28 @@ fn write_timeline(html: &mut Html, timeline: &Timeline, index: usize) {
     table.close(html);
     html.close("details");
     html.close("figure");
+}
+
+/// Replaces the middle of a name that does not fit into a narrow chart.
+fn shorten_name(name: &str) -> String {
+    const LONGEST: usize = 28;
+    let count = name.chars().count();
+    if count <= LONGEST {
+        return name.to_owned();
+    }
+    let start = name.chars().take(LONGEST / 2);
+    let end = name.chars().skip(count + 1 - LONGEST / 2);
+    start.chain(std::iter::once('…')).chain(end).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shorten_name;
+
+    #[test]
+    fn long_names_keep_both_ends() {
+        assert_eq!(shorten_name("LAB"), "LAB");
+        let name = "a sentence that stands for a code";
+        assert_eq!(shorten_name(name), "a sentence tha…ds for a code");
+    }
 }
