@@ -7,10 +7,10 @@ use std::process::ExitCode;
 
 use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
-use datafusion::sql::sqlparser::parser::ParserError;
 
 use super::interrupt;
 use crate::error::Error;
+use crate::sql::describe_error;
 
 pub(super) type Outcome<T = ()> = Result<T, Failure>;
 
@@ -88,7 +88,7 @@ impl From<DataFusionError> for Failure {
     fn from(e: DataFusionError) -> Self {
         match is_broken_pipe(&e) {
             true => Self::Closed,
-            false => Self::Failed(format_error(&e)),
+            false => Self::Failed(describe_error(&e)),
         }
     }
 }
@@ -118,41 +118,6 @@ impl From<io::Error> for Failure {
         match e.kind() {
             io::ErrorKind::BrokenPipe => Self::Closed,
             _ => Self::Failed(e.to_string()),
-        }
-    }
-}
-
-/// Formats a message without backtrace and without the wrappers that name DataFusion's modules.
-fn format_error(e: &DataFusionError) -> String {
-    match e {
-        DataFusionError::Diagnostic(_, inner) => format_error(inner),
-        // Drops a context that is the name of an optimizer rule. Only such a context contains no space.
-        DataFusionError::Context(rule, inner) if !rule.contains(' ') => format_error(inner),
-        DataFusionError::Shared(inner) => format_error(inner),
-        DataFusionError::ExecutionJoin(e) if e.is_panic() => {
-            format!("stopped by an internal error: {e}")
-        }
-        DataFusionError::External(inner) => match inner.downcast_ref::<DataFusionError>() {
-            Some(inner) => format_error(inner),
-            None => inner.to_string(),
-        },
-        DataFusionError::Collection(all) => {
-            all.iter().map(format_error).collect::<Vec<_>>().join("; ")
-        }
-        DataFusionError::SQL(e, _) => match e.as_ref() {
-            ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
-                format!("SQL: {message}")
-            }
-            ParserError::RecursionLimitExceeded => "SQL: the statement is nested too deeply".into(),
-        },
-        other => {
-            let message = other.strip_backtrace();
-            // Removes prefixes that name a step of DataFusion instead of the cause of the error.
-            let steps = ["Error during planning: ", "Schema error: ", "Execution error: "];
-            let plain = steps
-                .iter()
-                .fold(message.as_str(), |text, step| text.strip_prefix(step).unwrap_or(text));
-            plain.trim_end().to_owned()
         }
     }
 }
