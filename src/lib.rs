@@ -55,6 +55,8 @@ pub mod sql;
 pub mod cli;
 #[cfg(feature = "cluster")]
 pub mod cluster;
+#[cfg(feature = "serve")]
+mod serve;
 
 pub use arrow;
 #[cfg(feature = "sql")]

@@ -44,7 +44,8 @@ const ROOT: &[Layer] = &[
     ("expr_fn", &["functions"]),
     ("sql", &["cohorts", "config", "functions"]),
     ("cluster", &["config", "sql"]),
-    ("cli", &["cluster", "cohorts", "config", "functions", "sql"]),
+    ("serve", &["config", "sql"]),
+    ("cli", &["cluster", "cohorts", "config", "functions", "serve", "sql"]),
     ("bin", &["cli"]),
 ];
 

@@ -72,6 +72,9 @@ pub(super) enum Command {
     /// Run parts of queries for sessions on other machines.
     #[cfg(feature = "cluster")]
     Worker(super::worker::WorkerArgs),
+    /// Answer queries of other programs over Flight SQL.
+    #[cfg(feature = "serve")]
+    Serve(Box<super::serve::ServeArgs>),
 }
 
 impl Command {
@@ -81,6 +84,8 @@ impl Command {
             Self::Inspect(_) | Self::Check(_) => return None,
             #[cfg(feature = "cluster")]
             Self::Worker(_) => return None,
+            #[cfg(feature = "serve")]
+            Self::Serve(_) => return None,
             Self::Report(args) => &args.output,
             Self::Convert(args) => &args.output,
             Self::Densify(args) => &args.output,

@@ -7,10 +7,10 @@ use std::process::ExitCode;
 
 use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
-use datafusion::sql::sqlparser::parser::ParserError;
 
 use super::interrupt;
 use crate::error::Error;
+use crate::sql::describe_error;
 
 pub(super) type Outcome<T = ()> = Result<T, Failure>;
 
@@ -88,7 +88,7 @@ impl From<DataFusionError> for Failure {
     fn from(e: DataFusionError) -> Self {
         match is_broken_pipe(&e) {
             true => Self::Closed,
-            false => Self::Failed(format_error(&e)),
+            false => Self::Failed(describe_error(&e)),
         }
     }
 }
@@ -119,63 +119,6 @@ impl From<io::Error> for Failure {
             io::ErrorKind::BrokenPipe => Self::Closed,
             _ => Self::Failed(e.to_string()),
         }
-    }
-}
-
-/// Formats a message without backtrace and without the wrappers that name DataFusion's modules.
-fn format_error(e: &DataFusionError) -> String {
-    match e {
-        DataFusionError::Diagnostic(_, inner) => format_error(inner),
-        // Drops a context that names an optimizer rule. Only a context without spaces is such a name alone.
-        DataFusionError::Context(rule, inner)
-            if !rule.contains(' ') || rule.starts_with("Optimizer rule '") =>
-        {
-            format_error(inner)
-        }
-        DataFusionError::Shared(inner) => format_error(inner),
-        DataFusionError::ExecutionJoin(e) if e.is_panic() => {
-            format!("stopped by an internal error: {e}")
-        }
-        DataFusionError::External(inner) => match inner.downcast_ref::<DataFusionError>() {
-            Some(inner) => format_error(inner),
-            None => inner.to_string(),
-        },
-        DataFusionError::Collection(all) => {
-            all.iter().map(format_error).collect::<Vec<_>>().join("; ")
-        }
-        DataFusionError::SQL(e, _) => match e.as_ref() {
-            ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
-                format!("SQL: {message}")
-            }
-            ParserError::RecursionLimitExceeded => "SQL: the statement is nested too deeply".into(),
-        },
-        DataFusionError::ArrowError(inner, _) => format_arrow_error(inner),
-        other => {
-            let message = other.strip_backtrace();
-            // Removes prefixes that name a step of DataFusion instead of the cause of the error.
-            let steps = ["Error during planning: ", "Schema error: ", "Execution error: "];
-            let plain = steps
-                .iter()
-                .fold(message.as_str(), |text, step| text.strip_prefix(step).unwrap_or(text));
-            plain.trim_end().to_owned()
-        }
-    }
-}
-
-/// Formats a message of Arrow without the kind of error. Says which form a time must have.
-fn format_arrow_error(e: &ArrowError) -> String {
-    let message = match e {
-        ArrowError::ParseError(message)
-        | ArrowError::CastError(message)
-        | ArrowError::ComputeError(message)
-        | ArrowError::ArithmeticOverflow(message)
-        | ArrowError::InvalidArgumentError(message) => message.clone(),
-        ArrowError::DivideByZero => "division by zero".to_owned(),
-        other => other.to_string(),
-    };
-    match message.starts_with("Error parsing timestamp from") {
-        true => format!("{message}; write a time such as '2024-01-31 10:00:00'"),
-        false => message,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Ctrl-C and SIGTERM: the first signal lets running work stop and clean up, the second ends the process.
 
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,9 @@ static SESSION: OnceLock<SessionContext> = OnceLock::new();
 
 /// Time that interrupted work has to clean up before the process exits. After a Ctrl-C in the
 /// shell, the process does not exit.
-const GRACE: Duration = Duration::from_millis(800);
+///
+/// In milliseconds. A server sets another.
+static GRACE: AtomicU64 = AtomicU64::new(800);
 
 /// Maximum time to wait for the tasks of an interrupted statement. Most end at once.
 const SOON: Duration = Duration::from_millis(600);
@@ -88,7 +90,7 @@ fn request_stop() {
     NOTIFY.notify_waiters();
     if is_terminated() || !SHELL.load(Ordering::SeqCst) {
         std::thread::spawn(|| {
-            std::thread::sleep(GRACE);
+            std::thread::sleep(Duration::from_millis(GRACE.load(Ordering::SeqCst)));
             exit_now();
         });
     }
@@ -112,6 +114,19 @@ pub(super) fn remove_leftovers() {
 fn exit_now() -> ! {
     remove_leftovers();
     std::process::exit(exit_code().into())
+}
+
+/// Sets the time that interrupted work has before the process exits.
+#[cfg(feature = "serve")]
+pub(super) fn set_grace(time: Duration) {
+    GRACE.store(u64::try_from(time.as_millis()).unwrap_or(u64::MAX), Ordering::SeqCst);
+}
+
+/// Waits for an interrupt.
+#[cfg(feature = "serve")]
+pub(super) async fn wait_for_interrupt() {
+    // The work never ends by itself.
+    let _ = or_cancel(std::future::pending::<Outcome>()).await;
 }
 
 /// Makes interrupts end statements instead of the process.

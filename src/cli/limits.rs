@@ -25,6 +25,11 @@ pub(super) struct LimitArgs {
 }
 
 impl LimitArgs {
+    #[cfg(feature = "serve")]
+    pub(super) fn root_folder(&self) -> Option<&std::path::Path> {
+        self.root.as_deref()
+    }
+
     /// Restricts the process. Nothing can lift the restriction afterwards.
     pub(super) fn apply_limits(&self) -> Outcome {
         if let Some(limit) = &self.memory_limit {

@@ -24,6 +24,8 @@ mod progress;
 mod report;
 mod run;
 mod script;
+#[cfg(feature = "serve")]
+mod serve;
 mod shell;
 mod stats;
 mod tensorize;
@@ -86,6 +88,11 @@ fn run_command(cli: Cli) -> Outcome {
                 "cannot start the worker threads; check the limits on processes and memory: {e}"
             ))
         })?;
+    #[cfg(feature = "serve")]
+    let secrets = match &cli.command {
+        Some(Command::Serve(args)) => Some(args.read_secrets(cli.limits.root_folder())?),
+        _ => None,
+    };
     cli.limits.apply_limits()?;
     interrupt::listen()?;
     let result = runtime.block_on(async {
@@ -93,6 +100,13 @@ fn run_command(cli: Cli) -> Outcome {
             None => run_queries(cli.query).await,
             #[cfg(feature = "cluster")]
             Some(Command::Worker(args)) => worker::run_worker(args).await,
+            #[cfg(feature = "serve")]
+            Some(Command::Serve(args)) => match secrets {
+                Some(secrets) => serve::run_server(*args, secrets).await,
+                None => Err(Failure::message(
+                    "internal error: the secrets of the server were not read; please report it",
+                )),
+            },
             Some(command) => run_file_command(command).await,
         }
     });
@@ -123,6 +137,10 @@ async fn run_file_command(command: Command) -> Outcome {
         #[cfg(feature = "cluster")]
         Command::Worker(_) => Err(Failure::message(
             "internal error: serrate worker was started as a command on files; please report it",
+        )),
+        #[cfg(feature = "serve")]
+        Command::Serve(_) => Err(Failure::message(
+            "internal error: serrate serve was started as a command on files; please report it",
         )),
     };
     tokio::task::spawn_blocking(work).await.map_err(|e| match e.try_into_panic() {

@@ -32,14 +32,18 @@ pub use crate::config::{NrtNan, SerrateOptions};
 pub use crate::functions::{register_functions, register_operators};
 pub use order::{SourceOrderExec, in_source_order, prefer_source_order};
 pub use session::{configure, register_formats, session, session_with};
+#[cfg(feature = "serve")]
+pub(crate) use session::{process_runtime, session_in, session_like};
 pub use sources::asof::{label_tasks, unknown_labels};
 pub use sources::table::{RaggedTableProvider, register_table};
 #[cfg(feature = "cluster")]
 pub(crate) use sources::visible::with_visible_files;
+#[cfg(feature = "serve")]
+pub(crate) use statement::anew::{bind_parameters, count_parameters_of, number_parameters_of};
 #[cfg(feature = "cli")]
 pub(crate) use statement::calls::{find_counterpart, similar_names};
 #[cfg(feature = "cli")]
-pub(crate) use statement::errors::of_statement;
+pub(crate) use statement::errors::{describe_error, of_statement};
 #[cfg(feature = "cli")]
 pub(crate) use statement::shorthands::{shorthand_names, shorthand_text};
 pub use statement::{execute, parse, plan, sql};

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use datafusion::catalog::{
     DynamicFileCatalog, TableFunction, TableFunctionImpl, TableProviderFactory, UrlTableFactory,
 };
+#[cfg(feature = "serve")]
+use datafusion::catalog::{MemoryCatalogProvider, MemorySchemaProvider};
 use datafusion::config::Dialect;
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
 use datafusion::datasource::file_format::FileFormatFactory;
@@ -85,6 +87,54 @@ pub fn session() -> SessionContext {
 /// # }
 /// ```
 pub fn session_with(config: SessionConfig) -> SessionContext {
+    session_in(config, &process_runtime())
+}
+
+/// Returns a runtime whose memory is that of the process.
+pub(crate) fn process_runtime() -> RuntimeEnv {
+    limit_memory_by_default();
+    RuntimeEnv { memory_pool: ProcessPool::shared_pool(), ..RuntimeEnv::default() }
+}
+
+/// Creates a session like `base`, in the same runtime: with its settings, tables and views. What one of
+/// the two creates or sets later is not visible to the other; rows of tables in memory are.
+///
+/// # Errors
+/// If a table cannot be registered.
+#[cfg(feature = "serve")]
+pub(crate) async fn session_like(
+    base: &SessionContext,
+    runtime: &RuntimeEnv,
+) -> Result<SessionContext> {
+    let mut config = base.copied_config();
+    if let Some(kept) = config.get_extension::<KeptStatements>() {
+        config.set_extension(Arc::new(kept.copy_views()));
+    }
+    let ctx = session_in(config, runtime);
+    for catalog_name in base.catalog_names() {
+        let Some(from) = base.catalog(&catalog_name) else { continue };
+        if ctx.catalog(&catalog_name).is_none() {
+            ctx.register_catalog(&catalog_name, Arc::new(MemoryCatalogProvider::new()));
+        }
+        let Some(to) = ctx.catalog(&catalog_name) else { continue };
+        for schema_name in from.schema_names() {
+            let Some(tables) = from.schema(&schema_name) else { continue };
+            if to.schema(&schema_name).is_none() {
+                to.register_schema(&schema_name, Arc::new(MemorySchemaProvider::new()))?;
+            }
+            let Some(schema) = to.schema(&schema_name) else { continue };
+            for name in tables.table_names() {
+                if let Some(table) = tables.table(&name).await? {
+                    schema.register_table(name, table)?;
+                }
+            }
+        }
+    }
+    Ok(ctx)
+}
+
+/// Creates a session in a runtime, with settings that [`session_with`] describes.
+pub(crate) fn session_in(config: SessionConfig, runtime: &RuntimeEnv) -> SessionContext {
     let mut config = config
         .with_information_schema(true)
         .set_bool("datafusion.execution.listing_table_ignore_subdirectory", false)
@@ -103,11 +153,9 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
     // Without a zone, `now()` and TIMESTAMPTZ are timestamps without a zone, and AT TIME ZONE would take them
     // for local times.
     config.options_mut().execution.time_zone.get_or_insert_with(|| "UTC".to_owned());
-    limit_memory_by_default();
-    let runtime = RuntimeEnv { memory_pool: ProcessPool::shared_pool(), ..RuntimeEnv::default() };
     let builder = SessionStateBuilder::new()
         .with_config(config)
-        .with_runtime_env(Arc::new(runtime))
+        .with_runtime_env(Arc::new(runtime.clone()))
         .with_default_features();
     let ctx: SessionContext = SessionContext::new_with_state(configure(builder).build());
     let mut ctx = with_paths(ctx);

@@ -25,6 +25,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
+#[cfg(feature = "serve")]
+use datafusion::sql::parser::CopyToSource;
 use datafusion::sql::parser::Statement;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -64,6 +66,13 @@ pub(super) struct Prepared {
 impl KeptStatements {
     fn of_state(state: &SessionState) -> Option<Arc<Self>> {
         state.config().get_extension::<Self>()
+    }
+
+    /// Returns statements with the same views, and without prepared statements.
+    #[cfg(feature = "serve")]
+    pub(in crate::sql) fn copy_views(&self) -> Self {
+        let views = self.views.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Self { views: Mutex::new(views), prepared: Mutex::default() }
     }
 
     fn find_created(&self, name: &str, definition: &str) -> Option<CreatedView> {
@@ -146,22 +155,25 @@ pub(super) fn with_arguments(state: &SessionState, statement: Statement) -> Resu
     Ok(statement)
 }
 
+/// Numbers the parameters `?` in their order.
+struct Numbers(usize);
+
+impl VisitorMut for Numbers {
+    type Break = ();
+
+    fn post_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<()> {
+        if let Value::Placeholder(name) = &mut value.value
+            && name == "?"
+        {
+            self.0 = self.0.saturating_add(1);
+            *name = format!("${}", self.0);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 /// Replaces the parameters `?` of PREPARE by `$1`, `$2`, ..
 pub(super) fn number_parameters(statement: &mut Statement) {
-    struct Numbers(usize);
-    impl VisitorMut for Numbers {
-        type Break = ();
-
-        fn post_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<()> {
-            if let Value::Placeholder(name) = &mut value.value
-                && name == "?"
-            {
-                self.0 = self.0.saturating_add(1);
-                *name = format!("${}", self.0);
-            }
-            ControlFlow::Continue(())
-        }
-    }
     if let Statement::Statement(inner) = statement
         && let SqlStatement::Prepare { statement, .. } = inner.as_mut()
     {
@@ -242,6 +254,58 @@ fn is_constant(state: &SessionState, argument: &SqlExpr) -> bool {
         _ => ControlFlow::Continue(()),
     });
     visited.is_continue()
+}
+
+/// Replaces the parameters `?` of any statement by `$1`, `$2`, ..
+#[cfg(feature = "serve")]
+pub(crate) fn number_parameters_of(statement: &mut Statement) {
+    visit_sql(statement, &mut Numbers(0));
+}
+
+/// Returns the number of parameters of any statement, or `None` if some are not numbered.
+#[cfg(feature = "serve")]
+pub(crate) fn count_parameters_of(statement: &Statement) -> Option<usize> {
+    let mut statement = statement;
+    loop {
+        match statement {
+            Statement::Statement(inner) => return count_parameters(inner),
+            Statement::Explain(explain) => statement = &explain.statement,
+            Statement::CopyTo(copy) => match &copy.source {
+                CopyToSource::Query(query) => {
+                    return count_parameters(&SqlStatement::Query(query.clone()));
+                }
+                CopyToSource::Relation(_) => return Some(0),
+            },
+            Statement::CreateExternalTable(_) | Statement::Reset(_) => return Some(0),
+        }
+    }
+}
+
+/// Puts literals in the places of the numbered parameters of any statement, as EXECUTE does.
+#[cfg(feature = "serve")]
+pub(crate) fn bind_parameters(statement: &mut Statement, arguments: &[SqlExpr]) {
+    visit_sql(statement, &mut Binding { types: &[], arguments });
+}
+
+#[cfg(feature = "serve")]
+fn visit_sql<V: VisitorMut<Break = ()>>(statement: &mut Statement, visitor: &mut V) {
+    let mut statement = statement;
+    loop {
+        match statement {
+            Statement::Statement(inner) => {
+                let _ = inner.visit(visitor);
+                return;
+            }
+            Statement::Explain(explain) => statement = explain.statement.as_mut(),
+            Statement::CopyTo(copy) => {
+                if let CopyToSource::Query(query) = &mut copy.source {
+                    let _ = query.visit(visitor);
+                }
+                return;
+            }
+            Statement::CreateExternalTable(_) | Statement::Reset(_) => return,
+        }
+    }
 }
 
 /// Puts arguments in the places of parameters.

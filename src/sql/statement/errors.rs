@@ -1,9 +1,13 @@
 use std::sync::Arc;
 
+#[cfg(feature = "cli")]
+use arrow::error::ArrowError;
 use datafusion::common::config::ConfigOptions;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
+#[cfg(feature = "cli")]
+use datafusion::sql::sqlparser::parser::ParserError;
 
 /// Start of DataFusion's internal errors. [`BLAME`] is the request for a bug report at their end.
 const INTERNAL: &str = "Internal error: ";
@@ -55,6 +59,65 @@ fn strip_blame(message: &str) -> String {
     let lines = text.lines().map(|line| line.trim_start_matches(". ").trim_end());
     let said: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
     said.join("\n")
+}
+
+/// Formats a message without backtrace and without the wrappers that name DataFusion's modules.
+#[cfg(feature = "cli")]
+pub(crate) fn describe_error(e: &DataFusionError) -> String {
+    match e {
+        DataFusionError::Diagnostic(_, inner) => describe_error(inner),
+        // Drops a context that names an optimizer rule. Only a context without spaces is such a name alone.
+        DataFusionError::Context(rule, inner)
+            if !rule.contains(' ') || rule.starts_with("Optimizer rule '") =>
+        {
+            describe_error(inner)
+        }
+        DataFusionError::Shared(inner) => describe_error(inner),
+        DataFusionError::ExecutionJoin(e) if e.is_panic() => {
+            format!("stopped by an internal error: {e}")
+        }
+        DataFusionError::External(inner) => match inner.downcast_ref::<DataFusionError>() {
+            Some(inner) => describe_error(inner),
+            None => inner.to_string(),
+        },
+        DataFusionError::Collection(all) => {
+            all.iter().map(describe_error).collect::<Vec<_>>().join("; ")
+        }
+        DataFusionError::SQL(e, _) => match e.as_ref() {
+            ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
+                format!("SQL: {message}")
+            }
+            ParserError::RecursionLimitExceeded => "SQL: the statement is nested too deeply".into(),
+        },
+        DataFusionError::ArrowError(inner, _) => describe_arrow_error(inner),
+        other => {
+            let message = other.strip_backtrace();
+            // Removes prefixes that name a step of DataFusion instead of the cause of the error.
+            let steps = ["Error during planning: ", "Schema error: ", "Execution error: "];
+            let plain = steps
+                .iter()
+                .fold(message.as_str(), |text, step| text.strip_prefix(step).unwrap_or(text));
+            plain.trim_end().to_owned()
+        }
+    }
+}
+
+/// Formats a message of Arrow without the kind of error. Says which form a time must have.
+#[cfg(feature = "cli")]
+fn describe_arrow_error(e: &ArrowError) -> String {
+    let message = match e {
+        ArrowError::ParseError(message)
+        | ArrowError::CastError(message)
+        | ArrowError::ComputeError(message)
+        | ArrowError::ArithmeticOverflow(message)
+        | ArrowError::InvalidArgumentError(message) => message.clone(),
+        ArrowError::DivideByZero => "division by zero".to_owned(),
+        other => other.to_string(),
+    };
+    match message.starts_with("Error parsing timestamp from") {
+        true => format!("{message}; write a time such as '2024-01-31 10:00:00'"),
+        false => message,
+    }
 }
 
 /// Wraps an analyzer rule so that its internal errors become errors about the statement.

@@ -1,0 +1,262 @@
+//! `serrate serve`.
+
+use std::io::Write;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+
+use super::args::up_to;
+use super::error::{Failure, Outcome};
+use super::interrupt;
+use crate::access;
+use crate::config::parse_bytes;
+use crate::io::meds_torch::TensorizedCohort;
+use crate::serve::{AttachSession, ServeConfig, Tls, serve_clients};
+
+/// Maximum number of queries and sessions.
+const MOST: usize = 1 << 16;
+/// Smallest and largest value of `--max-message`. Protocol buffers end at 2 GiB.
+const MESSAGES: std::ops::RangeInclusive<u64> = (4 << 20)..=((2 << 30) - 1);
+
+/// Arguments of `serrate serve`.
+#[derive(Args, Debug)]
+pub(super) struct ServeArgs {
+    /// Address to listen on; port 0 chooses a free one. Addresses of other machines require --token-file,
+    /// --tls-cert and --tls-key.
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8815")]
+    listen: String,
+    /// Address for /health and /metrics over HTTP [default: none].
+    #[arg(long, value_name = "HOST:PORT")]
+    metrics_listen: Option<String>,
+    /// File with a token, a secret that clients must send as password or bearer token.
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// PEM file with the certificate of the server.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// PEM file with the private key of the server.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Allow addresses of other machines without token and encryption.
+    #[arg(long)]
+    insecure_listen: bool,
+    /// Table that every session has: a file, a pattern or a MEDS folder; may be given more than once.
+    #[arg(long, value_name = "NAME=PATH")]
+    table: Vec<String>,
+    /// SQL script for tables and settings that every session starts with; it runs once.
+    #[arg(long, value_name = "FILE.sql")]
+    init: Vec<PathBuf>,
+    /// Maximum number of running queries; the others wait [default: number of cores, at least 4].
+    #[arg(long, value_name = "N", value_parser = up_to(MOST))]
+    max_queries: Option<usize>,
+    /// Seconds that a query waits for its turn.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60,
+          value_parser = clap::value_parser!(u64).range(..=86_400))]
+    queue_timeout: u64,
+    /// Maximum number of open sessions.
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = up_to(MOST))]
+    max_sessions: usize,
+    /// Seconds after which an unused session or an unread result ends.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1800,
+          value_parser = clap::value_parser!(u64).range(1..=604_800))]
+    idle_timeout: u64,
+    /// Maximum size of a message with one row; other messages have 3 MiB.
+    #[arg(long, value_name = "SIZE", default_value = "16MiB")]
+    max_message: String,
+    /// Seconds that running queries have to end when the server stops.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10,
+          value_parser = clap::value_parser!(u64).range(..=86_400))]
+    grace: u64,
+    /// Workers that run parts of queries.
+    #[cfg(feature = "cluster")]
+    #[arg(long, value_name = "HOST:PORT,..")]
+    workers: Option<String>,
+    /// File with the token that the workers expect.
+    #[cfg(feature = "cluster")]
+    #[arg(long, value_name = "FILE", requires = "workers")]
+    worker_token_file: Option<PathBuf>,
+}
+
+/// Secrets of the server. They are read before `--root` applies, because statements could read a file within
+/// that folder.
+pub(super) struct Secrets {
+    token: Option<String>,
+    tls: Option<Tls>,
+    #[cfg(feature = "cluster")]
+    worker_token: Option<String>,
+}
+
+impl ServeArgs {
+    pub(super) fn read_secrets(&self, root: Option<&Path>) -> Outcome<Secrets> {
+        let token_file = self.token_file.as_deref();
+        let tls = self.tls_cert.as_deref().zip(self.tls_key.as_deref());
+        #[cfg(feature = "cluster")]
+        let worker_token_file = self.worker_token_file.as_deref();
+        #[cfg(not(feature = "cluster"))]
+        let worker_token_file = None;
+        let secret = [token_file, tls.map(|(_, key)| key), worker_token_file];
+        for file in secret.into_iter().flatten() {
+            check_outside(file, root)?;
+        }
+        Ok(Secrets {
+            token: token_file.map(read_token).transpose()?,
+            tls: match tls {
+                Some((certificate, key)) => {
+                    Some(Tls { certificate: read_text(certificate)?, key: read_text(key)? })
+                }
+                None => None,
+            },
+            #[cfg(feature = "cluster")]
+            worker_token: worker_token_file.map(read_token).transpose()?,
+        })
+    }
+
+    fn parse_message_size(&self) -> Outcome<usize> {
+        let bytes = parse_bytes(&self.max_message)
+            .map_err(|e| Failure::usage(format!("--max-message: {}", e.strip_backtrace())))?;
+        match usize::try_from(bytes) {
+            Ok(size) if MESSAGES.contains(&bytes) => Ok(size),
+            _ => Err(Failure::usage(format!(
+                "--max-message: {} is not between {} and {} bytes",
+                self.max_message,
+                MESSAGES.start(),
+                MESSAGES.end()
+            ))),
+        }
+    }
+
+    /// Returns the names and texts of the scripts that declare tables.
+    fn read_scripts(&self) -> Outcome<Vec<(String, String)>> {
+        let tables = self.table.iter().map(|table| {
+            let declared = declare_table(table)?;
+            Ok((format!("--table {table}"), declared))
+        });
+        let mut scripts = tables.collect::<Outcome<Vec<_>>>()?;
+        for file in &self.init {
+            scripts.push((file.display().to_string(), read_text(file)?));
+        }
+        Ok(scripts)
+    }
+
+    #[cfg(feature = "cluster")]
+    fn connect_workers(&self, token: Option<String>) -> Outcome<Option<AttachSession>> {
+        use crate::cluster::{ClientConfig, Cluster};
+        let Some(workers) = &self.workers else { return Ok(None) };
+        let mut config = ClientConfig::new(workers);
+        config.token = token;
+        let cluster = Cluster::new(&config).map_err(|e| Failure::usage(e.strip_backtrace()))?;
+        Ok(Some(std::sync::Arc::new(move |session| {
+            // Nobody reads the notes about statements that run here.
+            drop(cluster.take_notes());
+            cluster.attach(session);
+        })))
+    }
+}
+
+/// Returns an error if statements could read a secret file.
+fn check_outside(file: &Path, root: Option<&Path>) -> Outcome {
+    let Some(root) = root else { return Ok(()) };
+    let (Ok(file_path), Ok(root)) = (access::canonicalize(file), access::canonicalize(root)) else {
+        return Ok(());
+    };
+    match file_path.starts_with(&root) {
+        true => Err(Failure::usage(format!(
+            "{} is a secret, but it is in the folder of --root, whose files every client reads; move it elsewhere",
+            file.display()
+        ))),
+        false => Ok(()),
+    }
+}
+
+fn read_text(file: &Path) -> Outcome<String> {
+    access::read_to_string(file).map_err(|e| Failure::message(format!("{}: {e}", file.display())))
+}
+
+fn read_token(file: &Path) -> Outcome<String> {
+    let text = read_text(file)?;
+    let token = text.trim();
+    if token.is_empty() {
+        return Err(Failure::message(format!(
+            "the token file {} is empty; write the token to it",
+            file.display()
+        )));
+    }
+    // A header of HTTP holds nothing else.
+    if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(Failure::message(format!(
+            "the token in {} has spaces or characters that are not ASCII; use letters, digits and punctuation",
+            file.display()
+        )));
+    }
+    Ok(token.to_owned())
+}
+
+/// Returns the statement that declares the table of `NAME=PATH`.
+fn declare_table(table: &str) -> Outcome<String> {
+    let Some((name, path)) = table.split_once('=').filter(|(n, p)| !n.is_empty() && !p.is_empty())
+    else {
+        return Err(Failure::usage(format!("--table {table}: write NAME=PATH")));
+    };
+    let quoted = path.replace('\'', "''");
+    let folder = Path::new(path);
+    let source = match TensorizedCohort::is_at(folder) || access::is_dir(folder.join("data")) {
+        true => format!("meds('{quoted}')"),
+        false => format!("'{quoted}'"),
+    };
+    Ok(format!("CREATE VIEW \"{}\" AS SELECT * FROM {source}", name.replace('"', "\"\"")))
+}
+
+fn resolve_address(option: &str, text: &str) -> Outcome<SocketAddr> {
+    let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
+    found.ok_or_else(|| Failure::usage(format!("{option} {text} is not an address; use HOST:PORT")))
+}
+
+/// Returns the number of queries that run at a time by default.
+fn default_queries() -> usize {
+    std::thread::available_parallelism().map_or(4, |cores| cores.get().max(4))
+}
+
+pub(super) async fn run_server(args: ServeArgs, secrets: Secrets) -> Outcome {
+    let positive = |option: &str, n: usize| match n {
+        0 => Err(Failure::usage(format!("{option} 0 lets nothing run; give at least 1"))),
+        n => Ok(n),
+    };
+    let grace = Duration::from_secs(args.grace);
+    #[cfg(feature = "cluster")]
+    let attach = args.connect_workers(secrets.worker_token)?;
+    #[cfg(not(feature = "cluster"))]
+    let attach: Option<AttachSession> = None;
+    let metrics = args.metrics_listen.as_deref();
+    let config = ServeConfig {
+        listen: resolve_address("--listen", &args.listen)?,
+        metrics: metrics.map(|text| resolve_address("--metrics-listen", text)).transpose()?,
+        token: secrets.token,
+        tls: secrets.tls,
+        insecure: args.insecure_listen,
+        max_queries: positive("--max-queries", args.max_queries.unwrap_or_else(default_queries))?,
+        queue_timeout: Duration::from_secs(args.queue_timeout),
+        max_sessions: positive("--max-sessions", args.max_sessions)?,
+        idle_timeout: Duration::from_secs(args.idle_timeout),
+        max_message: args.parse_message_size()?,
+        grace,
+        scripts: args.read_scripts()?,
+        attach,
+    };
+    let ready = |address, metrics: Option<SocketAddr>| {
+        let mut out = std::io::stdout();
+        let _ = writeln!(out, "server listens on {address}");
+        if let Some(metrics) = metrics {
+            let _ = writeln!(out, "metrics are at http://{metrics}/metrics");
+        }
+        let _ = out.flush();
+    };
+    // After the grace time, the server itself cancels what still runs.
+    interrupt::set_grace(grace.saturating_add(Duration::from_secs(2)));
+    let served =
+        serve_clients(config, interrupt::watch_session, ready, interrupt::wait_for_interrupt())
+            .await;
+    interrupt::remove_leftovers();
+    served.map_err(|e| Failure::message(e.strip_backtrace()))
+}

@@ -1,0 +1,120 @@
+//! Tokens of clients.
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use tonic::metadata::MetadataMap;
+use tonic::{Request, Status};
+
+use super::sessions::Sessions;
+
+/// Who sends a request, after its token is checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Caller {
+    /// A client with the token of the server, or of a server without a token.
+    Client,
+    /// The client to which a handshake returned this key of a session.
+    OfSession(String),
+}
+
+/// Checks the header `authorization` of requests.
+#[derive(Clone, Debug)]
+pub(super) struct Gate {
+    token: Option<Arc<str>>,
+    sessions: Arc<Sessions>,
+}
+
+impl Gate {
+    pub(super) fn new(token: Option<&str>, sessions: Arc<Sessions>) -> Self {
+        Self { token: token.map(Arc::from), sessions }
+    }
+
+    /// Adds the [`Caller`] to a request, or refuses the request.
+    #[allow(clippy::result_large_err, reason = "the type of tonic's interceptors")]
+    pub(super) fn check_request(&self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        match self.find_caller(request.metadata()) {
+            Some(caller) => {
+                request.extensions_mut().insert(caller);
+                Ok(request)
+            }
+            None => {
+                self.sessions.server_metrics().unauthenticated.add(1);
+                Err(Status::unauthenticated(match self.token {
+                    Some(_) => {
+                        "the token is missing or wrong, or the session has ended; connect again, with the token of this server as the password or as a bearer token"
+                    }
+                    None => "the session has ended; connect again",
+                }))
+            }
+        }
+    }
+
+    fn find_caller(&self, metadata: &MetadataMap) -> Option<Caller> {
+        let Some(header) = metadata.get("authorization") else {
+            return self.token.is_none().then_some(Caller::Client);
+        };
+        let (scheme, credential) = header.to_str().ok()?.trim().split_once(' ')?;
+        let credential = credential.trim();
+        match scheme.to_ascii_lowercase().as_str() {
+            "bearer" => {
+                if self.token.as_ref().is_some_and(|token| is_equal(credential, token)) {
+                    return Some(Caller::Client);
+                }
+                let known = self.sessions.is_open(credential);
+                known.then(|| Caller::OfSession(credential.to_owned()))
+            }
+            "basic" => {
+                let decoded = BASE64_STANDARD.decode(credential).ok()?;
+                let text = String::from_utf8(decoded).ok()?;
+                // Any user name will do.
+                let (_, password) = text.split_once(':')?;
+                match &self.token {
+                    Some(token) => is_equal(password, token).then_some(Caller::Client),
+                    None => Some(Caller::Client),
+                }
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Compares secrets in a time that does not depend on the number of equal bytes.
+pub(super) fn is_equal(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    a.len() == b.len() && a.iter().zip(b).fold(0, |all, (x, y)| all | (x ^ y)) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sessions::tests::sessions_of;
+    use super::*;
+
+    fn caller(gate: &Gate, header: &str) -> Option<Caller> {
+        let mut metadata = MetadataMap::new();
+        metadata.insert("authorization", header.parse().unwrap());
+        gate.find_caller(&metadata)
+    }
+
+    #[test]
+    fn tokens_are_checked() {
+        let gate = Gate::new(Some("secret"), sessions_of(1));
+        assert_eq!(gate.find_caller(&MetadataMap::new()), None);
+        assert_eq!(caller(&gate, "Bearer secret"), Some(Caller::Client));
+        // user:secret and user:secret2
+        assert_eq!(caller(&gate, "Basic dXNlcjpzZWNyZXQ="), Some(Caller::Client));
+        let wrong =
+            ["Bearer secre", "bearer", "Basic dXNlcjpzZWNyZXQy", "Basic ?", "Digest secret"];
+        for header in wrong {
+            assert_eq!(caller(&gate, header), None, "{header}");
+        }
+    }
+
+    #[test]
+    fn a_server_without_token_knows_its_sessions_only() {
+        let gate = Gate::new(None, sessions_of(1));
+        assert_eq!(gate.find_caller(&MetadataMap::new()), Some(Caller::Client));
+        assert_eq!(caller(&gate, "Basic dXNlcjo="), Some(Caller::Client));
+        assert_eq!(caller(&gate, "Bearer x"), None);
+    }
+}

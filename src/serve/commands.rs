@@ -1,0 +1,57 @@
+//! Commands that ask for the catalogue or about the server.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow_flight::error::FlightError;
+use arrow_flight::sql::Command;
+use tonic::Status;
+
+use super::catalog::{
+    list_catalogs, list_foreign_keys, list_primary_keys, list_schemas, list_table_types,
+    list_tables,
+};
+use super::info::{describe_server, describe_types};
+use super::query::Engine;
+use super::sessions::Session;
+use super::status::{to_invalid, to_status};
+
+/// Returns the rows that a command asks for.
+pub(super) async fn answer_command(
+    engine: &Engine,
+    session: &Arc<Session>,
+    command: Command,
+) -> Result<RecordBatch, Status> {
+    let ctx = session.session_context();
+    match command {
+        Command::CommandGetCatalogs(command) => list_catalogs(ctx, command).map_err(of_flight),
+        Command::CommandGetDbSchemas(command) => list_schemas(ctx, command).map_err(of_flight),
+        Command::CommandGetTables(command) => {
+            let ctx = ctx.clone();
+            // A table may read its files.
+            let listed = async move { list_tables(&ctx, command).await.map_err(|e| to_status(&e)) };
+            engine.run(listed).await
+        }
+        Command::CommandGetTableTypes(command) => list_table_types(command).map_err(of_flight),
+        Command::CommandGetPrimaryKeys(_) => Ok(list_primary_keys()),
+        Command::CommandGetExportedKeys(_)
+        | Command::CommandGetImportedKeys(_)
+        | Command::CommandGetCrossReference(_) => Ok(list_foreign_keys()),
+        Command::CommandGetSqlInfo(command) => {
+            let info = describe_server().map_err(of_flight)?;
+            command.into_builder(&info).build().map_err(of_flight)
+        }
+        Command::CommandGetXdbcTypeInfo(command) => {
+            let types = describe_types().map_err(of_flight)?;
+            command.into_builder(&types).build().map_err(of_flight)
+        }
+        other => Err(Status::unimplemented(format!(
+            "the server does not know the command {}; send SQL text",
+            other.type_url()
+        ))),
+    }
+}
+
+fn of_flight(e: FlightError) -> Status {
+    to_invalid(e.to_string())
+}

@@ -1,0 +1,199 @@
+//! Tables that clients send as batches.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use arrow_flight::FlightData;
+use arrow_flight::decode::FlightRecordBatchStream;
+use arrow_flight::error::FlightError;
+use arrow_flight::sql::{CommandStatementIngest, TableExistsOption, TableNotExistOption};
+use datafusion::catalog::streaming::StreamingTable;
+use datafusion::common::{TableReference, exec_err, plan_datafusion_err};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::PartitionStream;
+use datafusion::prelude::SessionContext;
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt, stream};
+use tonic::Status;
+
+use super::sessions::random_key;
+use super::status::{to_invalid, to_status};
+
+/// Maximum size of all values of parameters that a client binds at once, in bytes.
+const BOUND: usize = 64 << 20;
+
+/// The messages of a request, including the first.
+pub(super) type Messages = BoxStream<'static, Result<FlightData, Status>>;
+
+fn decode_messages(messages: Messages) -> FlightRecordBatchStream {
+    FlightRecordBatchStream::new_from_flight_data(messages.map_err(FlightError::from))
+}
+
+fn of_client(e: FlightError) -> DataFusionError {
+    plan_datafusion_err!("the batches of the client cannot be read: {e}")
+}
+
+/// Reads batches with the values of parameters.
+pub(super) async fn read_parameters(messages: Messages) -> Result<Vec<RecordBatch>, Status> {
+    let mut total = 0usize;
+    let counted = messages.map(move |message| {
+        let message = message?;
+        total = total.saturating_add(message.data_body.len());
+        match total > BOUND {
+            true => Err(Status::resource_exhausted(format!(
+                "the values of the parameters take more than {BOUND} bytes; load them as a table"
+            ))),
+            false => Ok(message),
+        }
+    });
+    let mut batches = Vec::new();
+    let mut stream = decode_messages(counted.boxed());
+    while let Some(batch) = stream.next().await {
+        batches.push(batch.map_err(|e| match e {
+            FlightError::Tonic(status) => *status,
+            e => to_invalid(of_client(e).strip_backtrace()),
+        })?);
+    }
+    Ok(batches)
+}
+
+/// The batches of a client as a table that is read once.
+struct Incoming {
+    schema: SchemaRef,
+    batches: Mutex<Option<BoxStream<'static, Result<RecordBatch>>>>,
+}
+
+impl fmt::Debug for Incoming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Incoming").field("schema", &self.schema).finish_non_exhaustive()
+    }
+}
+
+impl PartitionStream for Incoming {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let taken = self.batches.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let batches = taken.unwrap_or_else(|| {
+            stream::once(async { exec_err!("the batches of the client were read already") }).boxed()
+        });
+        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches))
+    }
+}
+
+/// Writes the batches of a client to a table, and returns the number of rows.
+pub(super) async fn ingest_batches(
+    ctx: &SessionContext,
+    command: CommandStatementIngest,
+    messages: Messages,
+) -> Result<i64, Status> {
+    if command.transaction_id.is_some() {
+        return Err(to_invalid("transactions are not supported; each statement is one"));
+    }
+    if let Some(option) = command.options.keys().next() {
+        return Err(to_invalid(format!(
+            "the option {option} of the ingestion is unknown; omit it"
+        )));
+    }
+    let mut decoded = decode_messages(messages);
+    // The schema is known once the first message is decoded, which may be followed by a batch.
+    let first =
+        decoded.next().await.transpose().map_err(|e| to_invalid(of_client(e).strip_backtrace()))?;
+    let schema = decoded
+        .schema()
+        .cloned()
+        .ok_or_else(|| to_invalid("the client sends no schema; send a stream of batches"))?;
+    let batches = stream::iter(first.map(Ok)).chain(decoded.map_err(of_client)).boxed();
+    let target = Target::new(ctx, &command)?;
+    let incoming = Incoming { schema: Arc::clone(&schema), batches: Mutex::new(Some(batches)) };
+    let name = format!("ingested_{}", random_key()?);
+    let table = StreamingTable::try_new(schema, vec![Arc::new(incoming)]);
+    let table = table.map_err(|e| to_status(&e))?;
+    let source = TableReference::bare(name.clone());
+    ctx.register_table(source.clone(), Arc::new(table)).map_err(|e| to_status(&e))?;
+    // A dropped request must not leave the table behind.
+    let _named = Named { ctx: ctx.clone(), name: source };
+    let written = target.write_rows(ctx, &name).await;
+    written.map_err(|e| to_status(&e))
+}
+
+struct Named {
+    ctx: SessionContext,
+    name: TableReference,
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        let _ = self.ctx.deregister_table(self.name.clone());
+    }
+}
+
+/// The table that a client writes to, and what to do if it exists.
+struct Target {
+    /// Name in SQL.
+    name: String,
+    reference: TableReference,
+    creates: bool,
+    appends: bool,
+    replaces: bool,
+}
+
+impl Target {
+    fn new(ctx: &SessionContext, command: &CommandStatementIngest) -> Result<Self, Status> {
+        let default = ctx.copied_config().options().catalog.clone();
+        let catalog = command.catalog.clone().unwrap_or(default.default_catalog);
+        let schema = command.schema.clone().unwrap_or(default.default_schema);
+        let options = command.table_definition_options.unwrap_or_default();
+        let creates = options.if_not_exist() != TableNotExistOption::Fail;
+        let parts = [&catalog, &schema, &command.table];
+        let name = parts.map(|part| format!("\"{}\"", part.replace('"', "\"\""))).join(".");
+        Ok(Self {
+            name,
+            reference: TableReference::full(catalog, schema, command.table.clone()),
+            creates,
+            appends: options.if_exists() == TableExistsOption::Append,
+            replaces: options.if_exists() == TableExistsOption::Replace,
+        })
+    }
+
+    async fn write_rows(&self, ctx: &SessionContext, source: &str) -> Result<i64> {
+        let exists = ctx.table_exist(self.reference.clone())?;
+        let (name, replace) = (&self.name, if self.replaces { "OR REPLACE " } else { "" });
+        if exists && self.appends {
+            let columns = ctx.table_provider(TableReference::bare(source)).await?.schema();
+            let columns = columns.fields().iter().map(|field| field.name().replace('"', "\"\""));
+            let columns: Vec<String> = columns.map(|name| format!("\"{name}\"")).collect();
+            let columns = columns.join(", ");
+            let insert =
+                format!("INSERT INTO {name} ({columns}) SELECT {columns} FROM \"{source}\"");
+            let batches = crate::sql::sql(ctx, &insert).await?.collect().await?;
+            return Ok(batches
+                .iter()
+                .map(super::query::count_rows)
+                .sum::<u64>()
+                .try_into()
+                .unwrap_or(i64::MAX));
+        }
+        if exists && !self.replaces {
+            return Err(DataFusionError::External(Box::new(crate::Error::Exists(
+                self.reference.to_string().into(),
+            ))));
+        }
+        if !exists && !self.creates {
+            return exec_err!(
+                "table '{}' not found; create it, or let the ingestion create it",
+                self.reference
+            );
+        }
+        let create = format!("CREATE {replace}TABLE {name} AS SELECT * FROM \"{source}\"");
+        crate::sql::sql(ctx, &create).await?.collect().await?;
+        let rows = ctx.table(self.reference.clone()).await?.count().await?;
+        Ok(i64::try_from(rows).unwrap_or(i64::MAX))
+    }
+}

@@ -1,0 +1,141 @@
+//! Counts of the server, as text for Prometheus.
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use crate::memory::{memory_limit, memory_used};
+
+/// One count. Gauges go up and down, counters only up.
+#[derive(Debug, Default)]
+pub(super) struct Count(AtomicU64);
+
+impl Count {
+    pub(super) fn add(&self, by: u64) {
+        self.0.fetch_add(by, Ordering::Relaxed);
+    }
+
+    pub(super) fn sub(&self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// All counts of a server.
+#[derive(Debug)]
+pub(super) struct Metrics {
+    started: Instant,
+    /// Queries that compute.
+    pub(super) running: Count,
+    /// Queries that wait for a place among the running queries.
+    pub(super) queued: Count,
+    /// Queries whose result is not yet read to its end, also those that wait for their reader.
+    pub(super) open: Count,
+    pub(super) finished: Count,
+    pub(super) failed: Count,
+    pub(super) cancelled: Count,
+    /// Queries that found the queue full, or that waited too long.
+    pub(super) rejected: Count,
+    pub(super) rows: Count,
+    pub(super) bytes: Count,
+    pub(super) sessions: Count,
+    pub(super) connections: Count,
+    /// Requests with a wrong token, or without one.
+    pub(super) unauthenticated: Count,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            started: Instant::now(),
+            running: Count::default(),
+            queued: Count::default(),
+            open: Count::default(),
+            finished: Count::default(),
+            failed: Count::default(),
+            cancelled: Count::default(),
+            rejected: Count::default(),
+            rows: Count::default(),
+            bytes: Count::default(),
+            sessions: Count::default(),
+            connections: Count::default(),
+            unauthenticated: Count::default(),
+        }
+    }
+}
+
+impl Metrics {
+    /// Returns all metrics in the text format of Prometheus.
+    pub(super) fn to_text(&self) -> String {
+        let uptime = self.started.elapsed().as_secs();
+        let memory = u64::try_from(memory_used()).unwrap_or(u64::MAX);
+        let gauges = [
+            ("queries_running", "Queries that compute", self.running.get()),
+            ("queries_queued", "Queries that wait for their turn", self.queued.get()),
+            ("queries_open", "Queries whose result is not read to its end", self.open.get()),
+            ("sessions", "Open sessions", self.sessions.get()),
+            ("connections", "Open connections", self.connections.get()),
+            ("memory_reserved_bytes", "Bytes charged to the memory limit", memory),
+            ("uptime_seconds", "Seconds since the start", uptime),
+        ];
+        let counters = [
+            ("queries_finished_total", "Queries that ended", self.finished.get()),
+            ("queries_failed_total", "Queries that ended with an error", self.failed.get()),
+            ("queries_cancelled_total", "Queries that were cancelled", self.cancelled.get()),
+            ("queries_rejected_total", "Queries without a place in time", self.rejected.get()),
+            ("rows_sent_total", "Rows of results", self.rows.get()),
+            ("bytes_sent_total", "Bytes of results", self.bytes.get()),
+            (
+                "unauthenticated_total",
+                "Requests without the right token",
+                self.unauthenticated.get(),
+            ),
+        ];
+        let mut text = String::new();
+        let mut add = |name: &str, what: &str, kind: &str, value: &str| {
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                text,
+                "# HELP serrate_{name} {what}.\n# TYPE serrate_{name} {kind}\nserrate_{name} {value}"
+            );
+        };
+        for (name, what, value) in gauges {
+            add(name, what, "gauge", &value.to_string());
+        }
+        let limit = match memory_limit() {
+            usize::MAX => "+Inf".to_owned(),
+            bytes => bytes.to_string(),
+        };
+        add("memory_limit_bytes", "Memory limit of the process", "gauge", &limit);
+        for (name, what, value) in counters {
+            add(name, what, "counter", &value.to_string());
+        }
+        let version = env!("CARGO_PKG_VERSION");
+        let _ = writeln!(
+            text,
+            "# HELP serrate_info Version of the server.\n# TYPE serrate_info gauge\nserrate_info{{version=\"{version}\"}} 1"
+        );
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_metric_has_help_type_and_value() {
+        let metrics = Metrics::default();
+        metrics.rows.add(7);
+        metrics.running.add(1);
+        let text = metrics.to_text();
+        assert!(text.contains("\nserrate_rows_sent_total 7\n"), "{text}");
+        assert!(text.contains("\nserrate_queries_running 1\n"), "{text}");
+        assert_eq!(text.lines().count() % 3, 0, "{text}");
+        metrics.running.sub();
+        assert_eq!(metrics.running.get(), 0);
+    }
+}

@@ -1,0 +1,40 @@
+//! `serrate serve`: a server for clients of Flight SQL.
+//!
+//! ```text
+//! client
+//!  |  server      listens, limits connections, shuts down
+//!  |  auth        checks the token
+//!  |  sessions    finds the session of the request
+//!  v
+//! service        dispatches the commands of Flight SQL: statements, catalogue (commands), cancel
+//!  |  statement   parses and plans through `crate::sql`, refuses settings of the server
+//!  |  admission   a limit of running queries, with a queue
+//!  |  query       runs a plan on the threads for queries
+//!  v
+//! messages        encode: batches as messages of bounded size, in types that clients know (types)
+//! ```
+//!
+//! A bearer token that a handshake returned, a cookie, or else the connection identifies the session of a request.
+//! Each session has its own settings and tables. Memory, files and the limit of queries belong to the process.
+
+mod admission;
+mod auth;
+mod catalog;
+mod commands;
+mod connection;
+mod encode;
+mod http;
+mod info;
+mod ingest;
+mod metrics;
+mod parameters;
+mod query;
+mod server;
+mod service;
+mod sessions;
+mod statement;
+mod status;
+mod types;
+
+pub(crate) use server::{ServeConfig, Tls, serve_clients};
+pub(crate) use sessions::AttachSession;

@@ -1,0 +1,293 @@
+//! Values of parameters as literals of SQL.
+//!
+//! A statement is planned with its values in place, like a statement of EXECUTE: functions see constants, and
+//! a value is not cast to the type of the column that it is compared with.
+
+use std::fmt::Write;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float64Type};
+use arrow::util::display::array_value_to_string;
+use datafusion::common::{plan_datafusion_err, plan_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::sqlparser::ast::{Expr as SqlExpr, Value};
+use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
+use datafusion::logical_expr::sqlparser::parser::Parser;
+
+/// Maximum number of elements that the lists of one value have.
+const ELEMENTS: usize = 1 << 16;
+/// Maximum depth of the lists and structs of a value.
+const DEPTH: usize = 16;
+
+/// Returns the values of each row of a batch.
+pub(super) fn to_arguments(batch: &RecordBatch) -> Result<Vec<Vec<SqlExpr>>> {
+    let rows = 0..batch.num_rows();
+    rows.map(|row| batch.columns().iter().map(|column| to_literal(column, row)).collect()).collect()
+}
+
+fn to_literal(column: &ArrayRef, row: usize) -> Result<SqlExpr> {
+    let mut writer = Literal { text: String::new(), elements: 0 };
+    // A text is no SQL that is parsed.
+    if let (DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View, false) =
+        (column.data_type(), column.is_null(row))
+    {
+        let text = array_value_to_string(column, row)?;
+        return Ok(SqlExpr::Value(Value::SingleQuotedString(text).into()));
+    }
+    writer.write_value(column, row, 0)?;
+    let mut parser = Parser::new(&DuckDbDialect {}).try_with_sql(&writer.text)?;
+    Ok(parser.parse_expr()?)
+}
+
+struct Literal {
+    text: String,
+    elements: usize,
+}
+
+impl Literal {
+    fn add(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    fn add_quoted(&mut self, text: &str) {
+        self.add("'");
+        self.add(&text.replace('\'', "''"));
+        self.add("'");
+    }
+
+    /// Writes a call that casts what `value` writes to a type.
+    fn add_cast(
+        &mut self,
+        data_type: &DataType,
+        value: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        self.add("arrow_cast(");
+        value(self)?;
+        self.add(", ");
+        self.add_quoted(&data_type.to_string());
+        self.add(")");
+        Ok(())
+    }
+
+    fn write_value(&mut self, column: &ArrayRef, row: usize, depth: usize) -> Result<()> {
+        if depth > DEPTH {
+            return plan_err!("a parameter has lists or structs of more than {DEPTH} levels");
+        }
+        let data_type = column.data_type();
+        if let DataType::Dictionary(_, values) = data_type {
+            let value = cast(&column.slice(row, 1), values)?;
+            return self.write_value(&value, 0, depth + 1);
+        }
+        if data_type.is_null() {
+            self.add("NULL");
+            return Ok(());
+        }
+        if column.is_null(row) {
+            return self.add_cast(data_type, |this| {
+                this.add("NULL");
+                Ok(())
+            });
+        }
+        let shown = |column: &ArrayRef| array_value_to_string(column, row);
+        match data_type {
+            DataType::Boolean | DataType::Int8 | DataType::Int16 | DataType::Int32 => {
+                self.add(&shown(column)?);
+            }
+            DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => {
+                self.add(&shown(column)?);
+            }
+            DataType::Int64 => {
+                let text = shown(column)?;
+                // The parser reads the number without its sign, which is too large.
+                match text == i64::MIN.to_string() {
+                    true => self.add(&format!("arrow_cast('{text}', 'Int64')")),
+                    false => self.add(&text),
+                }
+            }
+            DataType::Float64 => {
+                let value = column.as_primitive::<Float64Type>().value(row);
+                let written = match value.is_finite() {
+                    true => write!(self.text, "{value:e}"),
+                    false => write!(self.text, "arrow_cast('{value}', 'Float64')"),
+                };
+                written.map_err(|e| plan_datafusion_err!("{e}"))?;
+            }
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+                let text = shown(column)?;
+                self.add_quoted(&text);
+            }
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
+                let value = cast(&column.slice(row, 1), &DataType::Binary)?;
+                self.add("X'");
+                for byte in value.as_binary::<i32>().value(0) {
+                    write!(self.text, "{byte:02x}").map_err(|e| plan_datafusion_err!("{e}"))?;
+                }
+                self.add("'");
+            }
+            DataType::Float16
+            | DataType::Float32
+            | DataType::Decimal32(..)
+            | DataType::Decimal64(..)
+            | DataType::Decimal128(..)
+            | DataType::Decimal256(..) => {
+                let text = shown(column)?;
+                self.add_cast(data_type, |this| {
+                    this.add_quoted(&text);
+                    Ok(())
+                })?;
+            }
+            DataType::Date32 | DataType::Time32(_) => {
+                let number = shown(&cast(column, &DataType::Int32)?)?;
+                self.add_cast(data_type, |this| {
+                    this.add_cast(&DataType::Int32, |this| {
+                        this.add(&number);
+                        Ok(())
+                    })
+                })?;
+            }
+            DataType::Date64
+            | DataType::Time64(_)
+            | DataType::Timestamp(..)
+            | DataType::Duration(_) => {
+                let number = cast(&column.slice(row, 1), &DataType::Int64)?;
+                self.add_cast(data_type, |this| this.write_value(&number, 0, depth + 1))?;
+            }
+            DataType::List(_)
+            | DataType::LargeList(_)
+            | DataType::FixedSizeList(..)
+            | DataType::ListView(_)
+            | DataType::LargeListView(_) => {
+                let values = list_values(column, row)?;
+                self.elements = self.elements.saturating_add(values.len());
+                if self.elements > ELEMENTS {
+                    return plan_err!(
+                        "a parameter has more than {ELEMENTS} list elements; load them as a table, and join it"
+                    );
+                }
+                self.add_cast(data_type, |this| {
+                    this.add("make_array(");
+                    for i in 0..values.len() {
+                        this.add(if i > 0 { ", " } else { "" });
+                        this.write_value(&values, i, depth + 1)?;
+                    }
+                    this.add(")");
+                    Ok(())
+                })?;
+            }
+            DataType::Struct(_) => {
+                let column = column.as_struct();
+                self.add("named_struct(");
+                for (i, (name, values)) in
+                    column.column_names().iter().zip(column.columns()).enumerate()
+                {
+                    self.add(if i > 0 { ", " } else { "" });
+                    self.add_quoted(name);
+                    self.add(", ");
+                    self.write_value(values, row, depth + 1)?;
+                }
+                self.add(")");
+            }
+            other => {
+                return plan_err!(
+                    "a parameter cannot have the type {other}; pass a text and cast it"
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the elements of the list in a row.
+fn list_values(column: &ArrayRef, row: usize) -> Result<ArrayRef> {
+    let (DataType::List(item)
+    | DataType::LargeList(item)
+    | DataType::FixedSizeList(item, _)
+    | DataType::ListView(item)
+    | DataType::LargeListView(item)) = column.data_type()
+    else {
+        return plan_err!("{} is no list type", column.data_type());
+    };
+    let plain = DataType::LargeList(std::sync::Arc::clone(item));
+    let lists = cast(&column.slice(row, 1), &plain)?;
+    Ok(lists.as_list::<i64>().value(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{
+        BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array,
+        Int8Array, Int64Array, LargeListArray, ListArray, NullArray, StringArray, StructArray,
+        Time32SecondArray, TimestampMicrosecondArray, UInt64Array,
+    };
+    use arrow::datatypes::{Field, Int32Type};
+
+    use super::*;
+
+    /// Selects the value of each row as a parameter, and returns the value with its type.
+    async fn select_parameter(column: &ArrayRef) -> Vec<ArrayRef> {
+        let ctx = crate::sql::session();
+        let batch = RecordBatch::try_from_iter([("p", Arc::clone(column))]).unwrap();
+        let mut found = Vec::new();
+        for arguments in to_arguments(&batch).unwrap() {
+            let mut statement = crate::sql::parse(&ctx, "SELECT ? AS p").unwrap().pop().unwrap();
+            crate::sql::number_parameters_of(&mut statement);
+            assert_eq!(crate::sql::count_parameters_of(&statement), Some(1));
+            crate::sql::bind_parameters(&mut statement, &arguments);
+            let frame = crate::sql::execute(&ctx, statement).await.unwrap();
+            let rows = frame.collect().await.unwrap();
+            found.push(Arc::clone(rows[0].column(0)));
+        }
+        found
+    }
+
+    #[tokio::test]
+    async fn values_keep_their_types() {
+        let times = TimestampMicrosecondArray::from(vec![Some(-1), Some(i64::MAX), None]);
+        let lists = [Some(vec![Some(1), None]), Some(vec![]), None];
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(BooleanArray::from(vec![true, false])),
+            Arc::new(Int64Array::from(vec![Some(i64::MIN), Some(-7), Some(i64::MAX), None])),
+            Arc::new(UInt64Array::from(vec![u64::MAX])),
+            Arc::new(Float64Array::from(vec![1.5, -1e300, 5e-324, f64::NAN, f64::NEG_INFINITY])),
+            Arc::new(Float32Array::from(vec![0.1])),
+            Arc::new(StringArray::from(vec![Some("it's; -- ? $1 \\ \n é"), Some(""), None])),
+            Arc::new(BinaryArray::from_vec(vec![b"\x00\xff'"])),
+            Arc::new(Date32Array::from(vec![-5, 20_000])),
+            Arc::new(Time32SecondArray::from(vec![3661])),
+            Arc::new(times.clone()),
+            Arc::new(times.with_timezone("Europe/Berlin")),
+            Arc::new(Decimal128Array::from(vec![-12_345]).with_precision_and_scale(20, 3).unwrap()),
+            Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(lists.clone())),
+            Arc::new(LargeListArray::from_iter_primitive::<Int32Type, _, _>(lists)),
+        ];
+        for column in columns {
+            for (row, found) in select_parameter(&column).await.iter().enumerate() {
+                let expected = column.slice(row, 1);
+                let found = cast(found, expected.data_type()).unwrap();
+                assert_eq!(&found, &expected, "{}", column.data_type());
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn structs_and_nulls_are_values() {
+        let name = Arc::new(Field::new("a b", DataType::Int8, true));
+        let values: ArrayRef = Arc::new(Int8Array::from(vec![3]));
+        let column: ArrayRef = Arc::new(StructArray::from(vec![(name, values)]));
+        let found = select_parameter(&column).await;
+        assert_eq!(array_value_to_string(&found[0], 0).unwrap(), "{a b: 3}");
+        let nulls: ArrayRef = Arc::new(NullArray::new(1));
+        assert_eq!(select_parameter(&nulls).await[0].logical_null_count(), 1);
+    }
+
+    #[test]
+    fn long_lists_are_refused() {
+        let long = [Some(vec![Some(1); ELEMENTS + 1])];
+        let column: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(long));
+        let error = to_literal(&column, 0).unwrap_err().to_string();
+        assert!(error.contains("join it"), "{error}");
+    }
+}

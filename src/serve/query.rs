@@ -1,0 +1,469 @@
+//! Runs statements on the threads for queries, and sends their results.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, SchemaRef, UInt64Type};
+use arrow_flight::FlightData;
+use datafusion::error::Result as PlanResult;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::prelude::SessionContext;
+use datafusion::sql::parser::Statement;
+use futures::stream::BoxStream;
+use futures::{FutureExt, StreamExt, stream};
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tonic::Status;
+
+use super::admission::{Admission, Place};
+use super::encode::{Encoder, size_of};
+use super::metrics::Metrics;
+use super::sessions::{OpenQuery, Session};
+use super::statement::{check_settings, has_effect, to_plan_status};
+use super::status::{of_panic, to_status};
+use super::types::to_wire_schema;
+use crate::sql::of_statement;
+
+/// Number of messages that a query is ahead of its reader.
+const AHEAD: usize = 2;
+
+/// State that all queries of a server share.
+#[derive(Debug)]
+pub(super) struct Engine {
+    pub(super) queries: Handle,
+    pub(super) admission: Admission,
+    pub(super) metrics: Arc<Metrics>,
+    /// Maximum size of a message in bytes.
+    pub(super) max_message: usize,
+    /// Time after which a result that its client does not read is cancelled.
+    pub(super) idle: Duration,
+    pub(super) stopping: AtomicBool,
+}
+
+/// A result that is ready to be sent.
+pub(super) struct ReadyResult {
+    /// The schema as it travels.
+    pub(super) schema: SchemaRef,
+    parts: Vec<Part>,
+}
+
+/// The part of a result that one statement returns.
+enum Part {
+    Plan(Arc<dyn ExecutionPlan>, Arc<TaskContext>),
+    Rows(Vec<RecordBatch>),
+}
+
+/// A task that is aborted when this value is dropped, such as with the request of a client that disconnects.
+struct Task<T>(JoinHandle<T>);
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl<T> Task<Result<T, Status>> {
+    async fn wait_for_end(&mut self, engine: &Engine) -> Result<T, Status> {
+        match (&mut self.0).await {
+            Ok(result) => result,
+            Err(e) => match e.try_into_panic() {
+                Ok(panic) => Err(of_panic(panic.as_ref())),
+                Err(_) => Err(engine.to_cancelled()),
+            },
+        }
+    }
+}
+
+/// Counts a query, by how it ends. One that is dropped before its end was cancelled.
+struct Counted<'a> {
+    metrics: &'a Metrics,
+    ended: bool,
+}
+
+impl<'a> Counted<'a> {
+    fn new(metrics: &'a Metrics) -> Self {
+        metrics.open.add(1);
+        Self { metrics, ended: false }
+    }
+
+    fn count_end<T>(mut self, result: &Result<T, Status>) {
+        self.ended = true;
+        match result {
+            Ok(_) => self.metrics.finished.add(1),
+            Err(status) if status.code() == tonic::Code::Cancelled => {
+                self.metrics.cancelled.add(1);
+            }
+            Err(_) => self.metrics.failed.add(1),
+        }
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.metrics.open.sub();
+        if !self.ended {
+            self.metrics.cancelled.add(1);
+        }
+    }
+}
+
+impl Engine {
+    fn to_cancelled(&self) -> Status {
+        match self.stopping.load(Ordering::SeqCst) {
+            true => Status::unavailable("the server stops; connect again later"),
+            false => Status::cancelled("the query was cancelled"),
+        }
+    }
+
+    fn check_running(&self) -> Result<(), Status> {
+        match self.stopping.load(Ordering::SeqCst) {
+            true => Err(self.to_cancelled()),
+            false => Ok(()),
+        }
+    }
+
+    /// Runs work of a session on the threads for queries. Dropping the future stops the work.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Status>> + Send + 'static,
+    ) -> Result<T, Status> {
+        self.check_running()?;
+        let work = AssertUnwindSafe(work).catch_unwind();
+        let task = self
+            .queries
+            .spawn(async move { work.await.unwrap_or_else(|panic| Err(of_panic(panic.as_ref()))) });
+        Task(task).wait_for_end(self).await
+    }
+
+    /// Plans statements. Queries run when their result is read; other statements run now, one after
+    /// the other.
+    pub(super) async fn start_statements(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        parse: impl FnOnce(&SessionContext) -> Result<Vec<Statement>, Status> + Send + 'static,
+    ) -> Result<ReadyResult, Status> {
+        let (engine, session) = (Arc::clone(self), Arc::clone(session));
+        self.run(async move {
+            let _open = session.open_query(None);
+            let counted = Counted::new(&engine.metrics);
+            let started = engine.start_all(session.session_context(), parse).await;
+            match &started {
+                // The query is counted when its result is read.
+                Ok(ready) if ready.parts.iter().all(|part| matches!(part, Part::Plan(..))) => {
+                    counted.discard_count();
+                }
+                _ => counted.count_end(&started),
+            }
+            started
+        })
+        .await
+    }
+
+    async fn start_all(
+        &self,
+        ctx: &SessionContext,
+        parse: impl FnOnce(&SessionContext) -> Result<Vec<Statement>, Status>,
+    ) -> Result<ReadyResult, Status> {
+        let _place = self.admission.wait_for_turn().await?;
+        let mut ready: Option<ReadyResult> = None;
+        for statement in parse(ctx)? {
+            let next = start_one(ctx, statement).await.map_err(|e| to_plan_status(&e))?;
+            match &mut ready {
+                None => ready = Some(next),
+                Some(ready) if ready.schema == next.schema => ready.parts.extend(next.parts),
+                Some(ready) => {
+                    return Err(Status::invalid_argument(format!(
+                        "the rows of parameters give results of different types, {} and {}; bind them one at a time",
+                        ready.schema, next.schema
+                    )));
+                }
+            }
+        }
+        ready.ok_or_else(|| Status::invalid_argument("no row of parameters is bound; bind one"))
+    }
+
+    /// Runs statements to their end, and returns the number of rows that they changed; -1 for queries.
+    pub(super) async fn run_updates(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        parse: impl FnOnce(&SessionContext) -> Result<Vec<Statement>, Status> + Send + 'static,
+    ) -> Result<i64, Status> {
+        let (engine, session) = (Arc::clone(self), Arc::clone(session));
+        self.run(async move {
+            let _open = session.open_query(None);
+            let counted = Counted::new(&engine.metrics);
+            let changed = engine.update_all(session.session_context(), parse).await;
+            counted.count_end(&changed);
+            changed
+        })
+        .await
+    }
+
+    async fn update_all(
+        &self,
+        ctx: &SessionContext,
+        parse: impl FnOnce(&SessionContext) -> Result<Vec<Statement>, Status>,
+    ) -> Result<i64, Status> {
+        let _place = self.admission.wait_for_turn().await?;
+        let statements = parse(ctx)?;
+        let several = statements.len() > 1;
+        let mut total = Some(0u64);
+        for (row, statement) in statements.into_iter().enumerate() {
+            let changed = update_one(ctx, statement).await.map_err(|e| {
+                let status = to_plan_status(&e);
+                match several {
+                    true => Status::new(
+                        status.code(),
+                        format!(
+                            "row {} of the parameters: {} (the rows before it are done)",
+                            row + 1,
+                            status.message()
+                        ),
+                    ),
+                    false => status,
+                }
+            })?;
+            total = total.zip(changed).map(|(a, b)| a.saturating_add(b));
+        }
+        Ok(total.map_or(-1, |rows| i64::try_from(rows).unwrap_or(i64::MAX)))
+    }
+
+    /// Returns the messages of a result. Dropping the stream stops the query, and so does
+    /// [`Session::cancel_query`] with its id.
+    pub(super) fn send_messages(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        id: &str,
+        ready: ReadyResult,
+    ) -> Result<BoxStream<'static, Result<FlightData, Status>>, Status> {
+        self.check_running()?;
+        let (sender, receiver) = mpsc::channel(AHEAD);
+        let open = session.open_query(Some(id));
+        let engine = Arc::clone(self);
+        let (start, started) = oneshot::channel::<()>();
+        let task = self.queries.spawn(async move {
+            let _open: OpenQuery = open;
+            // The end of the query removes what `add_running` adds, so it must not come first.
+            let _ = started.await;
+            let counted = Counted::new(&engine.metrics);
+            let sent = AssertUnwindSafe(send_result(&engine, ready, sender)).catch_unwind().await;
+            let sent = sent.unwrap_or_else(|panic| Err(of_panic(panic.as_ref())));
+            counted.count_end(&sent);
+            sent
+        });
+        session.add_running(id, task.abort_handle());
+        let _ = start.send(());
+        let state = Some((receiver, Task(task), Arc::clone(self)));
+        Ok(stream::unfold(state, |state| async move {
+            let (mut receiver, mut task, engine) = state?;
+            match receiver.recv().await {
+                Some(message) => Some((Ok(message), Some((receiver, task, engine)))),
+                None => match task.wait_for_end(&engine).await {
+                    Ok(()) => None,
+                    Err(status) => Some((Err(status), None)),
+                },
+            }
+        })
+        .boxed())
+    }
+}
+
+impl Engine {
+    /// Returns the messages of rows that are in memory.
+    pub(super) fn send_rows(
+        &self,
+        rows: RecordBatch,
+    ) -> Result<BoxStream<'static, Result<FlightData, Status>>, Status> {
+        let mut encoder = Encoder::new(rows.schema(), self.max_message);
+        let mut messages = vec![Ok(encoder.encode_schema())];
+        let mut start = 0;
+        while start < rows.num_rows() {
+            let (message, sent) = encoder.encode_rows(&rows, start)?;
+            start = start.saturating_add(sent.max(1));
+            messages.push(Ok(message));
+        }
+        Ok(stream::iter(messages).boxed())
+    }
+}
+
+impl Counted<'_> {
+    /// Ends the count of a statement that will be counted again.
+    fn discard_count(mut self) {
+        self.ended = true;
+    }
+}
+
+async fn start_one(ctx: &SessionContext, statement: Statement) -> PlanResult<ReadyResult> {
+    let plan = crate::sql::plan(ctx, statement).await?;
+    check_settings(ctx, &plan)?;
+    let effect = has_effect(&plan);
+    let explains = matches!(
+        plan,
+        datafusion::logical_expr::LogicalPlan::Explain(_)
+            | datafusion::logical_expr::LogicalPlan::Analyze(_)
+    );
+    let frame = ctx.execute_logical_plan(plan).await.map_err(of_statement)?;
+    let task = Arc::new(frame.task_ctx());
+    let plan = frame.create_physical_plan().await.map_err(of_statement)?;
+    if effect {
+        let mut stream = execute_stream(plan, task)?;
+        let schema = to_wire_schema(&stream.schema());
+        // A statement that changes something returns counts only.
+        let mut rows = Vec::new();
+        while let Some(batch) = stream.next().await {
+            rows.push(batch?);
+        }
+        return Ok(ReadyResult { schema, parts: vec![Part::Rows(rows)] });
+    }
+    let plan = if explains { plan } else { crate::sql::prefer_source_order(plan)? };
+    Ok(ReadyResult { schema: to_wire_schema(&plan.schema()), parts: vec![Part::Plan(plan, task)] })
+}
+
+/// Runs a statement, and returns the number of rows that it changed, or `None` for a query.
+async fn update_one(ctx: &SessionContext, statement: Statement) -> PlanResult<Option<u64>> {
+    let mut changed = Some(0u64);
+    for part in start_one(ctx, statement).await?.parts {
+        match part {
+            Part::Rows(batches) => {
+                let rows: u64 = batches.iter().map(count_rows).sum();
+                changed = changed.map(|n| n.saturating_add(rows));
+            }
+            Part::Plan(plan, task) => {
+                changed = None;
+                let mut stream = execute_stream(plan, task)?;
+                while let Some(batch) = stream.next().await {
+                    batch?;
+                }
+            }
+        }
+    }
+    Ok(changed)
+}
+
+/// Sums the single column of counts that COPY and INSERT return.
+pub(super) fn count_rows(batch: &RecordBatch) -> u64 {
+    let Some(column) = batch.columns().first() else { return 0 };
+    match cast(column, &DataType::UInt64) {
+        Ok(counts) => counts.as_primitive::<UInt64Type>().iter().flatten().sum(),
+        Err(_) => 0,
+    }
+}
+
+/// Sends messages to the reader of a result.
+struct Outlet<'a> {
+    engine: &'a Engine,
+    sender: mpsc::Sender<FlightData>,
+    /// The place among the running queries; `None` while the query waits for its reader.
+    place: Option<Place>,
+}
+
+impl Outlet<'_> {
+    async fn send_message(&mut self, message: FlightData) -> Result<(), Status> {
+        let bytes = u64::try_from(size_of(&message)).unwrap_or(u64::MAX);
+        let message = match self.sender.try_send(message) {
+            Ok(()) => None,
+            Err(mpsc::error::TrySendError::Full(message)) => Some(message),
+            Err(mpsc::error::TrySendError::Closed(_)) => return Err(self.engine.to_cancelled()),
+        };
+        if let Some(message) = message {
+            // A query whose reader is slow leaves its place to others.
+            self.place = None;
+            let slot = tokio::time::timeout(self.engine.idle, self.sender.reserve()).await;
+            let slot = slot.map_err(|_| {
+                Status::cancelled(format!(
+                    "the query was cancelled, because its result was not read for {} s",
+                    self.engine.idle.as_secs()
+                ))
+            })?;
+            slot.map_err(|_| self.engine.to_cancelled())?.send(message);
+            self.place = Some(self.engine.admission.enter_again().await?);
+        }
+        self.engine.metrics.bytes.add(bytes);
+        Ok(())
+    }
+}
+
+async fn send_result(
+    engine: &Engine,
+    ready: ReadyResult,
+    sender: mpsc::Sender<FlightData>,
+) -> Result<(), Status> {
+    let place = Some(engine.admission.wait_for_turn().await?);
+    let mut outlet = Outlet { engine, sender, place };
+    let mut encoder = Encoder::new(Arc::clone(&ready.schema), engine.max_message);
+    outlet.send_message(encoder.encode_schema()).await?;
+    for part in ready.parts {
+        let mut batches = match part {
+            Part::Plan(plan, task) => execute_stream(plan, task).map_err(|e| to_status(&e))?,
+            Part::Rows(batches) => stream_of(&ready.schema, batches),
+        };
+        while let Some(batch) = batches.next().await {
+            let batch = batch.map_err(|e| to_status(&e))?;
+            let mut start = 0;
+            while start < batch.num_rows() {
+                let (message, rows) = encoder.encode_rows(&batch, start)?;
+                start = start.saturating_add(rows.max(1));
+                outlet.send_message(message).await?;
+            }
+            engine.metrics.rows.add(u64::try_from(batch.num_rows()).unwrap_or(u64::MAX));
+        }
+    }
+    Ok(())
+}
+
+fn stream_of(schema: &SchemaRef, batches: Vec<RecordBatch>) -> SendableRecordBatchStream {
+    let batches = stream::iter(batches.into_iter().map(Ok));
+    Box::pin(datafusion::physical_plan::stream::RecordBatchStreamAdapter::new(
+        Arc::clone(schema),
+        batches,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn engine_of_tests() -> Engine {
+        let metrics = Arc::new(Metrics::default());
+        Engine {
+            queries: Handle::current(),
+            admission: Admission::new(1, Duration::from_secs(1), Arc::clone(&metrics)),
+            metrics,
+            max_message: 4 << 20,
+            idle: Duration::from_secs(1),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_error_of_its_query() {
+        let engine = engine_of_tests();
+        let work = async {
+            let none: Option<u8> = None;
+            none.map(Ok).unwrap_or_else(|| panic!("on purpose"))
+        };
+        let failed = engine.run(work).await.unwrap_err();
+        assert_eq!(failed.code(), tonic::Code::Internal);
+        assert!(failed.message().contains("on purpose"), "{failed}");
+        assert_eq!(engine.run(async { Ok(3) }).await.unwrap(), 3);
+    }
+
+    #[tokio::test]
+    async fn dropped_work_stops() {
+        let engine = engine_of_tests();
+        let (sender, receiver) = oneshot::channel::<()>();
+        let work = engine.run(async move {
+            let _sender = sender;
+            std::future::pending::<Result<(), Status>>().await
+        });
+        assert!(tokio::time::timeout(Duration::from_millis(50), work).await.is_err());
+        // The task has dropped its sender.
+        assert!(receiver.await.is_err());
+    }
+}

@@ -1,0 +1,286 @@
+//! Listens for clients, and shuts down.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use arrow_flight::flight_service_server::FlightServiceServer;
+use datafusion::common::{exec_datafusion_err, plan_datafusion_err, plan_err};
+use datafusion::error::Result;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use futures::stream;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::{Identity, Server, ServerTlsConfig};
+
+use super::admission::Admission;
+use super::auth::Gate;
+use super::connection::Connection;
+use super::http::serve_metrics;
+use super::metrics::Metrics;
+use super::query::Engine;
+use super::service::Service;
+use super::sessions::{AttachSession, Sessions};
+use crate::sql::{process_runtime, session_in};
+
+/// Stack size of the threads for queries, like that of the command.
+const STACK: usize = 64 << 20;
+/// Time between pings of a connection, and the time for their answer.
+const PING: Duration = Duration::from_secs(15);
+/// Time that cancelled queries have to end.
+const LAST: Duration = Duration::from_millis(500);
+/// Time for a handshake of TLS.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Requests of a connection at a time.
+const STREAMS: u32 = 256;
+
+/// Certificate and key of the server, as text of PEM files.
+pub(crate) struct Tls {
+    pub(crate) certificate: String,
+    pub(crate) key: String,
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The key is a secret.
+        f.debug_struct("Tls").finish_non_exhaustive()
+    }
+}
+
+/// Settings of a server.
+pub(crate) struct ServeConfig {
+    /// Address to listen on; port 0 chooses a free port.
+    pub(crate) listen: SocketAddr,
+    /// Address for health and metrics over HTTP.
+    pub(crate) metrics: Option<SocketAddr>,
+    /// Secret that clients must send.
+    pub(crate) token: Option<String>,
+    pub(crate) tls: Option<Tls>,
+    /// Whether other machines may connect without token and TLS.
+    pub(crate) insecure: bool,
+    pub(crate) max_queries: usize,
+    pub(crate) queue_timeout: Duration,
+    pub(crate) max_sessions: usize,
+    pub(crate) idle_timeout: Duration,
+    /// Maximum size of a message in bytes.
+    pub(crate) max_message: usize,
+    /// Time that running queries have to end when the server stops.
+    pub(crate) grace: Duration,
+    /// Names and texts of scripts that each session starts with.
+    pub(crate) scripts: Vec<(String, String)>,
+    /// Changes each new session.
+    pub(crate) attach: Option<AttachSession>,
+}
+
+impl ServeConfig {
+    /// Returns an error if other machines could connect without token and TLS, and nobody has allowed it.
+    fn check_exposure(&self) -> Result<()> {
+        if self.insecure {
+            return Ok(());
+        }
+        if !self.listen.ip().is_loopback() && (self.token.is_none() || self.tls.is_none()) {
+            return plan_err!(
+                "clients of other machines need a token and an encrypted connection, so the server listens on {} only with --token-file, --tls-cert and --tls-key; listen on 127.0.0.1, or say --insecure-listen",
+                self.listen.ip()
+            );
+        }
+        match self.metrics {
+            Some(metrics) if !metrics.ip().is_loopback() => plan_err!(
+                "metrics have no token and no encryption, so the server offers them on {} only with --insecure-listen; choose an address such as 127.0.0.1:9100",
+                metrics.ip()
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Runtime whose threads run queries. Drop does not wait for running queries to end.
+struct Threads(Option<Runtime>);
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+async fn bind_address(address: SocketAddr, option: &str) -> Result<TcpListener> {
+    TcpListener::bind_address(address).await.map_err(|e| {
+        exec_datafusion_err!(
+            "the server cannot listen on {address}; choose another address with {option}: {e}"
+        )
+    })
+}
+
+/// Runs a server until `stop` is ready. Calls `ready` with the addresses for clients and for metrics once
+/// clients can connect, and `watch` with the session that all others share files and memory with.
+///
+/// # Errors
+/// If an address cannot be used, if other machines could connect without token and TLS, or if a script fails.
+pub(crate) async fn serve_clients(
+    config: ServeConfig,
+    watch: impl FnOnce(&SessionContext),
+    ready: impl FnOnce(SocketAddr, Option<SocketAddr>),
+    stop: impl Future<Output = ()>,
+) -> Result<()> {
+    config.check_exposure()?;
+    // Queries have their own threads, so that the server still answers while all these threads compute.
+    let threads = tokio::runtime::Builder::new_multi_thread()
+        .thread_stack_size(STACK)
+        .thread_name("query")
+        .enable_all()
+        .build()?;
+    let queries = threads.handle().clone();
+    let _threads = Threads(Some(threads));
+    let runtime = process_runtime();
+    let base = session_in(SessionConfig::new(), &runtime);
+    watch(&base);
+    for (name, text) in &config.scripts {
+        let (base, text) = (base.clone(), text.clone());
+        let run = queries.spawn(async move { run_script(&base, &text).await });
+        let done = run.await.map_err(|e| exec_datafusion_err!("{name}: {e}"))?;
+        done.map_err(|e| plan_datafusion_err!("{name}: {}", crate::sql::describe_error(&e)))?;
+    }
+    let metrics = Arc::new(Metrics::default());
+    let sessions = Arc::new(Sessions::new(
+        base,
+        runtime,
+        config.attach.clone(),
+        config.max_sessions,
+        config.idle_timeout,
+        Arc::clone(&metrics),
+    ));
+    let engine = Arc::new(Engine {
+        queries,
+        admission: Admission::new(config.max_queries, config.queue_timeout, Arc::clone(&metrics)),
+        metrics: Arc::clone(&metrics),
+        max_message: config.max_message,
+        idle: config.idle_timeout,
+        stopping: AtomicBool::new(false),
+    });
+    let listener = bind_address(config.listen, "--listen").await?;
+    let http = match config.metrics {
+        Some(address) => Some(bind_address(address, "--metrics-listen").await?),
+        None => None,
+    };
+    let server = build_server(&config)?;
+    let http_address = http.as_ref().map(TcpListener::local_addr).transpose()?;
+    ready(listener.local_addr()?, http_address);
+    let gate = Gate::new(config.token.as_deref(), Arc::clone(&sessions));
+    let service = Service::new(Arc::clone(&sessions), Arc::clone(&engine));
+    let service = FlightServiceServer::new(service)
+        .max_decoding_message_size(config.max_message)
+        .max_encoding_message_size(usize::MAX);
+    let check = move |request| gate.check_request(request);
+    let service = InterceptedService::new(service, check);
+    let (close, closed) = oneshot::channel::<()>();
+    let clients = accept_clients(listener, Arc::clone(&sessions));
+    let mut server = server;
+    let serving = server.add_service(service).serve_with_incoming_shutdown(clients, async {
+        // An error means that `serve` has ended.
+        let _ = closed.await;
+    });
+    let sweep = sweep_sessions(Arc::clone(&sessions), config.idle_timeout);
+    let helpers = async {
+        match http {
+            Some(listener) => {
+                tokio::join!(serve_metrics(listener, Arc::clone(&metrics)), sweep);
+            }
+            None => sweep.await,
+        }
+    };
+    tokio::pin!(serving, helpers, stop);
+    tokio::select! {
+        served = &mut serving => {
+            return served.map_err(|e| exec_datafusion_err!("the server has failed: {e}"));
+        }
+        () = &mut helpers => {}
+        () = &mut stop => {}
+    }
+    // No new connections, and no new requests on open ones; health and metrics answer to the end.
+    let _ = close.send(());
+    let ended = async {
+        tokio::select! {
+            _ = &mut serving => true,
+            () = &mut helpers => false,
+            () = wait_for_queries(&metrics) => false,
+            () = tokio::time::sleep(config.grace) => false,
+        }
+    };
+    if !ended.await {
+        engine.stopping.store(true, Ordering::SeqCst);
+        sessions.end_all();
+        let _ = tokio::time::timeout(LAST, &mut serving).await;
+    }
+    Ok(())
+}
+
+/// Waits until no query is open.
+async fn wait_for_queries(metrics: &Metrics) {
+    while metrics.open.get() > 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // The last messages are on their way to the clients.
+    tokio::time::sleep(LAST).await;
+}
+
+fn build_server(config: &ServeConfig) -> Result<Server> {
+    let server = Server::builder()
+        .tcp_nodelay(true)
+        .max_concurrent_streams(STREAMS)
+        .http2_keepalive_interval(Some(PING))
+        .http2_keepalive_timeout(Some(PING));
+    let Some(tls) = &config.tls else { return Ok(server) };
+    let identity = Identity::from_pem(&tls.certificate, &tls.key);
+    let tls = ServerTlsConfig::new().identity(identity).timeout(HANDSHAKE);
+    server.tls_config(tls).map_err(|_| {
+        // The text of the cause could quote the key.
+        plan_datafusion_err!(
+            "--tls-cert and --tls-key are not a certificate and its private key; both are PEM files, the key without a password"
+        )
+    })
+}
+
+/// Returns the connections of a listener.
+fn accept_clients(
+    listener: TcpListener,
+    sessions: Arc<Sessions>,
+) -> impl stream::Stream<Item = std::io::Result<Connection>> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    stream::unfold((listener, sessions), |(listener, sessions)| async move {
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    // Without the option, small messages wait for acknowledgements.
+                    let _ = stream.set_nodelay(true);
+                    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+                    let connection = Connection::new(stream, number, Arc::clone(&sessions));
+                    return Some((Ok(connection), (listener, sessions)));
+                }
+                // The process has too many open files, for example; closed connections free some.
+                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            }
+        }
+    })
+}
+
+/// Ends idle sessions from time to time.
+async fn sweep_sessions(sessions: Arc<Sessions>, idle: Duration) {
+    let period = (idle / 4).clamp(Duration::from_millis(250), Duration::from_secs(15));
+    loop {
+        tokio::time::sleep(period).await;
+        sessions.end_idle();
+    }
+}
+
+async fn run_script(ctx: &SessionContext, text: &str) -> Result<()> {
+    for statement in crate::sql::parse(ctx, text)? {
+        crate::sql::execute(ctx, statement).await?.collect().await?;
+    }
+    Ok(())
+}

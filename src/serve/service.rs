@@ -1,0 +1,465 @@
+//! Dispatches the requests of Flight and the commands of Flight SQL.
+
+use std::sync::Arc;
+
+use arrow::datatypes::Schema;
+use arrow::ipc::writer::IpcWriteOptions;
+use arrow_flight::flight_service_server::FlightService;
+use arrow_flight::sql::{
+    ActionCancelQueryRequest, ActionCancelQueryResult, ActionClosePreparedStatementRequest,
+    ActionCreatePreparedStatementRequest, ActionCreatePreparedStatementResult, Any, Command,
+    DoPutPreparedStatementResult, DoPutUpdateResult, ProstMessageExt, TicketStatementQuery,
+};
+use arrow_flight::{
+    Action, ActionType, CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, Criteria,
+    Empty, FlightData, FlightDescriptor, FlightEndpoint, FlightInfo, HandshakeRequest,
+    HandshakeResponse, IpcMessage, PollInfo, PutResult, SchemaAsIpc, SchemaResult, Ticket,
+};
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use futures::{StreamExt, stream};
+use prost::Message;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::auth::Caller;
+use super::commands::answer_command;
+use super::ingest::{Messages, ingest_batches, read_parameters};
+use super::parameters::to_arguments;
+use super::query::{Engine, ReadyResult};
+use super::sessions::{Session, Sessions, cookie_for, cookie_of};
+use super::statement::{find_schema, parse_complete, prepare_statement, to_plan_status};
+use super::status::{to_invalid, to_status};
+
+/// Maximum number of rows of parameters.
+const ROWS: usize = 1 << 16;
+
+/// Names of the actions that the server knows, with their descriptions.
+const ACTIONS: [(&str, &str); 5] = [
+    ("CreatePreparedStatement", "Prepares a statement"),
+    ("ClosePreparedStatement", "Closes a prepared statement"),
+    ("CancelFlightInfo", "Stops the query of a FlightInfo"),
+    ("CancelQuery", "Stops the query of a FlightInfo"),
+    ("CloseSession", "Ends the session with its queries, tables and settings"),
+];
+
+/// The service of Flight.
+#[derive(Debug)]
+pub(super) struct Service {
+    sessions: Arc<Sessions>,
+    engine: Arc<Engine>,
+}
+
+type Answer<T> = Result<Response<T>, Status>;
+type Results<T> = BoxStream<'static, Result<T, Status>>;
+
+impl Service {
+    pub(super) fn new(sessions: Arc<Sessions>, engine: Arc<Engine>) -> Self {
+        Self { sessions, engine }
+    }
+
+    /// Returns the session of a request, and a cookie for clients that keep cookies.
+    async fn find_session<T>(
+        &self,
+        request: &Request<T>,
+    ) -> Result<(Arc<Session>, Option<String>), Status> {
+        let (extensions, metadata) = (request.extensions(), request.metadata());
+        let session = self.sessions.find_session(extensions, metadata).await?;
+        let named = matches!(extensions.get::<Caller>(), Some(Caller::OfSession(_)));
+        let cookie = (!named && cookie_of(metadata).is_none()).then(|| cookie_for(&session));
+        Ok((session, cookie))
+    }
+
+    async fn describe_result(
+        &self,
+        session: &Arc<Session>,
+        descriptor: FlightDescriptor,
+    ) -> Result<FlightInfo, Status> {
+        let any = decode_any(&descriptor.cmd)?;
+        let (schema, ticket) = match to_command(any.clone())? {
+            Command::CommandStatementQuery(query) => {
+                refuse_transaction(query.transaction_id.as_ref())?;
+                let parse = move |ctx: &_| {
+                    let parsed = parse_complete(ctx, &query.query).map_err(|e| to_status(&e))?;
+                    Ok(vec![parsed])
+                };
+                let ready = self.engine.start_statements(session, parse).await?;
+                self.keep_result(session, ready)?
+            }
+            Command::CommandPreparedStatementQuery(query) => {
+                let handle = to_text(&query.prepared_statement_handle)?;
+                let statement = session.find_statement(&handle)?;
+                let ready =
+                    self.engine.start_statements(session, move |_| statement.bind_rows()).await?;
+                self.keep_result(session, ready)?
+            }
+            command => {
+                let rows = answer_command(&self.engine, session, command).await?;
+                (rows.schema(), any.encode_to_vec())
+            }
+        };
+        let endpoint = FlightEndpoint::new().with_ticket(Ticket::new(ticket));
+        let info = FlightInfo::new().try_with_schema(&schema).map_err(of_schema)?;
+        Ok(info.with_endpoint(endpoint).with_descriptor(descriptor).with_ordered(true))
+    }
+
+    fn keep_result(
+        &self,
+        session: &Arc<Session>,
+        ready: ReadyResult,
+    ) -> Result<(Arc<Schema>, Vec<u8>), Status> {
+        let schema = Arc::clone(&ready.schema);
+        let id = session.keep_result(ready)?;
+        let ticket = TicketStatementQuery { statement_handle: id.into() };
+        Ok((schema, ticket.as_any().encode_to_vec()))
+    }
+
+    async fn put_messages(
+        &self,
+        session: &Arc<Session>,
+        first: FlightData,
+        rest: Streaming<FlightData>,
+    ) -> Result<Bytes, Status> {
+        let descriptor = first.flight_descriptor.clone();
+        let command = descriptor.ok_or_else(|| to_invalid("the first message has no command"))?.cmd;
+        let messages: Messages = stream::once(async { Ok(first) }).chain(rest).boxed();
+        let changed = match to_command(decode_any(&command)?)? {
+            Command::CommandStatementUpdate(update) => {
+                refuse_transaction(update.transaction_id.as_ref())?;
+                let parse = move |ctx: &_| {
+                    let parsed = parse_complete(ctx, &update.query).map_err(|e| to_status(&e))?;
+                    Ok(vec![parsed])
+                };
+                self.engine.run_updates(session, parse).await?
+            }
+            Command::CommandPreparedStatementUpdate(update) => {
+                let handle = to_text(&update.prepared_statement_handle)?;
+                bind_messages(session, &handle, messages).await?;
+                let statement = session.find_statement(&handle)?;
+                self.engine.run_updates(session, move |_| statement.bind_rows()).await?
+            }
+            Command::CommandPreparedStatementQuery(query) => {
+                let handle = to_text(&query.prepared_statement_handle)?;
+                bind_messages(session, &handle, messages).await?;
+                let bound = DoPutPreparedStatementResult {
+                    prepared_statement_handle: Some(query.prepared_statement_handle),
+                };
+                return Ok(bound.encode_to_vec().into());
+            }
+            Command::CommandStatementIngest(command) => {
+                let session = Arc::clone(session);
+                let engine = Arc::clone(&self.engine);
+                let written = async move {
+                    let _open = session.open_query(None);
+                    let _place = engine.admission.wait_for_turn().await?;
+                    ingest_batches(session.session_context(), command, messages).await
+                };
+                self.engine.run(written).await?
+            }
+            other => return Err(unknown_command(&other)),
+        };
+        Ok(DoPutUpdateResult { record_count: changed }.encode_to_vec().into())
+    }
+
+    async fn run_action(
+        &self,
+        session: &Arc<Session>,
+        action: Action,
+    ) -> Result<Option<Bytes>, Status> {
+        match action.r#type.as_str() {
+            "CreatePreparedStatement" => {
+                let request: ActionCreatePreparedStatementRequest = unpack_body(&action.body)?;
+                refuse_transaction(request.transaction_id.as_ref())?;
+                let prepared = self.prepare_query(session, request.query).await?;
+                Ok(Some(prepared.as_any().encode_to_vec().into()))
+            }
+            "ClosePreparedStatement" => {
+                let request: ActionClosePreparedStatementRequest = unpack_body(&action.body)?;
+                session.close_statement(&to_text(&request.prepared_statement_handle)?);
+                Ok(None)
+            }
+            "CancelFlightInfo" => {
+                let request = CancelFlightInfoRequest::decode(action.body).map_err(of_message)?;
+                let status = match cancel_info(session, request.info.as_ref())? {
+                    true => CancelStatus::Cancelled,
+                    false => return Err(nothing_to_cancel()),
+                };
+                Ok(Some(CancelFlightInfoResult::new(status).encode_to_vec().into()))
+            }
+            "CancelQuery" => {
+                let request: ActionCancelQueryRequest = unpack_body(&action.body)?;
+                let info = FlightInfo::decode(request.info).map_err(of_message)?;
+                if !cancel_info(session, Some(&info))? {
+                    return Err(nothing_to_cancel());
+                }
+                // CANCEL_RESULT_CANCELLED, whose type arrow-flight does not export.
+                let result = ActionCancelQueryResult { result: 1 };
+                Ok(Some(result.as_any().encode_to_vec().into()))
+            }
+            "CloseSession" => {
+                self.sessions.end_session(session.session_key());
+                // CloseSessionResult with the status CLOSED, which arrow-flight does not have.
+                Ok(Some(Bytes::from_static(&[0x08, 0x01])))
+            }
+            "BeginTransaction" | "EndTransaction" | "BeginSavepoint" | "EndSavepoint" => {
+                Err(Status::unimplemented("transactions are not supported; each statement is one"))
+            }
+            other => Err(Status::unimplemented(format!(
+                "the server does not know the action {}; it knows {}",
+                other.chars().take(64).collect::<String>(),
+                ACTIONS.map(|(name, _)| name).join(", ")
+            ))),
+        }
+    }
+
+    async fn prepare_query(
+        &self,
+        session: &Arc<Session>,
+        query: String,
+    ) -> Result<ActionCreatePreparedStatementResult, Status> {
+        let (engine, own) = (Arc::clone(&self.engine), Arc::clone(session));
+        let prepared = self.engine.run(async move {
+            let _open = own.open_query(None);
+            let _place = engine.admission.wait_for_turn().await?;
+            prepare_statement(own.session_context(), &query).await.map_err(|e| to_plan_status(&e))
+        });
+        let (statement, types) = prepared.await?;
+        let handle = session.keep_statement(statement)?;
+        let result = types.result.map(|schema| to_ipc(&schema)).transpose()?;
+        Ok(ActionCreatePreparedStatementResult {
+            prepared_statement_handle: handle.into(),
+            dataset_schema: result.unwrap_or_default(),
+            parameter_schema: to_ipc(&types.parameters)?,
+        })
+    }
+}
+
+/// Binds the rows of a request to a prepared statement.
+async fn bind_messages(
+    session: &Arc<Session>,
+    handle: &str,
+    messages: Messages,
+) -> Result<(), Status> {
+    let statement = session.find_statement(handle)?;
+    // A statement without parameters is updated with a message that has no schema.
+    let mut messages = messages.peekable();
+    let first = std::pin::Pin::new(&mut messages).peek().await;
+    if first.is_none_or(|m| m.as_ref().is_ok_and(|m| m.data_header.is_empty())) {
+        return Ok(());
+    }
+    let mut rows = Vec::new();
+    for batch in read_parameters(messages.boxed()).await? {
+        if batch.num_columns() != statement.count {
+            return Err(to_invalid(format!(
+                "the statement has {} parameters, but {} values are bound",
+                statement.count,
+                batch.num_columns()
+            )));
+        }
+        if rows.len().saturating_add(batch.num_rows()) > ROWS {
+            return Err(to_invalid(format!(
+                "more than {ROWS} rows of parameters are bound; load them as a table"
+            )));
+        }
+        rows.extend(to_arguments(&batch).map_err(|e| to_status(&e))?);
+    }
+    statement.set_rows(rows);
+    Ok(())
+}
+
+/// Stops the queries of a FlightInfo. Returns false if none of them is there.
+fn cancel_info(session: &Session, info: Option<&FlightInfo>) -> Result<bool, Status> {
+    let mut found = false;
+    for endpoint in info.iter().flat_map(|info| &info.endpoint) {
+        let Some(ticket) = &endpoint.ticket else { continue };
+        if let Command::TicketStatementQuery(ticket) = to_command(decode_any(&ticket.ticket)?)? {
+            found |= session.cancel_query(&to_text(&ticket.statement_handle)?);
+        }
+    }
+    Ok(found)
+}
+
+fn nothing_to_cancel() -> Status {
+    Status::not_found(
+        "no such query runs in this session; it has ended, or another session runs it",
+    )
+}
+
+fn unknown_command(command: &Command) -> Status {
+    Status::unimplemented(format!(
+        "the server does not know the command {} here; send SQL text",
+        command.type_url()
+    ))
+}
+
+fn refuse_transaction(id: Option<&Bytes>) -> Result<(), Status> {
+    match id.is_some_and(|id| !id.is_empty()) {
+        true => Err(to_invalid("transactions are not supported; each statement is one")),
+        false => Ok(()),
+    }
+}
+
+fn decode_any(bytes: &[u8]) -> Result<Any, Status> {
+    Any::decode(bytes).map_err(of_message)
+}
+
+fn to_command(any: Any) -> Result<Command, Status> {
+    Command::try_from(any).map_err(|e| to_invalid(format!("the request is no command: {e}")))
+}
+
+fn unpack_body<T: ProstMessageExt>(body: &[u8]) -> Result<T, Status> {
+    let unpacked = decode_any(body)?.unpack();
+    let unpacked = unpacked.map_err(|e| to_invalid(format!("the request cannot be read: {e}")))?;
+    unpacked.ok_or_else(|| to_invalid("the body of the action has another type than its name says"))
+}
+
+fn of_message(e: prost::DecodeError) -> Status {
+    to_invalid(format!("the request cannot be read: {e}"))
+}
+
+fn of_schema(e: arrow::error::ArrowError) -> Status {
+    to_invalid(format!("the schema of the result cannot be sent: {e}"))
+}
+
+fn to_text(handle: &Bytes) -> Result<String, Status> {
+    let text = std::str::from_utf8(handle);
+    text.map(str::to_owned).map_err(|_| to_invalid("the handle is not one of this server"))
+}
+
+fn to_ipc(schema: &Schema) -> Result<Bytes, Status> {
+    let options = IpcWriteOptions::default();
+    let IpcMessage(bytes) = SchemaAsIpc::new(schema, &options).try_into().map_err(of_schema)?;
+    Ok(bytes)
+}
+
+/// Returns a response, with a cookie if the client has none.
+fn build_response<T>(value: T, cookie: Option<String>) -> Response<T> {
+    let mut response = Response::new(value);
+    if let Some(cookie) = cookie.and_then(|cookie| cookie.parse().ok()) {
+        response.metadata_mut().insert("set-cookie", cookie);
+    }
+    response
+}
+
+fn stream_of_one<T: Send + 'static>(value: T) -> Results<T> {
+    stream::once(async { Ok(value) }).boxed()
+}
+
+#[tonic::async_trait]
+impl FlightService for Service {
+    type HandshakeStream = Results<HandshakeResponse>;
+    type ListFlightsStream = Results<FlightInfo>;
+    type DoGetStream = Results<FlightData>;
+    type DoPutStream = Results<PutResult>;
+    type DoActionStream = Results<arrow_flight::Result>;
+    type ListActionsStream = Results<ActionType>;
+    type DoExchangeStream = Results<FlightData>;
+
+    async fn handshake(
+        &self,
+        request: Request<Streaming<HandshakeRequest>>,
+    ) -> Answer<Self::HandshakeStream> {
+        if !matches!(request.extensions().get::<Caller>(), Some(Caller::Client)) {
+            return Err(Status::unauthenticated("the handshake has no user name and password"));
+        }
+        let sessions = Arc::clone(&self.sessions);
+        let created = async move { sessions.create_session(None).await };
+        let session = self.engine.run(created).await?;
+        let payload = Bytes::from(session.session_key().to_owned());
+        let mut response =
+            Response::new(stream_of_one(HandshakeResponse { protocol_version: 0, payload }));
+        let bearer = format!("Bearer {}", session.session_key()).parse();
+        let bearer = bearer.map_err(|_| Status::internal("the key of the session is no header"))?;
+        response.metadata_mut().insert("authorization", bearer);
+        Ok(response)
+    }
+
+    async fn list_flights(&self, _request: Request<Criteria>) -> Answer<Self::ListFlightsStream> {
+        Err(Status::unimplemented("the server lists no flights; ask for the tables of Flight SQL"))
+    }
+
+    async fn get_flight_info(&self, request: Request<FlightDescriptor>) -> Answer<FlightInfo> {
+        let (session, cookie) = self.find_session(&request).await?;
+        let info = self.describe_result(&session, request.into_inner()).await?;
+        Ok(build_response(info, cookie))
+    }
+
+    async fn poll_flight_info(&self, _request: Request<FlightDescriptor>) -> Answer<PollInfo> {
+        Err(Status::unimplemented("the server does not poll; use GetFlightInfo"))
+    }
+
+    async fn get_schema(&self, request: Request<FlightDescriptor>) -> Answer<SchemaResult> {
+        let (session, cookie) = self.find_session(&request).await?;
+        let own = Arc::clone(&session);
+        let schema = match to_command(decode_any(&request.into_inner().cmd)?)? {
+            Command::CommandStatementQuery(query) => {
+                let found = async move {
+                    let ctx = own.session_context();
+                    let statement = parse_complete(ctx, &query.query).map_err(|e| to_status(&e))?;
+                    find_schema(ctx, statement).await.map_err(|e| to_plan_status(&e))
+                };
+                self.engine.run(found).await?
+            }
+            Command::CommandPreparedStatementQuery(query) => {
+                let handle = to_text(&query.prepared_statement_handle)?;
+                let statements = own.find_statement(&handle)?.bind_rows()?;
+                let found = async move {
+                    let first = statements.into_iter().next();
+                    let first = first.ok_or_else(|| to_invalid("no row of parameters is bound"))?;
+                    find_schema(own.session_context(), first).await.map_err(|e| to_plan_status(&e))
+                };
+                self.engine.run(found).await?
+            }
+            command => answer_command(&self.engine, &session, command).await?.schema(),
+        };
+        Ok(build_response(SchemaResult { schema: to_ipc(&schema)? }, cookie))
+    }
+
+    async fn do_get(&self, request: Request<Ticket>) -> Answer<Self::DoGetStream> {
+        let (session, cookie) = self.find_session(&request).await?;
+        let messages = match to_command(decode_any(&request.into_inner().ticket)?)? {
+            Command::TicketStatementQuery(ticket) => {
+                let id = to_text(&ticket.statement_handle)?;
+                let ready = session.take_result(&id)?;
+                self.engine.send_messages(&session, &id, ready)?
+            }
+            command => {
+                let rows = answer_command(&self.engine, &session, command).await?;
+                self.engine.send_rows(rows)?
+            }
+        };
+        Ok(build_response(messages, cookie))
+    }
+
+    async fn do_put(&self, request: Request<Streaming<FlightData>>) -> Answer<Self::DoPutStream> {
+        let (session, cookie) = self.find_session(&request).await?;
+        let mut messages = request.into_inner();
+        let first = messages.message().await?;
+        let first = first.ok_or_else(|| to_invalid("the request has no message"))?;
+        let app_metadata = self.put_messages(&session, first, messages).await?;
+        Ok(build_response(stream_of_one(PutResult { app_metadata }), cookie))
+    }
+
+    async fn do_action(&self, request: Request<Action>) -> Answer<Self::DoActionStream> {
+        let (session, cookie) = self.find_session(&request).await?;
+        let body = self.run_action(&session, request.into_inner()).await?;
+        let results: Self::DoActionStream = match body {
+            Some(body) => stream_of_one(arrow_flight::Result { body }),
+            None => stream::empty().boxed(),
+        };
+        Ok(build_response(results, cookie))
+    }
+
+    async fn list_actions(&self, _request: Request<Empty>) -> Answer<Self::ListActionsStream> {
+        let actions = ACTIONS.map(|(name, what)| {
+            Ok(ActionType { r#type: name.to_owned(), description: what.to_owned() })
+        });
+        Ok(Response::new(stream::iter(actions).boxed()))
+    }
+
+    async fn do_exchange(
+        &self,
+        _request: Request<Streaming<FlightData>>,
+    ) -> Answer<Self::DoExchangeStream> {
+        Err(Status::unimplemented("the server does not exchange; use DoPut and DoGet"))
+    }
+}

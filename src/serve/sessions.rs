@@ -1,0 +1,521 @@
+//! Sessions of clients: which request belongs to which, how many there are, and when they end.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use datafusion::error::Result as PlanResult;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::prelude::SessionContext;
+use tokio::task::AbortHandle;
+use tonic::metadata::MetadataMap;
+use tonic::{Extensions, Status};
+
+use super::auth::Caller;
+use super::connection::{ConnectionId, connection_of};
+use super::metrics::Metrics;
+use super::query::ReadyResult;
+use super::statement::PreparedStatement;
+use super::status::to_status;
+use crate::sql::session_like;
+
+/// Changes each new session, for example so that it uses workers.
+pub(crate) type AttachSession = Arc<dyn Fn(&SessionContext) + Send + Sync>;
+
+const COOKIE: &str = "serrate_session";
+/// Maximum number of results of a session that are planned and not yet read.
+const RESULTS: usize = 64;
+/// Time for which a session waits for another connection of its client.
+const LINGER: Duration = Duration::from_secs(60);
+/// Maximum number of prepared statements of a session.
+const STATEMENTS: usize = 256;
+
+/// One session: settings, tables, prepared statements and results.
+pub(super) struct Session {
+    key: String,
+    context: SessionContext,
+    /// Whether the client has sent the key of the session. Otherwise the session ends with its connection.
+    portable: AtomicBool,
+    used: Mutex<Instant>,
+    /// Whether no connection is left that has used the session.
+    detached: AtomicBool,
+    /// Number of queries that run or are read.
+    open: AtomicUsize,
+    parts: Mutex<Parts>,
+}
+
+#[derive(Default)]
+struct Parts {
+    statements: HashMap<String, Arc<PreparedStatement>>,
+    results: HashMap<String, (ReadyResult, Instant)>,
+    running: HashMap<String, AbortHandle>,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The key is a secret.
+        f.debug_struct("Session").field("open", &self.open).finish_non_exhaustive()
+    }
+}
+
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock_mutex().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns 128 random bits as text.
+pub(super) fn random_key() -> Result<String, Status> {
+    let mut bytes = [0u8; 16];
+    getrandom::fill(&mut bytes)
+        .map_err(|e| Status::internal(format!("the system returns no random numbers: {e}")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Keeps a session from expiring while a query is open, and registers the query so that it can be cancelled.
+pub(super) struct OpenQuery {
+    session: Arc<Session>,
+    id: Option<String>,
+}
+
+impl Drop for OpenQuery {
+    fn drop(&mut self) {
+        self.session.open.fetch_sub(1, Ordering::SeqCst);
+        self.session.mark_used();
+        if let Some(id) = &self.id {
+            lock_mutex(&self.session.parts).running.remove(id);
+        }
+    }
+}
+
+impl Session {
+    fn new(key: String, context: SessionContext, portable: bool) -> Self {
+        Self {
+            key,
+            context,
+            portable: AtomicBool::new(portable),
+            used: Mutex::new(Instant::now()),
+            detached: AtomicBool::new(false),
+            open: AtomicUsize::new(0),
+            parts: Mutex::default(),
+        }
+    }
+
+    pub(super) fn session_context(&self) -> &SessionContext {
+        &self.context
+    }
+
+    pub(super) fn session_key(&self) -> &str {
+        &self.key
+    }
+
+    fn mark_used(&self) {
+        *lock_mutex(&self.used) = Instant::now();
+    }
+
+    fn is_idle(&self, limit: Duration) -> bool {
+        let limit = match self.detached.load(Ordering::SeqCst) {
+            true => limit.min(LINGER),
+            false => limit,
+        };
+        self.open.load(Ordering::SeqCst) == 0 && lock_mutex(&self.used).elapsed() > limit
+    }
+
+    /// Marks a query as open until the returned value is dropped.
+    pub(super) fn open_query(self: &Arc<Self>, id: Option<&str>) -> OpenQuery {
+        self.open.fetch_add(1, Ordering::SeqCst);
+        OpenQuery { session: Arc::clone(self), id: id.map(str::to_owned) }
+    }
+
+    /// Lets [`cancel_query`](Self::cancel_query) stop a query whose [`OpenQuery`] has this id.
+    pub(super) fn add_running(&self, id: &str, task: AbortHandle) {
+        lock_mutex(&self.parts).running.insert(id.to_owned(), task);
+    }
+
+    /// Keeps a result until it is read, and returns its id.
+    pub(super) fn keep_result(&self, result: ReadyResult) -> Result<String, Status> {
+        let id = random_key()?;
+        let mut parts = lock_mutex(&self.parts);
+        if parts.results.len() >= RESULTS {
+            return Err(Status::resource_exhausted(format!(
+                "the session has {RESULTS} results that nobody reads; read or cancel them"
+            )));
+        }
+        parts.results.insert(id.clone(), (result, Instant::now()));
+        Ok(id)
+    }
+
+    pub(super) fn take_result(&self, id: &str) -> Result<ReadyResult, Status> {
+        let taken = lock_mutex(&self.parts).results.remove(id);
+        taken.map(|(result, _)| result).ok_or_else(|| {
+            Status::not_found(
+                "the result is not there: it was read, cancelled or not read in time, or is of another session; run the statement again",
+            )
+        })
+    }
+
+    pub(super) fn keep_statement(&self, statement: PreparedStatement) -> Result<String, Status> {
+        let id = random_key()?;
+        let mut parts = lock_mutex(&self.parts);
+        if parts.statements.len() >= STATEMENTS {
+            return Err(Status::resource_exhausted(format!(
+                "the session has {STATEMENTS} prepared statements; close some of them"
+            )));
+        }
+        parts.statements.insert(id.clone(), Arc::new(statement));
+        Ok(id)
+    }
+
+    pub(super) fn find_statement(&self, id: &str) -> Result<Arc<PreparedStatement>, Status> {
+        lock_mutex(&self.parts).statements.get(id).cloned().ok_or_else(|| {
+            Status::not_found(
+                "the prepared statement is not there: it is closed or is of another session; prepare it again",
+            )
+        })
+    }
+
+    pub(super) fn close_statement(&self, id: &str) {
+        lock_mutex(&self.parts).statements.remove(id);
+    }
+
+    /// Stops a query, or forgets its result. Returns false if there is none of this id.
+    pub(super) fn cancel_query(&self, id: &str) -> bool {
+        let mut parts = lock_mutex(&self.parts);
+        let planned = parts.results.remove(id).is_some();
+        match parts.running.remove(id) {
+            Some(task) => {
+                task.abort();
+                true
+            }
+            None => planned,
+        }
+    }
+
+    fn end_queries(&self) {
+        let parts = std::mem::take(&mut *lock_mutex(&self.parts));
+        for task in parts.running.values() {
+            task.abort();
+        }
+    }
+
+    fn forget_old_results(&self, limit: Duration) {
+        lock_mutex(&self.parts).results.retain(|_, (_, since)| since.elapsed() <= limit);
+    }
+}
+
+/// All sessions of a server.
+pub(super) struct Sessions {
+    base: SessionContext,
+    runtime: RuntimeEnv,
+    attach: Option<AttachSession>,
+    limit: usize,
+    idle: Duration,
+    metrics: Arc<Metrics>,
+    table: Mutex<Table>,
+}
+
+impl fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sessions").field("limit", &self.limit).finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
+struct Table {
+    sessions: HashMap<String, Arc<Session>>,
+    /// The sessions of connections whose requests name none.
+    connections: HashMap<ConnectionId, Bound>,
+    /// The keys that requests of a connection have named. A proxy may share it among several clients.
+    named: HashMap<ConnectionId, HashSet<String>>,
+    /// Number of sessions that are being created.
+    creating: usize,
+}
+
+/// The session of a connection.
+enum Bound {
+    Session(String),
+    /// Its session expired, of which its next request learns.
+    Expired,
+}
+
+/// Counts a session that is being created, also if its client disconnects meanwhile.
+struct Creating<'a>(&'a Sessions);
+
+impl Drop for Creating<'_> {
+    fn drop(&mut self) {
+        let mut table = lock_mutex(&self.0.table);
+        table.creating = table.creating.saturating_sub(1);
+    }
+}
+
+impl Sessions {
+    pub(super) fn new(
+        base: SessionContext,
+        runtime: RuntimeEnv,
+        attach: Option<AttachSession>,
+        limit: usize,
+        idle: Duration,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        Self { base, runtime, attach, limit, idle, metrics, table: Mutex::default() }
+    }
+
+    pub(super) fn server_metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    pub(super) fn is_open(&self, key: &str) -> bool {
+        lock_mutex(&self.table).sessions.contains_key(key)
+    }
+
+    /// Returns the session of a request, which a handshake, a cookie or the connection names. A client
+    /// without one gets a new session.
+    pub(super) async fn find_session(
+        &self,
+        extensions: &Extensions,
+        metadata: &MetadataMap,
+    ) -> Result<Arc<Session>, Status> {
+        let connection = connection_of(extensions)?;
+        if let Some(Caller::OfSession(key)) = extensions.get::<Caller>() {
+            return self.find_open(key, connection);
+        }
+        if let Some(key) = cookie_of(metadata) {
+            return self.find_open(&key, connection).map_err(|mut status| {
+                // Without the cookie, the next request gets a new session.
+                if let Ok(value) = format!("{COOKIE}=; Max-Age=0").parse() {
+                    status.metadata_mut().insert("set-cookie", value);
+                }
+                status
+            });
+        }
+        {
+            let mut table = lock_mutex(&self.table);
+            match table.connections.get(&connection) {
+                Some(Bound::Session(key)) => {
+                    if let Some(session) = table.sessions.get(key) {
+                        session.mark_used();
+                        return Ok(Arc::clone(session));
+                    }
+                    // CloseSession has ended it.
+                    table.connections.remove(&connection);
+                }
+                Some(Bound::Expired) => {
+                    table.connections.remove(&connection);
+                    return Err(Status::not_found(format!(
+                        "the session ended after {} s without a statement, and its tables and settings with it; the next statement begins a new session",
+                        self.idle.as_secs()
+                    )));
+                }
+                None => {}
+            }
+        }
+        self.create_session(Some(connection)).await
+    }
+
+    fn find_open(&self, key: &str, connection: ConnectionId) -> Result<Arc<Session>, Status> {
+        let mut table = lock_mutex(&self.table);
+        let found = table.sessions.get(key).cloned();
+        let session =
+            found.ok_or_else(|| Status::unauthenticated("the session has ended; connect again"))?;
+        table.named.entry(connection).or_default().insert(key.to_owned());
+        session.detached.store(false, Ordering::SeqCst);
+        session.portable.store(true, Ordering::SeqCst);
+        session.mark_used();
+        Ok(session)
+    }
+
+    /// Creates a session of a connection, or one that a client names by its key.
+    pub(super) async fn create_session(
+        &self,
+        connection: Option<ConnectionId>,
+    ) -> Result<Arc<Session>, Status> {
+        self.end_idle();
+        {
+            let mut table = lock_mutex(&self.table);
+            if table.sessions.len().saturating_add(table.creating) >= self.limit {
+                return Err(Status::resource_exhausted(format!(
+                    "{} sessions are open; close one, or start the server with a higher --max-sessions",
+                    self.limit
+                )));
+            }
+            table.creating += 1;
+        }
+        let creating = Creating(self);
+        let context = self.create_context().await.map_err(|e| to_status(&e))?;
+        let session = Session::new(random_key()?, context, connection.is_none());
+        let session = Arc::new(session);
+        drop(creating);
+        let mut table = lock_mutex(&self.table);
+        if let Some(connection) = connection {
+            // Another request of the connection may have created it meanwhile.
+            if let Some(Bound::Session(key)) = table.connections.get(&connection)
+                && let Some(other) = table.sessions.get(key)
+            {
+                return Ok(Arc::clone(other));
+            }
+            table.connections.insert(connection, Bound::Session(session.key.clone()));
+        }
+        table.sessions.insert(session.key.clone(), Arc::clone(&session));
+        self.metrics.sessions.add(1);
+        Ok(session)
+    }
+
+    async fn create_context(&self) -> PlanResult<SessionContext> {
+        let context = session_like(&self.base, &self.runtime).await?;
+        if let Some(attach) = &self.attach {
+            attach(&context);
+        }
+        Ok(context)
+    }
+
+    /// Ends a session and all its queries.
+    pub(super) fn end_session(&self, key: &str) {
+        let ended = lock_mutex(&self.table).sessions.remove(key);
+        if let Some(session) = ended {
+            self.metrics.sessions.sub();
+            session.end_queries();
+        }
+    }
+
+    /// Ends the session of a connection. A session that its client can name on another connection ends
+    /// later, if none comes.
+    pub(super) fn close_connection(&self, connection: ConnectionId) {
+        let ended = {
+            let mut table = lock_mutex(&self.table);
+            let own = match table.connections.remove(&connection) {
+                Some(Bound::Session(key)) => Some(key),
+                _ => None,
+            };
+            let named = table.named.remove(&connection).unwrap_or_default();
+            for key in named.iter().chain(&own) {
+                let is_bound = |bound: &Bound| matches!(bound, Bound::Session(k) if k == key);
+                if !table.named.values().any(|keys| keys.contains(key))
+                    && !table.connections.values().any(is_bound)
+                    && let Some(session) = table.sessions.get(key)
+                {
+                    session.mark_used();
+                    session.detached.store(true, Ordering::SeqCst);
+                }
+            }
+            own.filter(|key| {
+                let session = table.sessions.get(key);
+                session.is_some_and(|session| !session.portable.load(Ordering::SeqCst))
+            })
+        };
+        if let Some(key) = ended {
+            self.end_session(&key);
+        }
+    }
+
+    /// Ends the sessions that were not used for some time, and forgets results that nobody reads.
+    pub(super) fn end_idle(&self) {
+        let (idle, busy): (Vec<_>, Vec<_>) = {
+            let table = lock_mutex(&self.table);
+            table.sessions.values().cloned().partition(|session| session.is_idle(self.idle))
+        };
+        for session in busy {
+            session.forget_old_results(self.idle);
+        }
+        for session in idle {
+            for bound in lock_mutex(&self.table).connections.values_mut() {
+                if matches!(bound, Bound::Session(key) if *key == session.key) {
+                    *bound = Bound::Expired;
+                }
+            }
+            self.end_session(&session.key);
+        }
+    }
+
+    pub(super) fn end_all(&self) {
+        let keys: Vec<String> = lock_mutex(&self.table).sessions.keys().cloned().collect();
+        for key in keys {
+            self.end_session(&key);
+        }
+    }
+}
+
+/// Returns the header `set-cookie` that names a session.
+pub(super) fn cookie_for(session: &Session) -> String {
+    format!("{COOKIE}={}; HttpOnly", session.key)
+}
+
+/// Returns the key of a session that a client has as a cookie.
+pub(super) fn cookie_of(metadata: &MetadataMap) -> Option<String> {
+    let cookies = metadata.get_all("cookie").iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies.flat_map(|cookies| cookies.split(';'));
+    pairs.find_map(|pair| {
+        let (name, value) = pair.trim().split_once('=')?;
+        (name == COOKIE).then(|| value.trim_matches('"').to_owned())
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::sql::{process_runtime, session_in};
+
+    pub(in crate::serve) fn sessions_of(limit: usize) -> Arc<Sessions> {
+        let runtime = process_runtime();
+        let base = session_in(datafusion::prelude::SessionConfig::new(), &runtime);
+        let metrics = Arc::new(Metrics::default());
+        let idle = Duration::from_millis(100);
+        Arc::new(Sessions::new(base, runtime, None, limit, idle, metrics))
+    }
+
+    fn request_of(connection: u64) -> Extensions {
+        let mut extensions = Extensions::new();
+        extensions.insert(ConnectionId(connection));
+        extensions
+    }
+
+    async fn find_for(sessions: &Sessions, connection: u64) -> Result<Arc<Session>, Status> {
+        sessions.find_session(&request_of(connection), &MetadataMap::new()).await
+    }
+
+    #[tokio::test]
+    async fn a_connection_has_one_session() {
+        let sessions = sessions_of(2);
+        let first = find_for(&sessions, 1).await.unwrap();
+        assert_eq!(find_for(&sessions, 1).await.unwrap().session_key(), first.session_key());
+        let second = find_for(&sessions, 2).await.unwrap();
+        assert_ne!(first.session_key(), second.session_key());
+        let refused = find_for(&sessions, 3).await.unwrap_err();
+        assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
+        sessions.close_connection(ConnectionId(1));
+        assert!(!sessions.is_open(first.session_key()));
+        assert_eq!(sessions.server_metrics().sessions.get(), 1);
+        find_for(&sessions, 3).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_cookie_names_a_session_on_any_connection() {
+        let sessions = sessions_of(2);
+        let first = find_for(&sessions, 1).await.unwrap();
+        let mut metadata = MetadataMap::new();
+        let cookie = format!("a=b; {}", cookie_for(&first).replace("; HttpOnly", ""));
+        metadata.insert("cookie", cookie.parse().unwrap());
+        let again = sessions.find_session(&request_of(2), &metadata).await.unwrap();
+        assert_eq!(again.session_key(), first.session_key());
+        sessions.close_connection(ConnectionId(1));
+        assert!(sessions.is_open(first.session_key()));
+        sessions.end_session(first.session_key());
+        let ended = sessions.find_session(&request_of(2), &metadata).await.unwrap_err();
+        assert_eq!(ended.code(), tonic::Code::Unauthenticated);
+    }
+
+    #[tokio::test]
+    async fn idle_sessions_end_and_say_so_once() {
+        let sessions = sessions_of(2);
+        let first = find_for(&sessions, 1).await.unwrap();
+        let query = first.open_query(None);
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        sessions.end_idle();
+        assert!(sessions.is_open(first.session_key()), "a session with a query is not idle");
+        drop(query);
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        sessions.end_idle();
+        assert!(!sessions.is_open(first.session_key()));
+        assert_eq!(find_for(&sessions, 1).await.unwrap_err().code(), tonic::Code::NotFound);
+        find_for(&sessions, 1).await.unwrap();
+    }
+}

@@ -1,0 +1,225 @@
+//! Parses and plans statements of clients, and refuses settings that belong to the server.
+
+use std::sync::{Mutex, PoisonError};
+
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::plan_err;
+use datafusion::error::Result;
+use datafusion::logical_expr::sqlparser::ast::{Expr as SqlExpr, Statement as SqlStatement};
+use datafusion::logical_expr::{LogicalPlan, Statement as PlanStatement};
+use datafusion::prelude::SessionContext;
+use datafusion::sql::parser::Statement;
+use tonic::Status;
+
+use super::status::{to_invalid, to_status};
+use super::types::to_wire_schema;
+use crate::config::{SerrateOptions, parse_bytes};
+use crate::sql::{bind_parameters, count_parameters_of, number_parameters_of};
+
+/// Settings that take memory of all sessions, with the largest number that a session may set.
+const LIMITS: [(&str, u64); 6] = [
+    ("datafusion.execution.target_partitions", 1 << 10),
+    ("datafusion.execution.planning_concurrency", 1 << 10),
+    ("datafusion.execution.meta_fetch_concurrency", 1 << 10),
+    ("datafusion.execution.batch_size", 1 << 20),
+    ("datafusion.sql_parser.recursion_limit", 1 << 10),
+    ("serrate.leaf_batch_size", 1 << 26),
+];
+
+/// A prepared statement with its current parameters.
+pub(super) struct PreparedStatement {
+    statement: Statement,
+    /// Number of parameters.
+    pub(super) count: usize,
+    /// Values of the parameters, one list per row that the client has bound.
+    rows: Mutex<Vec<Vec<SqlExpr>>>,
+}
+
+/// Types of a prepared statement, as far as planning without values finds them.
+#[derive(Debug)]
+pub(super) struct PreparedTypes {
+    pub(super) parameters: Schema,
+    /// `None` if the types depend on the values of parameters.
+    pub(super) result: Option<SchemaRef>,
+}
+
+impl PreparedStatement {
+    pub(super) fn set_rows(&self, rows: Vec<Vec<SqlExpr>>) {
+        *self.rows.lock().unwrap_or_else(PoisonError::into_inner) = rows;
+    }
+
+    /// Returns the statement with the values of each row of parameters.
+    pub(super) fn bind_rows(&self) -> Result<Vec<Statement>, Status> {
+        if self.count == 0 {
+            return Ok(vec![self.statement.clone()]);
+        }
+        let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        if rows.is_empty() {
+            return Err(to_invalid(format!(
+                "the statement has {} parameters without values; bind a row of values first",
+                self.count
+            )));
+        }
+        let bind = |arguments: &Vec<SqlExpr>| {
+            let mut statement = self.statement.clone();
+            bind_parameters(&mut statement, arguments);
+            statement
+        };
+        Ok(rows.iter().map(bind).collect())
+    }
+}
+
+/// Parses a text of one statement.
+pub(super) fn parse_one(ctx: &SessionContext, text: &str) -> Result<Statement> {
+    let mut statements = crate::sql::parse(ctx, text)?;
+    match (statements.pop(), statements.len()) {
+        (Some(statement), 0) => Ok(statement),
+        (None, _) => plan_err!("the SQL text has no statement; write one"),
+        (Some(_), others) => plan_err!(
+            "the SQL text has {} statements; send each as a request of its own",
+            others.saturating_add(1)
+        ),
+    }
+}
+
+/// Parses a text of one statement without parameters.
+pub(super) fn parse_complete(ctx: &SessionContext, text: &str) -> Result<Statement> {
+    let mut statement = parse_one(ctx, text)?;
+    let prepares = matches!(&statement, Statement::Statement(inner)
+        if matches!(inner.as_ref(), SqlStatement::Prepare { .. }));
+    if !prepares {
+        number_parameters_of(&mut statement);
+        if count_parameters_of(&statement) != Some(0) {
+            return plan_err!("the statement has parameters; prepare it and bind their values");
+        }
+    }
+    Ok(statement)
+}
+
+/// Parses a statement with parameters `?` or `$1`, and finds the types of parameters and result.
+pub(super) async fn prepare_statement(
+    ctx: &SessionContext,
+    text: &str,
+) -> Result<(PreparedStatement, PreparedTypes)> {
+    let mut statement = parse_one(ctx, text)?;
+    let prepares = matches!(&statement, Statement::Statement(inner)
+        if matches!(inner.as_ref(), SqlStatement::Prepare { .. }));
+    let count = match prepares {
+        // Its parameters are those of EXECUTE.
+        true => 0,
+        false => {
+            number_parameters_of(&mut statement);
+            let Some(count) = count_parameters_of(&statement) else {
+                return plan_err!(
+                    "the parameters of the statement have names; write ? or $1, $2, .. for them"
+                );
+            };
+            count
+        }
+    };
+    let types = find_types(ctx, &statement, count).await?;
+    Ok((PreparedStatement { statement, count, rows: Mutex::default() }, types))
+}
+
+async fn find_types(
+    ctx: &SessionContext,
+    statement: &Statement,
+    count: usize,
+) -> Result<PreparedTypes> {
+    // Planning these statements changes what the session keeps of them.
+    let keeps = matches!(statement, Statement::Statement(inner) if matches!(
+        inner.as_ref(),
+        SqlStatement::CreateView(_) | SqlStatement::Prepare { .. } | SqlStatement::Deallocate { .. }
+    ));
+    let plan = match keeps {
+        true => None,
+        false => match crate::sql::plan(ctx, statement.clone()).await {
+            Ok(plan) => Some(plan),
+            // A function may need the value of a parameter to be planned.
+            Err(_) if count > 0 => None,
+            Err(e) => return Err(e),
+        },
+    };
+    let known = match &plan {
+        Some(plan) => plan.get_parameter_types()?,
+        None => Default::default(),
+    };
+    let parameters = (1..=count).map(|number| {
+        let name = format!("${number}");
+        let data_type = known.get(&name).cloned().flatten().unwrap_or(DataType::Null);
+        Field::new(name, data_type, true)
+    });
+    let parameters = Schema::new(parameters.collect::<Vec<_>>());
+    let result = match &plan {
+        Some(plan) if has_effect(plan) => Some(SchemaRef::new(Schema::empty())),
+        Some(_) if count > 0 => None,
+        Some(_) => Some(find_schema(ctx, statement.clone()).await?),
+        None => None,
+    };
+    Ok(PreparedTypes { parameters, result })
+}
+
+/// Returns the schema of the result of a query as it travels; an empty schema for other statements.
+pub(super) async fn find_schema(ctx: &SessionContext, statement: Statement) -> Result<SchemaRef> {
+    let plan = crate::sql::plan(ctx, statement).await?;
+    check_settings(ctx, &plan)?;
+    if has_effect(&plan) {
+        return Ok(SchemaRef::new(Schema::empty()));
+    }
+    let frame = ctx.execute_logical_plan(plan).await.map_err(crate::sql::of_statement)?;
+    let plan = frame.create_physical_plan().await.map_err(crate::sql::of_statement)?;
+    Ok(to_wire_schema(&plan.schema()))
+}
+
+/// Whether a statement changes tables, files or the session. The others are queries.
+pub(super) fn has_effect(plan: &LogicalPlan) -> bool {
+    matches!(
+        plan,
+        LogicalPlan::Ddl(_)
+            | LogicalPlan::Dml(_)
+            | LogicalPlan::Copy(_)
+            | LogicalPlan::Statement(_)
+    )
+}
+
+/// Returns an error if a statement sets what all sessions share.
+pub(super) fn check_settings(ctx: &SessionContext, plan: &LogicalPlan) -> Result<()> {
+    let LogicalPlan::Statement(statement) = plan else { return Ok(()) };
+    let (name, value) = match statement {
+        PlanStatement::SetVariable(set) => (&set.variable, Some(set.value.as_str())),
+        PlanStatement::ResetVariable(reset) => (&reset.variable, None),
+        _ => return Ok(()),
+    };
+    let name = name.to_ascii_lowercase();
+    if name == "serrate.memory_limit" || name.starts_with("datafusion.runtime.") {
+        return plan_err!(
+            "the setting {name} belongs to the server, and no session changes it; start the server with --memory-limit"
+        );
+    }
+    let Some(value) = value else { return Ok(()) };
+    if name == "serrate.max_dense_bytes" {
+        let most = SerrateOptions::default().max_dense_bytes;
+        let now = SerrateOptions::of(ctx.state_ref().read().config_options()).max_dense_bytes;
+        if parse_bytes(value).is_ok_and(|bytes| bytes > most.max(now)) {
+            return plan_err!(
+                "a session sets serrate.max_dense_bytes to {most} bytes at most; return fewer rows or shorter lists"
+            );
+        }
+    }
+    let limit = LIMITS.iter().find(|(limited, _)| *limited == name);
+    if let Some((_, most)) = limit
+        && value.trim().parse::<u64>().is_ok_and(|number| number > *most)
+    {
+        return plan_err!("a session sets {name} to {most} at most, not to {value}");
+    }
+    Ok(())
+}
+
+/// Returns the status of a failed plan, with the code of refusals for settings of the server.
+pub(super) fn to_plan_status(e: &datafusion::error::DataFusionError) -> Status {
+    let status = to_status(e);
+    match status.message().contains("belongs to the server") {
+        true => Status::permission_denied(status.message()),
+        false => status,
+    }
+}

@@ -1,0 +1,115 @@
+//! Errors of statements as the status codes of gRPC.
+
+use std::any::Any;
+use std::io;
+
+use datafusion::error::DataFusionError;
+use serrate_core::internal::panic_text;
+use tonic::{Code, Status};
+
+use crate::error::Error;
+use crate::sql::describe_error;
+
+/// Maximum number of characters of a message. It travels in a header, and clients limit the size of these.
+const LONGEST: usize = 2000;
+
+/// Returns the status of a failed statement: its kind as a code, and the text that the command would print.
+pub(super) fn to_status(e: &DataFusionError) -> Status {
+    let text = describe_error(e);
+    Status::new(find_code(e, &text), shorten_text(&text))
+}
+
+/// Returns the status of a statement that panicked.
+pub(super) fn of_panic(panic: &(dyn Any + Send)) -> Status {
+    let text = panic_text(panic);
+    Status::internal(shorten_text(&format!(
+        "stopped by an internal error: {text}; please report it with the statement"
+    )))
+}
+
+pub(super) fn to_invalid(text: impl AsRef<str>) -> Status {
+    Status::invalid_argument(shorten_text(text.as_ref()))
+}
+
+fn shorten_text(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn find_code(e: &DataFusionError, text: &str) -> Code {
+    // Refusals of paths also arrive as text, within the errors of planners and stores.
+    if text.contains("--root restricts") || text.contains("--read-only refuses") {
+        return Code::PermissionDenied;
+    }
+    let mut current: Option<&(dyn std::error::Error + 'static)> = Some(e);
+    let mut code = None;
+    while let Some(cause) = current {
+        code = code.or_else(|| code_of(cause));
+        current = cause.source();
+    }
+    code.unwrap_or(Code::InvalidArgument)
+}
+
+/// Returns the code of one error of a chain, or `None` if its cause decides.
+fn code_of(e: &(dyn std::error::Error + 'static)) -> Option<Code> {
+    if let Some(e) = e.downcast_ref::<io::Error>() {
+        return Some(match e.kind() {
+            io::ErrorKind::NotFound => Code::NotFound,
+            io::ErrorKind::PermissionDenied => Code::PermissionDenied,
+            io::ErrorKind::StorageFull => Code::ResourceExhausted,
+            _ => Code::Unknown,
+        });
+    }
+    if let Some(e) = e.downcast_ref::<object_store::Error>() {
+        return matches!(e, object_store::Error::NotFound { .. }).then_some(Code::NotFound);
+    }
+    if let Some(e) = e.downcast_ref::<Error>() {
+        return match e {
+            Error::Exists(_) => Some(Code::AlreadyExists),
+            e if e.is_memory_limit() => Some(Code::ResourceExhausted),
+            _ => None,
+        };
+    }
+    match e.downcast_ref::<DataFusionError>()? {
+        DataFusionError::ResourcesExhausted(_) => Some(Code::ResourceExhausted),
+        DataFusionError::Plan(text) if is_missing_table(text) => Some(Code::NotFound),
+        DataFusionError::Internal(_) => Some(Code::Internal),
+        DataFusionError::ExecutionJoin(e) if e.is_panic() => Some(Code::Internal),
+        DataFusionError::ExecutionJoin(e) if e.is_cancelled() => Some(Code::Cancelled),
+        DataFusionError::NotImplemented(_) => Some(Code::Unimplemented),
+        // The source of these is an error of their own kind.
+        DataFusionError::Collection(all) => all.first().and_then(|e| code_of(e)),
+        DataFusionError::Shared(e) => code_of(e.as_ref()),
+        _ => None,
+    }
+}
+
+fn is_missing_table(text: &str) -> bool {
+    text.starts_with("table '") && text.contains("' not found")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_of_errors_have_codes() {
+        let code = |e: DataFusionError| to_status(&e).code();
+        let io = |kind| DataFusionError::IoError(io::Error::new(kind, "x"));
+        assert_eq!(code(DataFusionError::Plan("no".into())), Code::InvalidArgument);
+        assert_eq!(code(DataFusionError::Plan("table 't' not found".into())), Code::NotFound);
+        assert_eq!(code(DataFusionError::ResourcesExhausted("x".into())), Code::ResourceExhausted);
+        assert_eq!(code(io(io::ErrorKind::NotFound)), Code::NotFound);
+        assert_eq!(code(io(io::ErrorKind::PermissionDenied)), Code::PermissionDenied);
+        let nested = Error::io("p", io::Error::from(io::ErrorKind::PermissionDenied));
+        assert_eq!(code(nested.into()), Code::PermissionDenied);
+    }
+
+    #[test]
+    fn long_messages_are_cut() {
+        let said = to_status(&DataFusionError::Plan("é".repeat(5000)));
+        assert_eq!(said.message().chars().count(), LONGEST + 1);
+    }
+}

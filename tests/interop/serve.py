@@ -1,0 +1,356 @@
+"""Uses `serrate serve` through the ADBC driver of Flight SQL, as Python programs do.
+
+    pip install adbc-driver-flightsql adbc-driver-manager pyarrow
+    cargo build --release --features serve
+    python tests/interop/serve.py target/release/serrate                # one minute
+    python tests/interop/serve.py target/release/serrate --seconds 600  # the load of docs/server.md
+
+Runs the statements and calls of a user, wrong tokens, clients that are killed, and a mixed load of 32
+clients, during which no statement may fail and the memory of the server must stay flat.
+"""
+
+import argparse
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from pathlib import Path
+
+import adbc_driver_flightsql.dbapi as flightsql
+import adbc_driver_manager
+import pyarrow as pa
+from adbc_driver_flightsql import DatabaseOptions
+
+CLIENTS = 32
+LONG = (
+    "SELECT count(*) FROM (SELECT unnest(range(300000)) AS x) a, "
+    "(SELECT unnest(range(300000)) AS y) b WHERE (x * y) % 7 = 3"
+)
+
+
+class Server:
+    """A server process with a token."""
+
+    def __init__(self, binary, folder, *arguments):
+        self.token = "interop-token"
+        token = Path(folder) / "token"
+        token.write_text(self.token)
+        data = Path(folder) / "data"
+        data.mkdir(exist_ok=True)
+        command = [binary, "serve", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]
+        command += ["--token-file", str(token), "--root", ".", *arguments]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=data)
+        self.address = self.process.stdout.readline().split()[-1]
+        self.metrics_url = self.process.stdout.readline().split()[-1]
+
+    def connect(self, password=None, **options):
+        database = {
+            DatabaseOptions.AUTHORIZATION_HEADER.value: f"Bearer {password or self.token}",
+            **options,
+        }
+        return flightsql.connect(f"grpc://{self.address}", db_kwargs=database, autocommit=True)
+
+    def connect_with_password(self, password=None):
+        database = {"username": "someone", "password": password or self.token}
+        return flightsql.connect(f"grpc://{self.address}", db_kwargs=database, autocommit=True)
+
+    def metric(self, name):
+        with urllib.request.urlopen(self.metrics_url, timeout=10) as answer:
+            text = answer.read().decode()
+        return int(re.search(rf"^serrate_{name} (\d+)$", text, re.M).group(1))
+
+    def wait_for(self, name, value, seconds):
+        start = time.monotonic()
+        while self.metric(name) != value:
+            waited = time.monotonic() - start
+            assert waited < seconds, f"{name} is {self.metric(name)} after {waited:.1f} s, not {value}"
+            time.sleep(0.02)
+        return time.monotonic() - start
+
+    def memory(self):
+        """Anonymous memory of the process in MB."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"RssAnon:\s+(\d+) kB", status).group(1)) / 1024
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(timeout=30)
+        assert code == 0, f"exit code {code}"
+
+
+def run(cursor, sql, parameters=None):
+    cursor.execute(sql, parameters)
+    return cursor.fetch_arrow_table()
+
+
+def refused(call, kind, *words):
+    try:
+        call()
+    except adbc_driver_manager.Error as error:
+        assert error.status_code == kind, (error.status_code, str(error))
+        for word in words:
+            assert word in str(error), str(error)
+        return
+    raise AssertionError("nothing was refused")
+
+
+def check_user(server):
+    """What a user does."""
+    status = adbc_driver_manager.AdbcStatusCode
+    with server.connect() as connection, connection.cursor() as cursor:
+        table = run(cursor, "SELECT 1 AS a, [[1, 2], []] AS b, 'x' AS c, NULL AS d")
+        assert table.to_pylist() == [{"a": 1, "b": [[1, 2], []], "c": "x", "d": None}], table
+        assert table.schema.field("b").type == pa.list_(pa.list_(pa.int64())), table.schema
+        # The cursor is closed without a read: the statement has run.
+        cursor.execute("CREATE TABLE visits AS SELECT unnest(range(1000)) AS id")
+        with connection.cursor() as other:
+            other.execute("CREATE TABLE unread AS SELECT 1 AS x")
+        assert run(cursor, "SELECT count(*) AS n FROM unread").column("n").to_pylist() == [1]
+        # Parameters.
+        sql = "SELECT count(*) AS n FROM visits WHERE id >= ? AND id < ?"
+        assert run(cursor, sql, (10, 30)).column("n").to_pylist() == [20]
+        assert run(cursor, "SELECT $1 || '!' AS s, $2 AS f", ("it's", 1.5)).to_pylist() == [
+            {"s": "it's!", "f": 1.5}
+        ]
+        cursor.execute("SELECT ragged_sum(?) AS s", pa.record_batch({"p": pa.array([[1, 2, None]])}))
+        assert cursor.fetchall() == [(3,)]
+        cursor.executemany("INSERT INTO visits VALUES (?)", [(5000,), (5001,)])
+        assert run(cursor, "SELECT count(*) AS n FROM visits").column("n").to_pylist() == [1002]
+        schema = cursor.adbc_execute_schema("SELECT id, [id] AS l FROM visits")
+        assert schema.field("l").type == pa.list_(pa.int64()), schema
+        prepared = cursor.adbc_prepare("SELECT id FROM visits WHERE id = ?")
+        assert prepared.field(0).type == pa.int64(), prepared
+        # Streams.
+        cursor.execute("SELECT x, range(x % 50) AS l FROM (SELECT unnest(range(200000)) AS x)")
+        reader = cursor.fetch_record_batch()
+        assert sum(batch.num_rows for batch in reader) == 200_000
+        # Types of large lists and of texts.
+        cursor.execute("SELECT arrow_cast([1, 2], 'LargeList(Int64)') AS l, arrow_cast('a', 'Utf8View') AS v")
+        table = cursor.fetch_arrow_table()
+        assert table.schema.field("l").type == pa.large_list(pa.int64()), table.schema
+        assert table.to_pylist() == [{"l": [1, 2], "v": "a"}], table
+        # A table of the client.
+        sent = pa.table({"k": [1, 2, 3], "codes": [[1], [], None]})
+        assert cursor.adbc_ingest("sent", sent, mode="create") == 3
+        assert cursor.adbc_ingest("sent", sent, mode="append") == 3
+        table = run(cursor, "SELECT sum(k) AS s, sum(ragged_sum(codes)) AS c FROM sent")
+        assert table.to_pylist() == [{"s": 12, "c": 2}], table
+        # Files of the folder.
+        cursor.execute("COPY (SELECT id, [id, id] AS l FROM visits) TO 'x.nrt' OPTIONS (overwrite true)")
+        assert run(cursor, "SELECT sum(ragged_sum(l)) AS s FROM 'x.nrt' WHERE id < 10").to_pylist() == [{"s": 90}]
+        # The catalogue.
+        objects = connection.adbc_get_objects(depth="all").read_all().to_pylist()
+        schemas = objects[0]["catalog_db_schemas"]
+        tables = {t["table_name"]: t for s in schemas for t in s["db_schema_tables"]}
+        assert {"visits", "unread", "sent"} <= set(tables), tables
+        assert [c["column_name"] for c in tables["sent"]["table_columns"]] == ["k", "codes"]
+        assert connection.adbc_get_table_schema("sent").field("codes").type == pa.list_(pa.int64())
+        assert "TABLE" in connection.adbc_get_table_types()
+        assert connection.adbc_get_info()["vendor_name"] == "serrate"
+        # Errors have the kinds of ADBC, and the connection goes on.
+        refused(lambda: run(cursor, "SELECT nothing"), status.INVALID_ARGUMENT, "nothing")
+        refused(lambda: run(cursor, "SELECT * FROM missing"), status.NOT_FOUND, "missing")
+        for path in ["/etc/passwd", "../token"]:
+            for sql in ["FROM '{}'", "FROM read_csv('{}')", "COPY (SELECT 1) TO '{}.csv'", "FROM vocab('{}')"]:
+                refused(lambda: run(cursor, sql.format(path)), status.UNAUTHORIZED, "--root")
+        refused(lambda: run(cursor, "SET serrate.memory_limit = '1MB'"), status.UNAUTHORIZED, "server")
+        assert run(cursor, "SELECT 1 AS a").column("a").to_pylist() == [1]
+        # Two connections share nothing.
+        with server.connect_with_password() as second, second.cursor() as other:
+            refused(lambda: run(other, "SELECT * FROM visits"), status.NOT_FOUND)
+            other.execute("SET datafusion.execution.batch_size = 77")
+            assert "77" in str(run(other, "SHOW datafusion.execution.batch_size"))
+            assert "77" not in str(run(cursor, "SHOW datafusion.execution.batch_size"))
+        with server.connect(**{DatabaseOptions.WITH_COOKIE_MIDDLEWARE.value: "true"}) as third:
+            with third.cursor() as other:
+                other.execute("CREATE TABLE kept AS SELECT 4 AS x")
+                assert run(other, "SELECT x FROM kept").column("x").to_pylist() == [4]
+    print("a user: ok")
+
+
+def check_tokens(server):
+    status = adbc_driver_manager.AdbcStatusCode
+    for connect in [server.connect, server.connect_with_password]:
+        def use():
+            with connect("wrong") as connection, connection.cursor() as cursor:
+                run(cursor, "SELECT 1")
+        refused(use, status.UNAUTHENTICATED)
+    print("wrong tokens: ok")
+
+
+def check_cancel(server):
+    """adbc_cancel from another thread stops the query at the server within a second."""
+    with server.connect() as connection, connection.cursor() as cursor:
+        failed = []
+
+        def work():
+            try:
+                cursor.execute(LONG)
+                cursor.fetchall()
+            except adbc_driver_manager.Error as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        server.wait_for("queries_running", 1, 10)
+        cursor.adbc_cancel()
+        took = server.wait_for("queries_open", 0, 1)
+        thread.join(timeout=10)
+        assert failed and not thread.is_alive(), failed
+    print(f"cancel: ok, {took:.2f} s")
+
+
+def check_killed(binary, server):
+    """Clients that are killed in the middle of queries leave nothing running."""
+    code = f"""
+import adbc_driver_flightsql.dbapi as flightsql
+connection = flightsql.connect("grpc://{server.address}", db_kwargs={{
+    "adbc.flight.sql.authorization_header": "Bearer {server.token}"}}, autocommit=True)
+cursor = connection.cursor()
+cursor.execute({LONG!r})
+cursor.fetchall()
+"""
+    before = server.metric("sessions")
+    clients = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(4)]
+    start = time.monotonic()
+    while server.metric("queries_open") < 4:
+        assert time.monotonic() - start < 60, "the clients do not start"
+        time.sleep(0.05)
+    for client in clients:
+        client.kill()
+        client.wait()
+    took = server.wait_for("queries_open", 0, 1)
+    server.wait_for("queries_running", 0, 1)
+    server.wait_for("queries_queued", 0, 1)
+    server.wait_for("sessions", before, 5)
+    print(f"killed clients: ok, {took:.2f} s")
+
+
+def prepare_files(server):
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "COPY (SELECT x AS subject_id, x % 7 AS site, range(x % 100) AS codes, "
+            "[[x, x + 1], [x]] AS deep FROM (SELECT unnest(range(20000)) AS x)) "
+            "TO 'patients.nrt' OPTIONS (overwrite true)"
+        )
+        cursor.execute("COPY (SELECT * FROM 'patients.nrt') TO 'patients.parquet' OPTIONS (overwrite true)")
+
+
+def load_step(cursor, chosen, number):
+    """One statement of the mixed load, whose answer is known."""
+    kind = chosen.randrange(10)
+    site = chosen.randrange(7)
+    if kind == 0:
+        rows = run(cursor, f"SELECT count(*) AS n FROM 'patients.nrt' WHERE site = {site}")
+        assert rows.column("n").to_pylist()[0] in (2857, 2858), rows
+    elif kind == 1:
+        sql = "SELECT site, sum(ragged_sum(codes)) AS s FROM 'patients.parquet' GROUP BY site ORDER BY site"
+        assert run(cursor, sql).num_rows == 7
+    elif kind == 2:
+        start = chosen.randrange(19_000)
+        sql = "SELECT subject_id, codes FROM 'patients.nrt' WHERE subject_id >= ? AND subject_id < ?"
+        rows = run(cursor, sql, (start, start + 500))
+        assert rows.num_rows == 500, rows.num_rows
+        assert len(rows.column("codes")[0].as_py()) == rows.column("subject_id")[0].as_py() % 100
+    elif kind == 3:
+        cursor.execute("SELECT * FROM 'patients.nrt'")
+        assert sum(batch.num_rows for batch in cursor.fetch_record_batch()) == 20_000
+    elif kind == 4:
+        cursor.execute(f"CREATE OR REPLACE TABLE own AS SELECT {number} AS n, {site} AS s")
+        assert run(cursor, "SELECT n FROM own").column("n").to_pylist() == [number]
+    elif kind == 5:
+        cursor.execute(f"SET datafusion.execution.batch_size = {1000 + number}")
+        assert str(1000 + number) in str(run(cursor, "SHOW datafusion.execution.batch_size"))
+    elif kind == 6:
+        sql = "SELECT count(*) AS n FROM 'patients.nrt' a JOIN 'patients.parquet' b USING (subject_id) WHERE a.site = ?"
+        assert run(cursor, sql, (site,)).column("n").to_pylist()[0] in (2857, 2858)
+    elif kind == 7:
+        cursor.execute(f"COPY (SELECT * FROM 'patients.nrt' WHERE site = {site}) TO 'own{number}.nrt' OPTIONS (overwrite true)")
+    elif kind == 8:
+        try:
+            run(cursor, "SELECT nothing FROM 'patients.nrt'")
+        except adbc_driver_manager.Error:
+            return
+        raise AssertionError("a wrong column was found")
+    else:
+        # A result that is not read to its end.
+        cursor.execute("SELECT * FROM 'patients.parquet'")
+        next(iter(cursor.fetch_record_batch()))
+
+
+def check_load(server, seconds):
+    """32 clients with a mixed load: no error, flat memory, nothing left."""
+    prepare_files(server)
+    end = time.monotonic() + seconds
+    faults, counts, reconnects = [], [0] * CLIENTS, [0]
+
+    def work(number):
+        chosen = random.Random(number)
+        try:
+            while time.monotonic() < end:
+                connect = server.connect if chosen.random() < 0.5 else server.connect_with_password
+                with connect() as connection:
+                    reconnects[0] += 1
+                    for _ in range(50):
+                        if time.monotonic() >= end:
+                            break
+                        with connection.cursor() as cursor:
+                            load_step(cursor, chosen, number)
+                        counts[number] += 1
+        except BaseException as error:  # noqa: BLE001 - every fault counts
+            faults.append((number, error))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    samples = []
+    start = time.monotonic()
+    while any(thread.is_alive() for thread in threads):
+        time.sleep(min(2, max(0.2, seconds / 60)))
+        samples.append((time.monotonic() - start, server.memory()))
+        assert server.metric("queries_running") >= 0
+    for thread in threads:
+        thread.join()
+    assert not faults, faults[:3]
+    server.wait_for("queries_open", 0, 5)
+    server.wait_for("sessions", 0, 10)
+    # The first fifth warms caches and the allocator up.
+    later = [memory for at, memory in samples if at > seconds * 0.2 and at < seconds]
+    half = len(later) // 2
+    first, second = later[:half], later[half:]
+    early, late = sum(first) / len(first), sum(second) / len(second)
+    print(
+        f"load: {CLIENTS} clients, {seconds} s, {sum(counts)} statements, {reconnects[0]} connections, no error; "
+        f"memory {early:.0f} MB in the first half, {late:.0f} MB in the second (highest {max(later):.0f} MB)"
+    )
+    assert late < early * 1.1 + 5, "the memory grows"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("binary")
+    parser.add_argument("--seconds", type=float, default=20, help="length of the load")
+    arguments = parser.parse_args()
+    binary = os.path.abspath(arguments.binary)
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(binary, folder, "--memory-limit", "1GB", "--queue-timeout", "300")
+        try:
+            check_user(server)
+            check_tokens(server)
+            check_cancel(server)
+            check_killed(binary, server)
+            check_load(server, arguments.seconds)
+            server.stop()
+            print("stopped: ok")
+        finally:
+            server.process.kill()
+
+
+if __name__ == "__main__":
+    main()

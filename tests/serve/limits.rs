@@ -1,0 +1,223 @@
+//! Cancelling, large results, the queue, sessions that end, and shutdown.
+
+use std::time::{Duration, Instant};
+
+use arrow_flight::sql::{ActionCancelQueryRequest, ProstMessageExt};
+use arrow_flight::{Action, CancelFlightInfoRequest};
+use datafusion::arrow::array::RecordBatch;
+use futures::TryStreamExt;
+use prost::Message;
+use serrate::datafusion;
+use tonic::{Code, Request};
+
+use super::process::{LONG, ServerProcess, number, query, refusal, show, status_of};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test]
+async fn queries_are_cancelled() {
+    let server = ServerProcess::start(&[]);
+    let mut client = server.connect().await;
+    for deprecated in [false, true] {
+        let info = client.execute(LONG.into(), None).await.unwrap();
+        let ticket = info.endpoint[0].ticket.clone().unwrap();
+        let mut reader = client.clone();
+        let reading = tokio::spawn(async move {
+            let mut stream = reader.do_get(ticket).await.map_err(status_of)?;
+            while stream.try_next().await.map_err(status_of)?.is_some() {}
+            Ok::<(), tonic::Status>(())
+        });
+        server.wait_for("queries_running", 1).await;
+        let action = match deprecated {
+            true => {
+                let request = ActionCancelQueryRequest { info: info.encode_to_vec().into() };
+                Action::new("CancelQuery", request.as_any().encode_to_vec())
+            }
+            false => {
+                let request = CancelFlightInfoRequest::new(info.clone());
+                Action::new("CancelFlightInfo", request.encode_to_vec())
+            }
+        };
+        // Another session cannot cancel it.
+        let mut other = server.connect().await;
+        let refused = other.do_action(Request::new(action.clone())).await.map(|_| ());
+        assert_eq!(status_of(refused.unwrap_err()).code(), Code::NotFound);
+        let start = Instant::now();
+        client.do_action(Request::new(action)).await.unwrap();
+        let ended = reading.await.unwrap().unwrap_err();
+        assert_eq!(ended.code(), Code::Cancelled, "{ended}");
+        server.wait_for("queries_open", 0).await;
+        assert!(start.elapsed() < SECOND, "{:?}", start.elapsed());
+    }
+    assert_eq!(server.metric("queries_cancelled_total"), 2);
+    // The session is still there.
+    assert_eq!(number(&mut client, "SELECT 7").await, 7);
+}
+
+#[tokio::test]
+async fn clients_that_leave_stop_their_queries() {
+    let server = ServerProcess::start(&[]);
+    // While a result is read, and while a statement runs in GetFlightInfo or DoPut.
+    for kind in 0..3 {
+        let mut client = server.connect().await;
+        let running = tokio::spawn(async move {
+            match kind {
+                0 => drop(query(&mut client, LONG).await),
+                1 => drop(client.execute(format!("CREATE TABLE t AS {LONG}"), None).await),
+                _ => drop(client.execute_update(format!("CREATE TABLE t AS {LONG}"), None).await),
+            }
+        });
+        server.wait_for("queries_running", 1).await;
+        running.abort();
+        let took = server.wait_for("queries_open", 0).await;
+        assert!(took < SECOND, "kind {kind}: {took:?}");
+        server.wait_for("queries_running", 0).await;
+        server.wait_for("sessions", 0).await;
+    }
+    assert_eq!(server.metric("queries_cancelled_total"), 3);
+}
+
+/// Returns the anonymous memory of a process in bytes.
+fn memory_of(server: &ServerProcess) -> usize {
+    let path = format!("/proc/{}/status", server.child.id());
+    let status = std::fs::read_to_string(path).unwrap();
+    let line = status.lines().find(|line| line.starts_with("RssAnon")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() << 10
+}
+
+#[tokio::test]
+async fn large_results_are_streamed() {
+    let server = ServerProcess::start(&[]);
+    let mut client = server.connect().await;
+    number(&mut client, "SELECT 1").await;
+    let before = memory_of(&server);
+    // 400,000 rows of 1,000 bytes of text and a list of 100 numbers: 720 MB.
+    let sql = "SELECT x, repeat('x', 1000) || x AS t, range(x % 10, x % 10 + 100) AS l FROM (SELECT unnest(range(400000)) AS x)";
+    let info = client.execute(sql.into(), None).await.unwrap();
+    let mut stream = client.do_get(info.endpoint[0].ticket.clone().unwrap()).await.unwrap();
+    let (mut rows, mut most) = (0, 0);
+    while let Some(batch) = stream.try_next().await.unwrap() {
+        rows += batch.num_rows();
+        most = most.max(memory_of(&server).saturating_sub(before));
+        if rows < 100_000 {
+            // A slow reader.
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+    assert_eq!(rows, 400_000);
+    assert!(most < 150 << 20, "{most} bytes for a result of 720 MB");
+    assert!(server.metric("bytes_sent_total") > 700_000_000);
+    assert_eq!(server.metric("rows_sent_total"), 400_001);
+}
+
+#[tokio::test]
+async fn a_row_that_fits_no_message_is_an_error() {
+    let server = ServerProcess::start(&["--max-message", "4MiB"]);
+    let mut client = server.connect().await;
+    let (code, said) = refusal(&mut client, "SELECT repeat('x', 5000000) AS t").await;
+    assert!(code == Code::ResourceExhausted && said.contains("--max-message"), "{code} {said}");
+    let rows = query(&mut client, "SELECT repeat('x', 2000000) AS t FROM (VALUES (1), (2), (3))");
+    let rows = rows.await.unwrap();
+    assert_eq!(rows.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [1, 1, 1]);
+}
+
+#[tokio::test]
+async fn queries_wait_for_their_turn() {
+    let server = ServerProcess::start(&["--max-queries", "1", "--queue-timeout", "2"]);
+    let mut long = server.connect().await;
+    let running = tokio::spawn(async move { query(&mut long, LONG).await });
+    server.wait_for("queries_running", 1).await;
+    let mut client = server.connect().await;
+    let (code, said) = refusal(&mut client, "SELECT 1").await;
+    assert!(code == Code::ResourceExhausted && said.contains("--max-queries"), "{said}");
+    assert_eq!(server.metric("queries_rejected_total"), 1);
+    let waiting = tokio::spawn(async move { number(&mut client, "SELECT 5").await });
+    server.wait_for("queries_queued", 1).await;
+    running.abort();
+    assert_eq!(waiting.await.unwrap(), 5);
+    assert_eq!(server.metric("queries_running"), 0);
+    // Who does not read its result leaves the place to others.
+    let mut slow = server.connect().await;
+    let sql = "SELECT repeat('x', 1000) AS t FROM (SELECT unnest(range(200000)) AS x)";
+    let info = slow.execute(sql.into(), None).await.unwrap();
+    let mut stream = slow.do_get(info.endpoint[0].ticket.clone().unwrap()).await.unwrap();
+    stream.try_next().await.unwrap();
+    let mut client = server.connect().await;
+    assert_eq!(number(&mut client, "SELECT 6").await, 6);
+    let mut rows = 0;
+    while let Some(batch) = stream.try_next().await.unwrap() {
+        rows += batch.num_rows();
+    }
+    assert!(rows > 190_000);
+}
+
+#[tokio::test]
+async fn sessions_end_and_are_limited() {
+    let server = ServerProcess::start(&["--max-sessions", "2", "--idle-timeout", "1"]);
+    let (mut a, mut b, mut c) =
+        (server.connect().await, server.connect().await, server.connect().await);
+    show(&mut a, "CREATE TABLE t AS SELECT 1 AS x").await;
+    number(&mut b, "SELECT 1").await;
+    let (code, said) = refusal(&mut c, "SELECT 1").await;
+    assert!(code == Code::ResourceExhausted && said.contains("--max-sessions"), "{said}");
+    server.wait_for("sessions", 0).await;
+    let (code, said) = refusal(&mut a, "SELECT x FROM t").await;
+    assert!(code == Code::NotFound && said.contains("begins a new session"), "{said}");
+    assert_eq!(number(&mut a, "SELECT 2").await, 2);
+}
+
+#[tokio::test]
+async fn a_signal_ends_the_server() {
+    for (signal, grace) in [("TERM", "30"), ("INT", "30")] {
+        let mut server = ServerProcess::start(&["--grace", grace]);
+        let mut client = server.connect().await;
+        let sql = "SELECT count(*) FROM (SELECT unnest(range(6000)) AS x) a, (SELECT unnest(range(6000)) AS y) b WHERE (x * y) % 7 = 3";
+        let mut other = client.clone();
+        let running = tokio::spawn(async move { query(&mut other, sql).await });
+        server.wait_for("queries_running", 1).await;
+        server.send_signal(signal);
+        // A running query ends.
+        let rows = running.await.unwrap().unwrap_or_else(|e| panic!("{signal}: {e}"));
+        assert_eq!(rows[0].num_rows(), 1);
+        let (code, took) = server.wait();
+        assert!(code == Some(0) && took < 3 * SECOND, "{signal}: {code:?} {took:?}");
+        assert!(query(&mut client, "SELECT 1").await.is_err());
+    }
+    let mut server = ServerProcess::start(&["--grace", "1"]);
+    let mut client = server.connect().await;
+    let running = tokio::spawn(async move { query(&mut client, LONG).await });
+    server.wait_for("queries_running", 1).await;
+    server.send_signal("TERM");
+    let ended = running.await.unwrap().unwrap_err();
+    assert_eq!(ended.code(), Code::Unavailable, "{ended}");
+    let (code, took) = server.wait();
+    assert!(code == Some(0) && took < 3 * SECOND, "{code:?} {took:?}");
+}
+
+#[tokio::test]
+async fn metrics_and_health_are_http() {
+    let server = ServerProcess::start(&["--memory-limit", "500MB"]);
+    assert!(server.get("/health").ends_with("\r\n\r\nok\n"));
+    assert!(server.get("/").starts_with("HTTP/1.1 404"));
+    let mut client = server.connect().await;
+    number(&mut client, "SELECT 1").await;
+    refusal(&mut client, "SELECT nothing").await;
+    let text = server.get("/metrics");
+    for line in [
+        "serrate_queries_finished_total 1",
+        "serrate_queries_failed_total 1",
+        "serrate_sessions 1",
+        "serrate_connections 1",
+        "serrate_rows_sent_total 1",
+        "serrate_memory_limit_bytes 500000000",
+    ] {
+        assert!(text.contains(&format!("\n{line}\n")), "{line} in {text}");
+    }
+    // All sessions share the memory.
+    let (code, said) = refusal(
+        &mut client,
+        "SELECT count(*) FROM (SELECT array_agg(repeat('x', 1000) || x) AS a FROM (SELECT unnest(range(1000000)) AS x)) WHERE cardinality(a) > 1",
+    )
+    .await;
+    assert_eq!(code, Code::ResourceExhausted, "{said}");
+}

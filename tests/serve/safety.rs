@@ -1,0 +1,266 @@
+//! Tokens, TLS, confinement, settings of the server.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use arrow_flight::sql::client::FlightSqlServiceClient;
+use tonic::Code;
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
+
+use super::process::{ServerProcess, number, query, refusal, show, status_of};
+
+fn shipped(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/serve").join(name);
+    path.to_str().unwrap().to_owned()
+}
+
+fn write_token(dir: &Path) -> PathBuf {
+    let path = dir.join("token");
+    std::fs::write(&path, "secret-token\n").unwrap();
+    path
+}
+
+#[tokio::test]
+async fn a_wrong_token_gets_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let token = write_token(dir.path());
+    let server = ServerProcess::start(&["--token-file", token.to_str().unwrap()]);
+    let mut client = server.connect().await;
+    assert_eq!(refusal(&mut client, "SELECT 1").await.0, Code::Unauthenticated);
+    client.set_token("secret-toke".into());
+    let (code, said) = refusal(&mut client, "SELECT 1").await;
+    assert_eq!(code, Code::Unauthenticated);
+    assert!(!said.contains("secret"), "{said}");
+    assert!(client.handshake("user", "wrong").await.is_err());
+    assert_eq!(server.metric("sessions"), 0);
+    assert!(server.metric("unauthenticated_total") >= 3);
+    client.set_token("secret-token".into());
+    assert_eq!(number(&mut client, "SELECT 1").await, 1);
+    // The password gives a token of the session.
+    let mut client = server.connect().await;
+    client.handshake("anyone", "secret-token").await.unwrap();
+    assert_ne!(client.token().unwrap(), "secret-token");
+    assert_eq!(number(&mut client, "SELECT 2").await, 2);
+    let list = client.get_catalogs().await;
+    assert!(list.is_ok());
+    client.clear_token();
+    let list = client.get_catalogs().await.map_err(status_of);
+    assert_eq!(list.unwrap_err().code(), Code::Unauthenticated);
+}
+
+#[tokio::test]
+async fn tls_encrypts() {
+    let dir = tempfile::tempdir().unwrap();
+    let token = write_token(dir.path());
+    let (certificate, key) = (shipped("certificate.pem"), shipped("key.pem"));
+    let server = ServerProcess::start(&[
+        "--token-file",
+        token.to_str().unwrap(),
+        "--tls-cert",
+        &certificate,
+        "--tls-key",
+        &key,
+    ]);
+    let authority = Certificate::from_pem(std::fs::read(&certificate).unwrap());
+    let tls = ClientTlsConfig::new().ca_certificate(authority).domain_name("localhost");
+    let endpoint = Endpoint::from_shared(format!("https://{}", server.address)).unwrap();
+    let channel = endpoint.tls_config(tls).unwrap().connect().await.unwrap();
+    let mut client = FlightSqlServiceClient::new(channel);
+    client.handshake("user", "secret-token").await.unwrap();
+    show(&mut client, "CREATE TABLE t AS SELECT 3 AS x").await;
+    assert_eq!(number(&mut client, "SELECT x FROM t").await, 3);
+    // A client without TLS gets nothing.
+    let plain = Endpoint::from_shared(format!("http://{}", server.address)).unwrap();
+    let answer = match plain.connect().await {
+        Ok(channel) => query(&mut FlightSqlServiceClient::new(channel), "SELECT 1").await.is_ok(),
+        Err(_) => false,
+    };
+    assert!(!answer);
+}
+
+/// Starts a server that refuses its arguments, and returns what it says.
+fn refused_start(args: &[&str]) -> String {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_serrate")).arg("serve").args(args).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && output.stdout.is_empty(), "{args:?}: {said}");
+    said
+}
+
+#[test]
+fn other_machines_need_token_and_tls() {
+    let dir = tempfile::tempdir().unwrap();
+    let token = write_token(dir.path());
+    let token = token.to_str().unwrap();
+    let open = ["--listen", "0.0.0.0:0"];
+    assert!(refused_start(&open).contains("--insecure-listen"));
+    let with_token = [&open[..], &["--token-file", token]].concat();
+    assert!(refused_start(&with_token).contains("--tls-cert"));
+    let tls = ["--tls-cert", &shipped("certificate.pem"), "--tls-key", &shipped("key.pem")];
+    assert!(refused_start(&[&open[..], &tls].concat()).contains("--token-file"));
+    assert!(refused_start(&["--metrics-listen", "0.0.0.0:0"]).contains("metrics"));
+    assert!(refused_start(&["--tls-cert", &shipped("certificate.pem")]).contains("--tls-key"));
+    let wrong = ["--tls-cert", &shipped("certificate.pem"), "--tls-key", token];
+    let said = refused_start(&wrong);
+    assert!(said.contains("private key") && !said.contains("secret-token"), "{said}");
+    // A secret in the folder of --root would be a file like any other.
+    let inside = ["--root", dir.path().to_str().unwrap(), "--token-file", token];
+    assert!(refused_start(&inside).contains("every client reads"));
+    assert!(refused_start(&["--max-message", "1MB"]).contains("--max-message"));
+    assert!(refused_start(&["--max-queries", "0"]).contains("--max-queries"));
+    assert!(refused_start(&["--table", "t"]).contains("NAME=PATH"));
+    assert!(refused_start(&["--table", "t=nothing.nrt"]).contains("nothing.nrt"));
+}
+
+/// Statements that take a path, which `{}` stands for.
+const PATHS: &[&str] = &[
+    "SELECT * FROM '{}'",
+    "FROM '{}'",
+    "FROM read_csv('{}')",
+    "FROM read_parquet('{}')",
+    "FROM read_json('{}')",
+    "FROM 'file://{}'",
+    "SUMMARIZE '{}'",
+    "FROM meds('{}')",
+    "FROM meds_asof('{}', '{}')",
+    "FROM vocab('{}')",
+    "FROM ragged_nest('{}', 'x')",
+    "FROM ragged_explode('{}')",
+    "FROM ragged_axes('{}')",
+    "SELECT ragged_lookup([1], '{}')",
+    "SELECT ragged_bin([1.0], '{}')",
+    "SELECT ragged_encode(['a'], '{}')",
+    "SELECT ragged_decode([1], '{}')",
+    "SELECT descendants('a', '{}')",
+    "SELECT dok_get('{}', 1, 1)",
+    "CREATE EXTERNAL TABLE e STORED AS CSV LOCATION '{}'",
+    "CREATE EXTERNAL TABLE e STORED AS PARQUET LOCATION '{}'",
+    "CREATE VIEW v AS SELECT * FROM '{}'",
+    "CREATE TABLE c AS SELECT * FROM '{}'",
+    "COPY (SELECT 1 AS x) TO '{}.csv'",
+    "COPY (SELECT 1 AS x) TO '{}.nrt'",
+    "COPY (SELECT 1 AS x) TO '{}.parquet'",
+    "COPY (SELECT [1] AS x) TO '{}.safetensors'",
+    "EXPLAIN SELECT * FROM '{}'",
+    "PREPARE p AS SELECT * FROM '{}'",
+];
+
+#[tokio::test]
+async fn no_statement_leaves_the_root() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("in");
+    std::fs::create_dir(&root).unwrap();
+    std::fs::write(root.join("a.csv"), "x\n1\n").unwrap();
+    std::fs::write(dir.path().join("outside.csv"), "x\n1\n").unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", root.join("link.csv")).unwrap();
+    let server = ServerProcess::start_in(&root, &["--root", "."]);
+    let mut client = server.connect().await;
+    assert_eq!(number(&mut client, "SELECT count(*) FROM 'a.csv'").await, 1);
+    let outside = dir.path().join("outside.csv");
+    for path in ["/etc/passwd", "../outside.csv", "link.csv", outside.to_str().unwrap()] {
+        for statement in PATHS {
+            let sql = statement.replace("{}", path);
+            // `link.csv.nrt` is a new file of the folder.
+            if path == "link.csv" && sql.starts_with("COPY") {
+                continue;
+            }
+            if sql.contains("file://") && !path.starts_with('/') {
+                continue;
+            }
+            let (code, said) = refusal(&mut client, &sql).await;
+            let outside = said.contains("outside the folder") && said.contains("--root");
+            assert!(outside, "{sql}: {code} {said}");
+            assert_eq!(code, Code::PermissionDenied, "{sql}: {said}");
+            if let Ok(statement) = client.prepare(sql.clone(), None).await {
+                drop(statement);
+                // Such a statement is planned, and refused, only when it runs.
+                assert!(sql.starts_with("CREATE VIEW") || sql.starts_with("PREPARE"), "{sql}");
+            }
+            let update = client.execute_update(sql.clone(), None).await;
+            assert_eq!(status_of(update.unwrap_err()).code(), Code::PermissionDenied, "{sql}");
+        }
+    }
+    let (_, said) = refusal(&mut client, "FROM 'https://example.com/x.csv'").await;
+    assert!(said.contains("--root"), "{said}");
+    assert!(!dir.path().join("outside.csv.csv").exists());
+}
+
+#[tokio::test]
+async fn a_read_only_server_writes_no_file() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.csv"), "x\n1\n").unwrap();
+    let server = ServerProcess::start_in(dir.path(), &["--read-only"]);
+    let mut client = server.connect().await;
+    for statement in [
+        "COPY (SELECT 1 AS x) TO 'b.csv'",
+        "COPY (SELECT 1 AS x) TO 'b.nrt'",
+        "CREATE EXTERNAL TABLE d (i BIGINT, v DOUBLE) STORED AS DOK LOCATION 'd.safetensors' OPTIONS (shape '[10]')",
+    ] {
+        let (code, said) = refusal(&mut client, statement).await;
+        assert!(
+            code == Code::PermissionDenied && said.contains("--read-only"),
+            "{statement}: {code} {said}"
+        );
+    }
+    // Tables in memory are of the session.
+    show(&mut client, "CREATE TABLE t AS SELECT * FROM 'a.csv'").await;
+    assert_eq!(client.execute_update("INSERT INTO t VALUES (2)".into(), None).await.unwrap(), 1);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn settings_of_the_server_stay() {
+    let server = ServerProcess::start(&["--memory-limit", "500MB"]);
+    let mut client = server.connect().await;
+    for statement in [
+        "SET serrate.memory_limit = '1MB'",
+        "SET datafusion.runtime.memory_limit = '100MB'",
+        "RESET serrate.memory_limit",
+        "SET datafusion.runtime.temp_directory = '/tmp'",
+        "RESET datafusion.runtime.memory_limit",
+    ] {
+        let (code, said) = refusal(&mut client, statement).await;
+        assert!(code == Code::PermissionDenied && said.contains("server"), "{statement}: {said}");
+        let update = client.execute_update(statement.into(), None).await.unwrap_err();
+        assert_eq!(status_of(update).code(), Code::PermissionDenied, "{statement}");
+    }
+    for statement in [
+        "SET datafusion.execution.target_partitions = 1000000",
+        "SET datafusion.execution.batch_size = 100000000",
+        "SET serrate.max_dense_bytes = '100GB'",
+    ] {
+        assert!(refusal(&mut client, statement).await.1.contains("at most"), "{statement}");
+    }
+    show(&mut client, "SET serrate.max_dense_bytes = '1GB'").await;
+    let limit = server.metric("memory_limit_bytes");
+    assert_eq!(limit, 500_000_000);
+}
+
+#[tokio::test]
+async fn nonsense_is_refused() {
+    let server = ServerProcess::start(&[]);
+    let mut client = server.connect().await;
+    let garbage: [&[u8]; 4] = [b"", b"\xff\xff\xff\xff", b"\x0a\x03abc", &[0x0a; 300]];
+    for bytes in garbage {
+        let descriptor = arrow_flight::FlightDescriptor::new_cmd(bytes.to_vec());
+        let inner = client.inner_mut();
+        inner.get_flight_info(descriptor.clone()).await.unwrap_err();
+        inner.get_schema(descriptor).await.unwrap_err();
+        inner.do_get(arrow_flight::Ticket::new(bytes.to_vec())).await.unwrap_err();
+        for name in ["CreatePreparedStatement", "CancelFlightInfo", "CancelQuery", "Nothing"] {
+            let action = arrow_flight::Action::new(name, bytes.to_vec());
+            let answer = inner.do_action(action).await;
+            // An empty CancelFlightInfo names no query.
+            assert!(answer.is_err(), "{name} {bytes:?}");
+        }
+        let message = arrow_flight::FlightData::new()
+            .with_descriptor(arrow_flight::FlightDescriptor::new_cmd(bytes.to_vec()))
+            .with_data_header(bytes.to_vec());
+        inner.do_put(futures::stream::iter([message])).await.unwrap_err();
+    }
+    let long = format!("SELECT {}1{}", "(".repeat(100_000), ")".repeat(100_000));
+    for sql in ["", ";", "SELECT 'open", "\u{0}", "SELECT * FROM", long.as_str()] {
+        assert_eq!(refusal(&mut client, sql).await.0, Code::InvalidArgument, "{sql:.20}");
+    }
+    assert_eq!(number(&mut client, "SELECT 1").await, 1);
+}
