@@ -21,8 +21,6 @@ from common import arguments, machine, seconds, table
 
 BATCH, WINDOW = 256, 512
 LABELS = 100_000
-# Polars joins each label with the whole history of its subject.
-FEATURE_LABELS = 2_000
 TOOL = Path(sys.executable).parent / "MTD_preprocess"
 
 
@@ -195,55 +193,6 @@ def labels(args, meds):
     )
 
 
-def features(args, meds):
-    """Count, sum, mean, minimum, maximum and last value of every code in 30 days, a year and everything
-    before each label, sparse: by Serrate, and by Polars as one would write it by hand."""
-    import polars as pl
-
-    folder = args.work / "labels"
-    data = pl.scan_parquet(f"{meds}/data/**/*.parquet").filter(pl.col("time").is_not_null())
-    targets = pl.read_parquet(f"{folder}/labels.parquet").with_row_index("row")[:FEATURE_LABELS]
-    part = args.work / "labels-features.parquet"
-    targets.drop("row").write_parquet(part)
-    value = pl.col("numeric_value")
-    aggregates = [
-        pl.len().alias("count"),
-        value.cast(pl.Float64).sum().alias("sum"),
-        value.cast(pl.Float64).mean().alias("mean"),
-        value.min().alias("min"),
-        value.max().alias("max"),
-        value.drop_nulls().last().alias("last"),
-    ]
-
-    def by_hand():
-        known = targets.lazy().join(data, on="subject_id").filter(pl.col("time") <= pl.col("prediction_time"))
-        parts = []
-        for days in (30, 365, None):
-            window = known
-            if days:
-                window = known.filter(pl.col("time") > pl.col("prediction_time") - pl.duration(days=days))
-            parts.append(window.group_by("row", "code").agg(aggregates).collect(engine="streaming"))
-        return sum(len(found) for found in parts)
-
-    theirs, groups = seconds(by_hand)
-    out = args.work / "features"
-    command = [args.bin / "serrate", "features", meds, "--labels", part, "-o", out, "--overwrite"]
-    command += ["--windows", "30d,365d,all", "--aggregates", "count,sum,mean,min,max,last"]
-    runs = [timed(command) for _ in range(args.rounds)]
-    best, peak = min(took for took, _ in runs), max(peak for _, peak in runs)
-    counts = pl.scan_parquet(out / "features.parquet").filter(pl.col("aggregate") == "count").select("feature")
-    found = pl.scan_parquet(out / "values.parquet").join(counts, on="feature").select(pl.len()).collect().item()
-    assert found == groups, (found, groups)
-    print(f"## Features of {len(targets):,} labels: every code, 3 windows, 6 aggregates\n")
-    table(
-        ["engine", "seconds", "times as fast", "peak memory (MB)", "codes in windows"],
-        [
-            ["Polars by hand", f"{theirs:.2f}", "1.0", "", f"{groups:,}"],
-            ["**Serrate, `serrate features`**", f"{best:.2f}", f"{theirs / best:.1f}", f"{peak / 1e6:.0f}", f"{found:,}"],
-        ],
-    )
-
-
 def main():
     args = arguments()
     meds = args.work / "meds-1250"
@@ -254,7 +203,6 @@ def main():
     preparation(args, meds, theirs)
     epochs(args, theirs)
     labels(args, meds)
-    features(args, meds)
 
 
 if __name__ == "__main__":
