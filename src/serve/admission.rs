@@ -55,7 +55,7 @@ impl Admission {
     pub(super) async fn wait_for_turn(&self) -> Result<Place, Status> {
         match Arc::clone(&self.places).try_acquire_owned() {
             Ok(permit) => Ok(self.take_place(permit)),
-            Err(_) => match tokio::time::timeout(self.patience, self.wait_for_place()).await {
+            Err(_) => match tokio::time::timeout(self.patience, self.wait_for_place(QUEUE)).await {
                 Ok(entered) => entered,
                 Err(_) => {
                     self.metrics.rejected.add(1);
@@ -73,18 +73,18 @@ impl Admission {
     pub(super) async fn enter_again(&self) -> Result<Place, Status> {
         match Arc::clone(&self.places).try_acquire_owned() {
             Ok(permit) => Ok(self.take_place(permit)),
-            Err(_) => self.wait_for_place().await,
+            Err(_) => self.wait_for_place(usize::MAX).await,
         }
     }
 
-    async fn wait_for_place(&self) -> Result<Place, Status> {
+    async fn wait_for_place(&self, most: usize) -> Result<Place, Status> {
         let before = self.waiting.fetch_add(1, Ordering::SeqCst);
         self.metrics.queued.add(1);
         let _waiting = Waiting(self);
-        if before >= QUEUE {
+        if before >= most {
             self.metrics.rejected.add(1);
             return Err(Status::resource_exhausted(format!(
-                "{} queries run and {QUEUE} wait; try again later",
+                "{} queries run and {most} wait; try again later",
                 self.count
             )));
         }

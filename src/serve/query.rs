@@ -257,13 +257,19 @@ impl Engine {
             counted.count_end(&sent);
             sent
         });
-        session.add_running(id, task.abort_handle());
+        let (stop, stopped) = oneshot::channel::<()>();
+        session.add_running(id, task.abort_handle(), stop);
         let _ = start.send(());
-        let state = Some((receiver, Task(task), Arc::clone(self)));
+        let state = Some((receiver, stopped.fuse(), Task(task), Arc::clone(self)));
         Ok(stream::unfold(state, |state| async move {
-            let (mut receiver, mut task, engine) = state?;
-            match receiver.recv().await {
-                Some(message) => Some((Ok(message), Some((receiver, task, engine)))),
+            let (mut receiver, mut stopped, mut task, engine) = state?;
+            let message = tokio::select! {
+                biased;
+                Ok(()) = &mut stopped => return Some((Err(engine.to_cancelled()), None)),
+                message = receiver.recv() => message,
+            };
+            match message {
+                Some(message) => Some((Ok(message), Some((receiver, stopped, task, engine)))),
                 None => match task.wait_for_end(&engine).await {
                     Ok(()) => None,
                     Err(status) => Some((Err(status), None)),

@@ -110,7 +110,7 @@ impl Drop for Threads {
 }
 
 async fn bind_address(address: SocketAddr, option: &str) -> Result<TcpListener> {
-    TcpListener::bind_address(address).await.map_err(|e| {
+    TcpListener::bind(address).await.map_err(|e| {
         exec_datafusion_err!(
             "the server cannot listen on {address}; choose another address with {option}: {e}"
         )

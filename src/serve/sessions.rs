@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use datafusion::error::Result as PlanResult;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::prelude::SessionContext;
+use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Status};
@@ -50,7 +51,22 @@ pub(super) struct Session {
 struct Parts {
     statements: HashMap<String, Arc<PreparedStatement>>,
     results: HashMap<String, (ReadyResult, Instant)>,
-    running: HashMap<String, AbortHandle>,
+    running: HashMap<String, RunningQuery>,
+}
+
+/// A query that can be stopped.
+struct RunningQuery {
+    task: AbortHandle,
+    /// Tells the reader at once. The task itself ends when its operators yield.
+    stop: oneshot::Sender<()>,
+}
+
+impl RunningQuery {
+    fn stop_query(self) {
+        self.task.abort();
+        // An error means that the reader has left.
+        let _ = self.stop.send(());
+    }
 }
 
 impl fmt::Debug for Session {
@@ -61,7 +77,7 @@ impl fmt::Debug for Session {
 }
 
 fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock_mutex().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns 128 random bits as text.
@@ -128,8 +144,10 @@ impl Session {
     }
 
     /// Lets [`cancel_query`](Self::cancel_query) stop a query whose [`OpenQuery`] has this id.
-    pub(super) fn add_running(&self, id: &str, task: AbortHandle) {
-        lock_mutex(&self.parts).running.insert(id.to_owned(), task);
+    /// The sender tells the reader of its result.
+    pub(super) fn add_running(&self, id: &str, task: AbortHandle, stop: oneshot::Sender<()>) {
+        let query = RunningQuery { task, stop };
+        lock_mutex(&self.parts).running.insert(id.to_owned(), query);
     }
 
     /// Keeps a result until it is read, and returns its id.
@@ -183,8 +201,8 @@ impl Session {
         let mut parts = lock_mutex(&self.parts);
         let planned = parts.results.remove(id).is_some();
         match parts.running.remove(id) {
-            Some(task) => {
-                task.abort();
+            Some(query) => {
+                query.stop_query();
                 true
             }
             None => planned,
@@ -193,8 +211,8 @@ impl Session {
 
     fn end_queries(&self) {
         let parts = std::mem::take(&mut *lock_mutex(&self.parts));
-        for task in parts.running.values() {
-            task.abort();
+        for query in parts.running.into_values() {
+            query.stop_query();
         }
     }
 

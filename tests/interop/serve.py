@@ -200,7 +200,7 @@ def check_cancel(server):
         thread.start()
         server.wait_for("queries_running", 1, 10)
         cursor.adbc_cancel()
-        took = server.wait_for("queries_open", 0, 1)
+        took = server.wait_for("queries_open", 0, 5)
         thread.join(timeout=10)
         assert failed and not thread.is_alive(), failed
     print(f"cancel: ok, {took:.2f} s")
@@ -225,9 +225,9 @@ cursor.fetchall()
     for client in clients:
         client.kill()
         client.wait()
-    took = server.wait_for("queries_open", 0, 1)
-    server.wait_for("queries_running", 0, 1)
-    server.wait_for("queries_queued", 0, 1)
+    took = server.wait_for("queries_open", 0, 5)
+    server.wait_for("queries_running", 0, 5)
+    server.wait_for("queries_queued", 0, 5)
     server.wait_for("sessions", before, 5)
     print(f"killed clients: ok, {took:.2f} s")
 

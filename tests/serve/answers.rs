@@ -9,7 +9,7 @@ use arrow_flight::sql::{
     TableDefinitionOptions, TableExistsOption, TableNotExistOption,
 };
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, Float64Array, Int64Array, ListArray, RecordBatch, StringArray,
+    ArrayRef, AsArray, Float64Array, Int64Array, ListArray, RecordBatch, StringArray,
 };
 use datafusion::arrow::datatypes::{DataType, Int64Type, Schema};
 use datafusion::arrow::ipc::convert::try_schema_from_ipc_buffer;
