@@ -89,7 +89,9 @@ def test_preprocessing(tmp_path):
     for name, before in (("theirs", []), ("ours", [sys.executable, "-m", "serrate.patch"])):
         out = tmp_path / name
         command = [*before, tool, f"MEDS_dataset_dir={DATA / 'synthea-meds'}", f"output_dir={out}"]
-        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, cwd=tmp_path)
+        # The command finds those of its steps by PATH.
+        environment = {**os.environ, "PATH": f"{tool.parent}{os.pathsep}{os.environ['PATH']}"}
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, cwd=tmp_path, env=environment)
         assert done.returncode == 0, done.stderr[-3000:]
         outputs.append({p.relative_to(out): p for p in out.rglob("*") if p.suffix in (".nrt", ".parquet")})
     theirs, ours = outputs

@@ -54,8 +54,9 @@ def write(
     other columns are left out. `statics` holds the facts without a time. The folder must not have a data set.
 
     >>> from serrate import meds
-    >>> meds.write(meds.read("tests/data/tiny-meds"), folder / "copy")
-    >>> meds.read(folder / "copy")["code"].shape == meds.read("tests/data/tiny-meds")["code"].shape
+    >>> records, facts = meds.read("tests/data/tiny-meds"), meds.read("tests/data/tiny-meds", statics=True)
+    >>> meds.write(records, folder / "copy", statics=facts)
+    >>> meds.read(folder / "copy")["code"].to_list() == records["code"].to_list()
     True
     """
     root = Path(root)
