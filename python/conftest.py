@@ -5,11 +5,12 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def _names(doctest_namespace):
-    """Examples of docstrings know the package."""
+def _names(doctest_namespace, tmp_path):
+    """Examples of docstrings know the package and an empty folder."""
     import serrate
 
     doctest_namespace["serrate"] = serrate
+    doctest_namespace["folder"] = tmp_path
 
 
 @pytest.fixture(scope="session")

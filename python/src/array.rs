@@ -27,7 +27,7 @@ use serrate::table::{Column, RaggedTable as Table};
 use crate::errors::{OrRaise, invalid, wrong_type};
 use crate::memory::{column_to_numpy, flat_from_numpy, to_numpy, zeroed};
 use crate::nested;
-use crate::run::{compute, here};
+use crate::run::{alone, compute, here};
 use crate::sql::ragged_of;
 
 /// One column of nested lists, stored as flat values and the offsets of each axis. Axis 0 has the rows.
@@ -307,7 +307,8 @@ impl RaggedArray {
         let array = ragged_of(values, "the values")?;
         let Some(dtype) = dtype else { return Ok(array.into()) };
         let strict = CastOptions { safe: false, ..Default::default() };
-        Ok(here(|| array.with_leaves(cast_with_options(array.leaves(), &dtype, &strict)?))?.into())
+        let cast = || array.with_leaves(cast_with_options(array.leaves(), &dtype, &strict)?);
+        Ok(alone(values.py(), cast)?.into())
     }
 
     /// Creates an array from flat values and, for each axis after the rows, the offsets of its lists: one
@@ -545,8 +546,8 @@ impl RaggedArray {
     /// Returns whether the other array has the same type, lists and values. If `equal_nan` is True, NaN
     /// equals NaN.
     #[pyo3(signature = (other, equal_nan=false))]
-    fn equals(&self, other: &Self, equal_nan: bool) -> PyResult<bool> {
-        here(|| as_table(&self.inner)?.equals(&as_table(&other.inner)?, equal_nan))
+    fn equals(&self, py: Python<'_>, other: &Self, equal_nan: bool) -> PyResult<bool> {
+        alone(py, || as_table(&self.inner)?.equals(&as_table(&other.inner)?, equal_nan))
     }
 
     /// Returns the square root of each value.

@@ -12,6 +12,7 @@ mod errors;
 mod hashmap;
 mod het;
 mod loader;
+mod meds;
 mod memory;
 mod nested;
 mod nrt;
@@ -47,6 +48,8 @@ mod _serrate {
     use crate::het::HetTensor;
     #[pymodule_export]
     use crate::loader::{BatchLoader, Batches};
+    #[pymodule_export]
+    use crate::meds::generate_meds;
     #[pymodule_export]
     use crate::memory::Memory;
     #[pymodule_export]

@@ -16,7 +16,7 @@ use serrate::table::RaggedTable as Table;
 
 use crate::errors::{OrRaise, invalid, wrong_type};
 use crate::memory::into_numpy;
-use crate::run::compute;
+use crate::run::{alone, compute};
 use crate::sql::batches_of;
 use crate::table::RaggedTable;
 
@@ -376,15 +376,15 @@ impl Batches {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let step = self.step;
-        let next = py.detach(|| {
+        let next = alone(py, || {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             let (epoch, begun) = &mut *state;
             let skip = if *begun { step - 1 } else { 0 };
             *begun = true;
-            epoch.nth(skip)
+            epoch.nth(skip).transpose()
         });
         py.check_signals()?;
-        next.transpose().or_raise()?.map(|batch| arrays(py, batch)).transpose()
+        next?.map(|batch| arrays(py, batch)).transpose()
     }
 
     /// Index of the next batch.

@@ -14,7 +14,7 @@ use serrate::table::{Column, RaggedTable as Table};
 
 use crate::errors::{OrRaise, invalid};
 use crate::memory::from_numpy;
-use crate::run::here;
+use crate::run::{alone, here};
 use crate::table::{RaggedTable, owned, owned_i64, without_scalars};
 
 /// A memory-mapped `.nrt` file, with all or some of its columns.
@@ -280,11 +280,9 @@ pub(crate) fn concat_tables(
     stack: bool,
 ) -> PyResult<RaggedTable> {
     let tables = tables.iter().map(|t| without_scalars(t.inner())).collect::<PyResult<Vec<_>>>()?;
-    let joined = py.detach(|| {
-        here(|| match stack {
-            true => Table::vstack(&tables),
-            false => Table::concat(&tables),
-        })
+    let joined = alone(py, || match stack {
+        true => Table::vstack(&tables),
+        false => Table::concat(&tables),
     })?;
     Ok(joined.into())
 }
@@ -366,12 +364,18 @@ pub(crate) fn table_of_stored(tensors: &Bound<'_, PyDict>) -> PyResult<RaggedTab
 
 /// Writes tensors to a safetensors file, replacing an existing file.
 #[pyfunction]
-pub(crate) fn save_stored(path: PathBuf, tensors: &Bound<'_, PyDict>) -> PyResult<()> {
+pub(crate) fn save_stored(
+    py: Python<'_>,
+    path: PathBuf,
+    tensors: &Bound<'_, PyDict>,
+) -> PyResult<()> {
     let mut read: Vec<(String, DenseTensor)> = Vec::with_capacity(tensors.len());
     for (name, values) in tensors.iter() {
         read.push((name.extract()?, from_numpy(&values)?));
     }
-    let each = read.iter().map(|(name, tensor)| (name.as_str(), tensor));
-    let options = SaveOptions { overwrite: true, ..Default::default() };
-    here(|| dense::write(&path, each, &options))
+    alone(py, || {
+        let each = read.iter().map(|(name, tensor)| (name.as_str(), tensor));
+        let options = SaveOptions { overwrite: true, ..Default::default() };
+        dense::write(&path, each, &options)
+    })
 }

@@ -179,6 +179,14 @@ pub(crate) fn compute<T: Send>(
     .or_raise()
 }
 
+/// Runs a single-threaded `f` on the calling thread without holding the interpreter.
+pub(crate) fn alone<T: Send>(
+    py: Python<'_>,
+    f: impl FnOnce() -> serrate::Result<T> + Send,
+) -> PyResult<T> {
+    py.detach(|| here(f))
+}
+
 /// Runs a short, single-threaded `f` on the calling thread, holding the interpreter.
 pub(crate) fn here<T>(f: impl FnOnce() -> serrate::Result<T>) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(f)).map_err(|panic| panicked(panic.as_ref()))?.or_raise()

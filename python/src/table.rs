@@ -17,7 +17,7 @@ use crate::array::{RaggedArray, dense_options, index_of};
 use crate::errors::{OrRaise, invalid};
 use crate::memory::zeroed;
 use crate::nested;
-use crate::run::{compute, here};
+use crate::run::{alone, compute, here};
 use crate::sql::{batches_of, ragged_of, stream_capsule};
 
 /// Columns that share their lists. Each column is a flat array on one axis; axis 0 has the rows.
@@ -408,12 +408,14 @@ impl RaggedTable {
     /// Returns whether the other table has the same columns (by name), lists and values. If `equal_nan` is
     /// True, NaN equals NaN.
     #[pyo3(signature = (other, equal_nan=false))]
-    fn equals(&self, other: &Self, equal_nan: bool) -> PyResult<bool> {
-        here(|| self.inner.equals(&other.inner, equal_nan))
+    fn equals(&self, py: Python<'_>, other: &Self, equal_nan: bool) -> PyResult<bool> {
+        alone(py, || self.inner.equals(&other.inner, equal_nan))
     }
 
-    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<Self>().is_ok_and(|other| self.inner == other.get().inner)
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Ok(ours) = other.cast::<Self>() else { return Ok(false) };
+        let ours = ours.get();
+        alone(other.py(), || Ok(self.inner == ours.inner))
     }
 
     /// Returns a dict of padded, writable numpy arrays: every column by name, a mask `dim{d}/mask` for each
@@ -544,8 +546,8 @@ impl RaggedTable {
     }
 
     #[staticmethod]
-    fn _from_ipc(bytes: &[u8]) -> PyResult<Self> {
-        let table = here(|| {
+    fn _from_ipc(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
+        let table = alone(py, || {
             let mut reader = serrate::arrow::ipc::reader::StreamReader::try_new(bytes, None)?;
             let schema = reader.schema();
             let batch = match reader.next() {

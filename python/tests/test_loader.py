@@ -1,5 +1,9 @@
 import json
 import pickle
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -178,3 +182,89 @@ def test_a_forked_process(in_child):
     expected = [b["code"].sum() for b in lists(loader)]
     loader.set_epoch(0)
     assert in_child(lambda: [int(b["code"].sum()) for b in loader]) == repr([int(s) for s in expected])
+
+
+def test_ctrl_c_stops_an_epoch():
+    code = f"""
+import serrate
+loader = serrate.MedsLoader({str(COHORT)!r}, split="train", batch_size=1, max_seq_len=64, threads=2, prefetch=2, output="numpy")
+made = 0
+print("go", flush=True)
+try:
+    while True:
+        for batch in loader:
+            made += 1
+except KeyboardInterrupt:
+    print("stopped", made > 0, loader.state_dict()["epoch"] > 0)
+    print(sum(1 for batch in loader) <= len(loader))
+"""
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "go\n"
+    time.sleep(1)
+    child.send_signal(signal.SIGINT)
+    out, _ = child.communicate(timeout=60)
+    assert out == "stopped True True\nTrue\n"
+
+
+def test_pinned_memory():
+    torch = pytest.importorskip("torch")
+    options = dict(split="train", batch_size=2, max_seq_len=16, pin_memory=True)
+    if torch.cuda.is_available():
+        assert all(t.is_pinned() for t in next(iter(MedsLoader(COHORT, **options))).values())
+    else:
+        with pytest.warns(UserWarning, match="no accelerator"):
+            loader = MedsLoader(COHORT, **options)
+        assert not any(t.is_pinned() for t in next(iter(loader)).values())
+    with pytest.raises(ValueError):
+        MedsLoader(COHORT, output="numpy", **options)
+
+
+def test_the_data_module_of_the_readme(tmp_path):
+    lightning, torch = pytest.importorskip("lightning"), pytest.importorskip("torch")
+    page = (Path(__file__).resolve().parents[1] / "README.md").read_text()
+    (block,) = [b.split("```")[0] for b in page.split("```python\n")[1:] if "LightningDataModule" in b]
+    assert len(block.strip().splitlines()) <= 10
+    names = {"lightning": lightning, "torch": torch, "serrate": serrate}
+    exec(block, names)
+
+    class Model(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.codes = torch.nn.Embedding(500, 4)
+            self.seen = []
+
+        def training_step(self, batch, number):
+            self.seen.append(int(batch["code"].sum()))
+            return self.codes(batch["code"]).square().mean()
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    model = Model()
+    quiet = dict(logger=False, enable_progress_bar=False, enable_model_summary=False, enable_checkpointing=False)
+    trainer = lightning.Trainer(
+        max_epochs=2, accelerator="cpu", devices=1, default_root_dir=tmp_path,
+        reload_dataloaders_every_n_epochs=1, **quiet,
+    )
+    trainer.fit(model, names["Records"](COHORT))
+    loader = MedsLoader(COHORT, split="train", batch_size=256, max_seq_len=512, shuffle=True)
+    assert model.seen == [int(b["code"].sum()) for _ in range(2) for b in loader]
+
+
+def test_the_training_script_resumes(tmp_path):
+    pytest.importorskip("torch")
+    script = Path(__file__).resolve().parents[1] / "examples" / "train.py"
+
+    def losses(name, *options):
+        command = [sys.executable, script, MEDS, "--batch", 4, "--len", 16, "--log", tmp_path / f"{name}.csv"]
+        command += ["--checkpoint", tmp_path / f"{name}.pt", *options]
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        lines = (tmp_path / f"{name}.csv").read_text().splitlines()[1:]
+        return [line.split(",")[:4] for line in lines]
+
+    whole = losses("whole", "--steps", 14)
+    first = losses("part", "--steps", 7)
+    rest = losses("part", "--steps", 14, "--resume")
+    assert 0 < int(first[-1][2]) and rest[0][1] == first[-1][1], "not in the middle of an epoch"
+    assert first + rest == whole

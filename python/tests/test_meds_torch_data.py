@@ -1,6 +1,10 @@
-"""meds-torch-data gives the same batches on our class as on upstream's."""
+"""meds-torch-data gives the same batches and files on our class as on upstream's.
 
-import json
+With SERRATE_ALL_WORKERS=1, the batches of every mode are also compared in forked and spawned workers; with
+SERRATE_MTD_CHECKOUT, the tests of that checkout of meds-torch-data 0.9.0 are run under the patch.
+"""
+
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +17,7 @@ pytest.importorskip("meds_torchdata")
 DATA = Path(__file__).resolve().parents[2] / "tests" / "data"
 
 SCRIPT = """
-import itertools, json, sys
+import itertools, os, sys
 import numpy as np
 from torch.utils.data import DataLoader
 cohort, labels, out = sys.argv[1:4]
@@ -33,7 +37,9 @@ for mode, static, side, strategy, labelled in itertools.product(
         continue
     data = MEDSPytorchDataset(config(mode, static, side, strategy, labelled), split="train")
     workers = [(0, None)]
-    if mode == "SEM" and side == "right" and strategy == "to_end" and not labelled:
+    if os.environ.get("SERRATE_ALL_WORKERS") == "1":
+        workers += [(2, "fork"), (2, "spawn")]
+    elif mode == "SEM" and side == "right" and strategy == "to_end" and not labelled:
         workers += [(2, "fork"), (2, "spawn")] if static == "include" else [(2, "fork")]
     for number, how in workers:
         for at, batch in enumerate(DataLoader(
@@ -57,7 +63,6 @@ def batches(tmp_path, name, *before):
         + "\nif __name__ == '__main__':\n    main()\n"
     )
     out = tmp_path / f"{name}.npz"
-    labels = DATA / "synthea-meds" / "labels" / "task"
     folders = [p for p in (DATA / "synthea-meds" / "labels").iterdir() if p.is_dir()]
     labels = folders[0] if folders else DATA / "synthea-meds" / "labels"
     command = [sys.executable, *before, script, DATA / "synthea-meds-torch-data", labels, out]
@@ -74,3 +79,39 @@ def test_batches(tmp_path):
     assert ours.keys() == theirs.keys() and len(theirs) > 400
     for name, expected in theirs.items():
         assert ours[name].dtype == expected.dtype and np.array_equal(ours[name], expected, equal_nan=expected.dtype.kind == "f"), name
+
+
+def test_preprocessing(tmp_path):
+    safe_open = pytest.importorskip("safetensors").safe_open
+    polars = pytest.importorskip("polars")
+    tool = Path(sys.executable).parent / "MTD_preprocess"
+    outputs = []
+    for name, before in (("theirs", []), ("ours", [sys.executable, "-m", "serrate.patch"])):
+        out = tmp_path / name
+        command = [*before, tool, f"MEDS_dataset_dir={DATA / 'synthea-meds'}", f"output_dir={out}"]
+        # The command finds those of its steps by PATH.
+        environment = {**os.environ, "PATH": f"{tool.parent}{os.pathsep}{os.environ['PATH']}"}
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, cwd=tmp_path, env=environment)
+        assert done.returncode == 0, done.stderr[-3000:]
+        outputs.append({p.relative_to(out): p for p in out.rglob("*") if p.suffix in (".nrt", ".parquet")})
+    theirs, ours = outputs
+    assert ours.keys() == theirs.keys() and sum(p.suffix == ".nrt" for p in ours) >= 4
+    for name, path in theirs.items():
+        if name.suffix == ".parquet":
+            assert polars.read_parquet(ours[name]).equals(polars.read_parquet(path)), name
+            continue
+        with safe_open(path, "np") as a, safe_open(ours[name], "np") as b:
+            assert set(a.keys()) == set(b.keys())
+            for key in a.keys():
+                x, y = a.get_tensor(key), b.get_tensor(key)
+                assert x.dtype == y.dtype and np.array_equal(x, y, equal_nan=x.dtype.kind == "f"), (name, key)
+
+
+@pytest.mark.skipif("SERRATE_MTD_CHECKOUT" not in os.environ, reason="SERRATE_MTD_CHECKOUT names no checkout")
+def test_their_tests():
+    command = [sys.executable, "-m", "serrate.patch", sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    root = Path(os.environ["SERRATE_MTD_CHECKOUT"])
+    # Its examples are those of the checkout, which stands before the installed package.
+    environment = {**os.environ, "PYTHONPATH": str(root / "src")}
+    done = subprocess.run([*command, "src", "tests"], cwd=root, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-5000:]

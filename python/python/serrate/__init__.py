@@ -10,7 +10,7 @@ a        6
 b        7
 """
 
-from . import awkward, batching_helpers, hettensor, sparse_dok
+from . import awkward, batching_helpers, hettensor, meds, sparse_dok
 from ._errors import (
     BadFileError,
     Error,
@@ -72,6 +72,7 @@ __all__ = [
     "connect",
     "hettensor",
     "is_ndim_list",
+    "meds",
     "patch",
     "pprint_dense",
     "sparse_dok",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+import warnings
 from typing import Any, Iterator
 
 from . import _serrate
@@ -34,6 +35,8 @@ class _Batches:
         if self._output == "torch" or "torch" in sys.modules:
             # A DataLoader tells what it iterates from what it indexes by this class.
             torch_module().utils.data.IterableDataset.register(_Batches)
+        if pin_memory and not _has_accelerator():
+            warnings.warn("pin_memory has no effect, because torch has no accelerator here", stacklevel=3)
         self._pin_memory = pin_memory
         self._nested = nested
         self._options = {name: value for name, value in options.items() if value is not None}
@@ -117,7 +120,8 @@ class _Batches:
         batch = {name: share(array) for name, array in arrays.items()}
         if self._nested:
             batch = _nested(batch, arrays)
-        if self._pin_memory:
+        # Tensors of a worker are sent to another process, whose DataLoader pins them.
+        if self._pin_memory and _worker() is None and _has_accelerator():
             batch = {name: tensor.pin_memory() for name, tensor in batch.items()}
         return batch
 
@@ -135,6 +139,12 @@ def _nested(batch: dict[str, Any], arrays: dict[str, Any]) -> dict[str, Any]:
         ends = elements.get(len(array)) if len(array) else None
         out[name] = batch[name] if ends is None else jagged(array, ends)
     return out
+
+
+def _has_accelerator() -> bool:
+    torch = torch_module()
+    accelerator = getattr(torch, "accelerator", torch.cuda)
+    return accelerator.is_available()
 
 
 def _worker() -> Any:
