@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 
-use arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBatch, new_null_array};
-use arrow::datatypes::{DataType, Float64Type};
+use arrow::array::{Array, ArrayRef, AsArray, Float32Array, RecordBatch, new_null_array};
+use arrow::datatypes::{DataType, Float32Type};
 use arrow::row::{RowConverter, Rows, SortField};
 
 use super::times::Tally;
@@ -220,23 +220,23 @@ impl LabelTask {
 
 const YEAR: i64 = 365 * 86_400_000_000;
 
-/// Returns the float labels of a batch, or `None` if the file has none.
+/// Returns the float labels of a batch as float32, in which they are read, or `None` if the file has none.
 fn read_numbers(
     source: &MedsFile,
     batch: &RecordBatch,
     kinds: &[LabelKind],
-) -> Result<Option<Float64Array>> {
+) -> Result<Option<Float32Array>> {
     let name = LabelKind::Float.column();
     let column = batch.column_by_name(name).filter(|_| kinds.contains(&LabelKind::Float));
     let Some(column) = column else { return Ok(None) };
-    let numbers = source.cast(name, column, &DataType::Float64)?;
-    Ok(numbers.as_primitive_opt::<Float64Type>().cloned())
+    let numbers = source.cast(name, column, &DataType::Float32)?;
+    Ok(numbers.as_primitive_opt::<Float32Type>().cloned())
 }
 
-/// Returns a number if the loader cannot use it as a label: NaN, an infinity, or too large for float32.
-fn not_finite(numbers: &Float64Array, row: usize) -> Option<f64> {
+/// Returns a number if the loader cannot use it as a label: NaN, or an infinity, which numbers beyond float32 become.
+fn not_finite(numbers: &Float32Array, row: usize) -> Option<f32> {
     let number = numbers.is_valid(row).then(|| numbers.value(row))?;
-    (!(number as f32).is_finite()).then_some(number)
+    (!number.is_finite()).then_some(number)
 }
 
 /// Encodes the label values of each row of a batch in comparable form. Label columns that are not in `kinds`

@@ -87,6 +87,11 @@ impl Asked {
     }
 
     /// Returns the quantile of times, rounded to their unit; `None` if there are no values.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "positions are between 0 and `last`, steps between two times"
+    )]
     pub(super) fn select_time(self, values: &mut [i64]) -> Option<i64> {
         let last = values.len().checked_sub(1)?;
         let position = self.q * last as f64;
