@@ -134,11 +134,13 @@ pub(in crate::sql) fn shorthand_arities(name: &str) -> Vec<usize> {
 }
 
 /// Returns the expansion of a shorthand, in which `$1` is the first argument; `None` for another name.
+#[cfg(feature = "cli")]
 pub(crate) fn shorthand_text(name: &str) -> Option<&'static str> {
     SHORTHANDS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
 /// Returns the names that statements can use for an expansion.
+#[cfg(feature = "cli")]
 pub(crate) fn shorthand_names() -> impl Iterator<Item = &'static str> {
     SHORTHANDS.iter().map(|(name, _)| *name).filter(|name| !name.contains(' '))
 }
