@@ -32,7 +32,7 @@ const QUERIES: &[&str] = &[
     "SELECT arrow_cast(x, 'Dictionary(Int32, Utf8)') AS d FROM (VALUES ('a'), ('b')) AS t(x)",
     "SELECT arrow_cast(x, 'Utf8View') AS v, arrow_cast([x], 'List(Utf8View)') AS w FROM (VALUES ('a'), (NULL)) AS t(x)",
     "SELECT TIMESTAMP '2024-01-01 10:00:00' AS t, DATE '2024-01-01' AS d, INTERVAL '1 day' AS i",
-    "SELECT densify([[1, 2], [3]], 2, 2) AS m",
+    "SELECT densify([[1, 2], [3]], [2, 2]) AS m",
     "SELECT ragged_sum([[1, 2], [3]]) AS s, ragged_lengths([[1, 2], [3]]) AS l",
     "SELECT 1 WHERE false",
     "SELECT arrow_cast('ab', 'Binary') AS b, arrow_cast(1.25, 'Decimal128(5, 2)') AS d",

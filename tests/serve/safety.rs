@@ -127,8 +127,8 @@ const PATHS: &[&str] = &[
     "FROM ragged_nest('{}', 'x')",
     "FROM ragged_explode('{}')",
     "FROM ragged_axes('{}')",
-    "SELECT ragged_lookup([1], '{}')",
-    "SELECT ragged_bin([1.0], '{}')",
+    "SELECT ragged_lookup([1], '{}', 'k', 'v')",
+    "SELECT ragged_bin([1.0], ['a'], '{}')",
     "SELECT ragged_encode(['a'], '{}')",
     "SELECT ragged_decode([1], '{}')",
     "SELECT descendants('a', '{}')",
@@ -171,11 +171,6 @@ async fn no_statement_leaves_the_root() {
             let outside = said.contains("outside the folder") && said.contains("--root");
             assert!(outside, "{sql}: {code} {said}");
             assert_eq!(code, Code::PermissionDenied, "{sql}: {said}");
-            if let Ok(statement) = client.prepare(sql.clone(), None).await {
-                drop(statement);
-                // Such a statement is planned, and refused, only when it runs.
-                assert!(sql.starts_with("CREATE VIEW") || sql.starts_with("PREPARE"), "{sql}");
-            }
             let update = client.execute_update(sql.clone(), None).await;
             assert_eq!(status_of(update.unwrap_err()).code(), Code::PermissionDenied, "{sql}");
         }
