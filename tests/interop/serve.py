@@ -236,7 +236,7 @@ def prepare_files(server):
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.execute(
             "COPY (SELECT x AS subject_id, x % 7 AS site, range(x % 100) AS codes, "
-            "[[x, x + 1], [x]] AS deep FROM (SELECT unnest(range(20000)) AS x)) "
+            "ragged_unsqueeze(range(x % 100), 2) AS deep FROM (SELECT unnest(range(20000)) AS x)) "
             "TO 'patients.nrt' OPTIONS (overwrite true)"
         )
         cursor.execute("COPY (SELECT * FROM 'patients.nrt') TO 'patients.parquet' OPTIONS (overwrite true)")
