@@ -252,7 +252,7 @@ struct Table {
 /// The session of a connection.
 enum Bound {
     Session(String),
-    /// Its session expired, of which its next request learns.
+    /// The session expired. The next request of the connection returns an error that says so.
     Expired,
 }
 

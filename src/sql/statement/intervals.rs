@@ -62,8 +62,9 @@ fn split_unit(word: &str) -> Option<[&str; 2]> {
     number.parse::<f64>().is_ok().then_some([number, unit])
 }
 
-/// Writes a time of day, quarters, short units and `ago` in an interval as numbers of units: `1 day 01:30:00` becomes `1
-/// day 1 hours 30 minutes 0 seconds`. Returns `None` if the text has none of them, or is no interval.
+/// Replaces times of day, quarters, short units and `ago` in the text of an interval with numbers of units. The text
+/// `1 day 01:30:00` becomes `1 day 01 hours 30 minutes 00 seconds`. Returns `None` if the text needs no change or is
+/// not an interval.
 fn spell_out(text: &str) -> Option<String> {
     let written: Vec<&str> = text.split_whitespace().collect();
     let mut words: Vec<&str> = Vec::with_capacity(written.len());
