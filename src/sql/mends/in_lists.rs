@@ -72,7 +72,8 @@ impl OptimizerRule for InLists {
         let shown = done.data.map_expressions(|e| {
             let shown = e.transform_down(|e| {
                 Ok(match e {
-                    // The stock rule names an expression that it changes; this name has the alias within.
+                    // The stock rule gives an expression that it changes an alias, the name that the expression had
+                    // before. This name contains the alias of the tested value.
                     Expr::Alias(alias) if alias.name.contains(APART) => {
                         Transformed::yes(*alias.expr)
                     }

@@ -67,7 +67,7 @@ fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         {
             Ok(Transformed::yes(compare_order(*left, op, *right)))
         }
-        // DataFusion plans comparisons for `x < ALL (query)` only after this rule, so they are made here.
+        // DataFusion plans the comparisons of `x < ALL (query)` only after this rule, so this rule creates them.
         Expr::SetComparison(test) if is_order(test.op) && is_nested(&test.expr, schema) => {
             rewrite_quantified(test, schema, compare_order).map(Transformed::yes)
         }

@@ -21,7 +21,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use datafusion::sql::parser::Statement;
 use futures::StreamExt;
 
-/// Value in the name of a folder that stands for NULL, as Hive, Spark, pyarrow and DuckDB write it.
+/// Value in a folder name that represents NULL, as Hive, Spark, pyarrow and DuckDB write it.
 pub(in crate::sql) const NULL_NAME: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// Removes the quotes from the names in PARTITIONED BY, which the parser keeps.
@@ -40,12 +40,12 @@ pub(in crate::sql) fn unquote_partitions(statement: &mut Statement) {
     }
 }
 
-/// The partition columns, whose values become names of folders. DataFusion's writer writes NULL as 0 or ''
+/// The partition columns of a writer, whose values become folder names. DataFusion's writer writes NULL as 0 or ''
 /// (`stock_null_is_still_written_to_the_folder_of_zero`), so it receives the names instead of the values.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct Folders {
     columns: Vec<String>,
-    /// Whether the files contain the partition columns, too, with their values and not the names of folders.
+    /// Whether the files contain the partition columns, too. They then contain the values, not the folder names.
     kept: bool,
     conf: FileSinkConfig,
 }

@@ -130,7 +130,7 @@ async fn infer_file(
     inferred.map_err(|e| plan_datafusion_err!("{}: {e}", shown_location(&object.location)))
 }
 
-/// Removes NULL from lists, because Arrow's inference takes NULL in a list for a scalar
+/// Removes NULL from lists, because Arrow's inference treats NULL in a list as a scalar
 /// (`stock_lists_of_structs_with_null_still_fail`). Inferred fields are nullable in any case.
 fn omit_nulls(value: &mut Value) {
     match value {

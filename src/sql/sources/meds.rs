@@ -132,8 +132,8 @@ const ALWAYS: [&str; 9] = [
     "static_numeric_value",
 ];
 
-/// Whether a column is one of the static measurements, the last columns from `static_code` on. Only the
-/// position tells: files may have columns with other names that begin with `static_`.
+/// Whether a column is one of the static measurements, which are the last columns, from `static_code` on. Their names
+/// do not identify them: other columns of the files may begin with `static_`, too.
 pub(in crate::sql) fn is_static(table: &Schema, index: usize) -> bool {
     table.index_of("static_code").is_ok_and(|first| index >= first)
 }

@@ -14,8 +14,8 @@ use crate::sql::sources::from::one_name;
 use crate::sql::statement::hints::top_level;
 use crate::sql::statement::shorthands::shorthand_arities;
 
-/// Functions of DuckDB, Polars, numpy, pandas and awkward, and what to write instead. `..` stands for the
-/// arguments. Names that only lack the prefix `ragged_`, `array_` or `list_` are found without an entry.
+/// Functions of DuckDB, Polars, numpy, pandas and awkward, and what to write instead. `..` represents the arguments.
+/// Names that only lack the prefix `ragged_`, `array_` or `list_` are found without an entry.
 const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["list_mode"], "ragged_mode(x) for the most frequent value of a list"),
     (
@@ -322,7 +322,7 @@ fn about_arguments(message: &str, state: &SessionState) -> Option<String> {
     let (name, given) = call.split_once('(')?;
     let own = before.rsplit("failed with: ").next().unwrap_or(before).trim();
     let own = own.strip_prefix("Error during planning: ").unwrap_or(own);
-    // A message of the function itself says more than its signatures.
+    // A message from the function itself is more specific than a list of its signatures.
     if !own.is_empty() && !GENERAL.iter().any(|general| own.contains(general)) {
         return Some(own.trim_end_matches('.').to_owned());
     }

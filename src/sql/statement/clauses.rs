@@ -376,9 +376,8 @@ fn check_nested_joins(table: &TableFactor) -> Result<()> {
     }
 }
 
-/// Returns an error for a join without ON, USING or NATURAL, because the planner would plan a cross
-/// join. The parser takes an unknown kind of join for an alias of the table before it, as in `a
-/// POSITIONAL JOIN b`.
+/// Returns an error for a join without ON, USING or NATURAL, because the planner would plan a cross join. The parser
+/// reads an unknown kind of join, as in `a POSITIONAL JOIN b`, as an alias of the table before it.
 fn check_join_condition(join: &JoinOperator, left: &TableFactor) -> Result<()> {
     if matches!(join, JoinOperator::AsOf { .. }) {
         return Err(refuse(

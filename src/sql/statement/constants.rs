@@ -47,9 +47,8 @@ pub(in crate::sql) fn rewrite_constants(select: &mut Select) -> Result<()> {
     Ok(())
 }
 
-/// Doubles the casts to decimals in VALUES. The planner adds a cast of each value to the common
-/// type of its column, and `sql::mends::decimal_values` removes one cast again. Of a doubled cast,
-/// one remains.
+/// Doubles the casts to decimals in VALUES, so that one remains after `sql::mends::decimal_values` has removed a cast
+/// of each value: the cast to the common type of the column that the planner adds.
 pub(in crate::sql) fn double_casts(query: &mut Query) {
     let SetExpr::Values(values) = query.body.as_mut() else { return };
     if values.rows.len() < 2 {

@@ -102,7 +102,8 @@ pub(crate) fn describe_error(e: &DataFusionError) -> String {
     }
 }
 
-/// Formats a message of Arrow without the kind of error. Says which form a time must have.
+/// Formats a message of Arrow without the kind of error. For a time that cannot be parsed, adds an example of a valid
+/// time.
 #[cfg(feature = "cli")]
 fn describe_arrow_error(e: &ArrowError) -> String {
     let message = match e {

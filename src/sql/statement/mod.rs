@@ -608,8 +608,8 @@ impl VisitorMut for Rewrite {
     }
 }
 
-/// Gives the result columns of a query different names, and the names of the expressions that the statement has. This
-/// takes place before the visitor changes the expressions.
+/// Gives the result columns of a query unique names: the texts of their expressions in the statement. Must run before
+/// the visitor changes the expressions.
 fn name_columns(query: &mut Query) -> Result<()> {
     order_by_columns(query)?;
     let mut ordered = HashSet::new();

@@ -141,7 +141,7 @@ fn merge_sides(left: &DFSchema, right: &DFSchema) -> DFSchema {
     schema
 }
 
-/// Whether an expression is a CASE with an operand, such as this rule makes.
+/// Whether an expression is a CASE with an operand, which this rule creates.
 fn is_guarded(e: &Expr) -> bool {
     matches!(e, Expr::Case(Case { expr: Some(_), .. }))
 }
