@@ -250,7 +250,7 @@ fn to_types(
             let message = match inexact {
                 Inexact::Value { text, .. } => unheld_message(name, data_type, &text, ""),
                 Inexact::Failed(e) => {
-                    format!("the column '{name}' cannot be read as {data_type}: {e}")
+                    format!("the column '{name}' cannot be read as {data_type}; declare another type: {e}")
                 }
             };
             exec_datafusion_err!("{}: {message}", shown_location(file))

@@ -291,7 +291,7 @@ fn convert_struct(
 
 fn convert_map(array: &MapArray, field: &FieldRef, sorted: bool, rules: TextRules) -> Marked {
     let DataType::Struct(fields) = field.data_type() else {
-        return Err(ArrowError::CastError("the entries of a map are no structs".into()));
+        return Err(ArrowError::CastError("the entries of the map are not structs".into()));
     };
     // The names of the two fields of an entry differ between writers, so they are matched by position.
     let entries = array.entries();

@@ -227,5 +227,9 @@ fn to_types(
 }
 
 fn read_failure(field: &Field, e: &ArrowError) -> String {
-    format!("the column '{}' cannot be read as {}: {e}", field.name(), field.data_type())
+    format!(
+        "the column '{}' cannot be read as {}; declare another type: {e}",
+        field.name(),
+        field.data_type()
+    )
 }

@@ -227,7 +227,7 @@ impl MedsSource {
         let shards = shard_names(&folder);
         if shards != scan.shards {
             return plan_err!(
-                "{}: the {} shards on this worker are not the {} shards for which the query was planned; every machine must see the same files",
+                "{}: the shards on this worker (number of shards: {}) differ from those for which the query was planned ({}); every machine must see the same files",
                 scan.root.display(),
                 shards.len(),
                 scan.shards.len()

@@ -223,7 +223,7 @@ fn bind_arguments(
     let count = count_parameters(&statement).unwrap_or_default();
     if count != arguments.len() {
         return plan_err!(
-            "the prepared statement {name} has {count} parameters, but EXECUTE has {} arguments; give one argument per parameter",
+            "EXECUTE {name}: give one argument per parameter of the prepared statement (parameters: {count}, arguments: {})",
             arguments.len()
         );
     }
@@ -405,7 +405,7 @@ async fn refresh_each(
         };
         let (planned, _) = planned.map_err(|e| {
             plan_datafusion_err!(
-                "the view {reference} cannot be planned anew: {}; create its tables or the view again",
+                "the view {reference} cannot be planned with the current tables: {}; create its tables or the view again",
                 e.strip_backtrace()
             )
         })?;

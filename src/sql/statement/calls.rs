@@ -275,7 +275,9 @@ fn about_unknown(
             format!("{name}({})", names[..names.len().min(*n)].join(", "))
         });
         let forms = forms.collect::<Vec<_>>().join(" or ");
-        return Some(format!("{name} takes other arguments: {given}; write {forms}"));
+        return Some(format!(
+            "{name} cannot be called with these arguments: {given}; write {forms}"
+        ));
     }
     if state.window_functions().contains_key(name) {
         return Some(format!(
@@ -299,7 +301,7 @@ fn about_unknown(
     let similar = similar_names(name, known.into_iter());
     Some(match similar.is_empty() {
         true => format!(
-            "there is no function {name}; docs/functions lists the functions, .functions in the shell"
+            "there is no function {name}; docs/functions and the shell command .functions list all functions"
         ),
         false => format!("there is no function {name}; did you mean {}?", similar.join(" or ")),
     })
@@ -329,8 +331,8 @@ fn about_arguments(message: &str, state: &SessionState) -> Option<String> {
     let given = given.strip_suffix(')').unwrap_or(given);
     let forms = list_signatures(name, given, candidates, state);
     Some(match given.is_empty() {
-        true => format!("{name} is called without arguments; it takes {forms}"),
-        false => format!("{name} does not take ({given}); it takes {forms}"),
+        true => format!("{name} is called without arguments; use {forms}"),
+        false => format!("{name} does not accept arguments of the types ({given}); use {forms}"),
     })
 }
 

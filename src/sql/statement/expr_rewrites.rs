@@ -222,7 +222,11 @@ fn order_arguments(call: &mut Function) -> Result<()> {
         };
         match at.and_then(|at| placed.get_mut(at)) {
             Some(free @ None) => *free = Some(value.clone()),
-            Some(Some(_)) => return plan_err!("{function}: {arg} is given twice; remove one"),
+            Some(Some(_)) => {
+                return plan_err!(
+                    "{function}: the argument {arg} is given twice; remove one of the two"
+                );
+            }
             None => {
                 return plan_err!(
                     "{function} does not accept the argument {arg}; its arguments are {}",

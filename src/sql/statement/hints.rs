@@ -65,7 +65,7 @@ fn check_outer_aggregate(expr: &Expr) -> Result<()> {
         args.iter().any(|arg| arg.exists(|e| Ok(query_of(e).is_some())).unwrap_or(true));
     if is_outer && !has_query {
         return plan_err!(
-            "the aggregate {} in a subquery has columns of an outer query only, so it would be an aggregate of that query, which is not supported; compute it in a subquery of FROM",
+            "the aggregate {} in a subquery uses only columns of an outer query, so in SQL it is an aggregate of the outer query, which is not supported; compute it in a subquery in FROM",
             call.func.name()
         );
     }

@@ -64,7 +64,7 @@ impl ScalarUDFImpl for SeriesList {
         let rows = if one { 1 } else { args.number_rows };
         let [start, stop, step] = args.args.as_slice() else {
             return exec_err!(
-                "{} of timestamps takes 3 arguments, but {} are given; write a start, a stop and a step such as INTERVAL '1 day'",
+                "{} of timestamps takes 3 arguments, not {}; write a start, a stop and a step such as INTERVAL '1 day'",
                 self.name(),
                 args.args.len()
             );

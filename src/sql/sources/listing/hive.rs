@@ -100,7 +100,7 @@ fn find_value(file: &ListedFile, name: &str, data_type: &DataType) -> Result<Sca
     let found = found.and_then(|found| ScalarValue::try_from_array(&found, 0).ok());
     found.ok_or_else(|| {
         plan_datafusion_err!(
-            "{}: the folder '{name}={value}' has no value of {data_type}, the type of column '{name}'; declare the column as VARCHAR, or rename the folder",
+            "{}: the value in the folder name '{name}={value}' cannot be cast to {data_type}, the type of the column '{name}'; declare the column as VARCHAR, or rename the folder",
             shown_location(&file.meta.location)
         )
     })

@@ -335,7 +335,7 @@ impl ListRows {
                 };
                 if part.len() != span.len() {
                     let what = format!(
-                        "{} rows were read, but the footer declares {}",
+                        "the number of decoded rows is {}, but the footer declares {}",
                         part.len(),
                         span.len()
                     );
