@@ -64,7 +64,7 @@ impl PartitionStream for NumberedRows {
     }
 
     fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        // A plan with a correlated subquery reads the rows more than once.
+        // The batches are cloned, because a plan with a correlated subquery reads the rows more than once.
         let batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let schema = Arc::clone(&self.schema);
         let rows = futures::stream::once(async move {

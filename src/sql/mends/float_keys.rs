@@ -166,7 +166,7 @@ fn key_constant_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
         match part {
             Expr::Literal(value, _) if holds_float(&value.data_type()) && !value.is_null() => {
                 let key = ScalarValue::try_from_array(&canonical_floats(&value.to_array()?)?, 0)?;
-                // Floats that differ in their bits are different scalars.
+                // `ScalarValue` compares floats by their bits, so 0.0 and -0.0 differ here.
                 if key != *value {
                     (*value, changed) = (key, true);
                 }

@@ -89,7 +89,8 @@ impl OptimizerRule for InLists {
     }
 }
 
-/// If an expression has several IN lists for one value, gives each an alias. Also replaces the pattern `.*`.
+/// If an expression has several IN lists for one value, gives the value a different alias for each list. Also
+/// replaces the pattern `.*`.
 fn set_lists_apart(e: Expr, lists: &mut usize) -> Result<Transformed<Expr>> {
     let found = TestedValues::find_in(&e)?;
     if !found.is_affected() {

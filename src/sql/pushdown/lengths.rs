@@ -50,7 +50,7 @@ impl OptimizerRule for LengthsBelow {
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
         let top = matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
-        // The columns of grouping sets are named after their expressions.
+        // The rule skips grouping sets, whose columns are named after their expressions.
         let has_sets = plan.expressions().iter().any(|e| matches!(e, Expr::GroupingSet(_)));
         if !top
             || has_sets

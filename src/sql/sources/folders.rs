@@ -85,7 +85,8 @@ impl Folders {
         Ok(Some(Self { columns, kept, conf }))
     }
 
-    /// Returns the configuration of a writer that receives names instead of values.
+    /// Returns the configuration of a writer that receives folder names instead of the values of the partition
+    /// columns.
     pub(in crate::sql) fn sink_conf(&self) -> FileSinkConfig {
         self.conf.clone()
     }
@@ -95,7 +96,8 @@ impl Folders {
         Arc::new(EmptyExec::new(Arc::clone(self.conf.output_schema())))
     }
 
-    /// Returns a plan that replaces values by names and passes the rows to the sink of `writer`.
+    /// Returns a plan that replaces the values of the partition columns with folder names, and passes the rows to the
+    /// sink of `writer`.
     pub(in crate::sql) fn plan(
         self,
         input: Arc<dyn ExecutionPlan>,
@@ -183,7 +185,7 @@ fn names_schema(schema: &SchemaRef, columns: &[String]) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
 }
 
-/// Replaces values by names of folders and passes the rows to the sink of `writer`.
+/// Replaces the values of the partition columns with folder names, and passes the rows to the sink of `writer`.
 #[derive(Debug)]
 struct FolderSink {
     folders: Folders,

@@ -57,7 +57,8 @@ pub(in crate::sql) async fn infer_records(
     let options = json.options();
     let compression = FileCompressionType::from(options.compression);
     let limit = options.schema_infer_max_rec.unwrap_or(usize::MAX);
-    // Under a limit, the records of a file depend on those of the files before it.
+    // A limit on the number of records makes the limit for a file depend on the files before it, so the files are
+    // read one by one.
     let parallel = match limit {
         usize::MAX => state.config().target_partitions().max(1),
         _ => 1,

@@ -24,8 +24,8 @@ use crate::sql::sources::exact::{Inexact, TextRules, convert_exact, unheld_messa
 use crate::sql::sources::format_scan::{FormatScan, ReadFormat, Wanted};
 use crate::sql::sources::urls::shown_location;
 
-/// A scan of JSON files. DataFusion's reader cuts the fraction of a number in a column of integers
-/// (`stock_late_fields_of_json_are_still_lost`), and digits of decimals and seconds.
+/// A scan of JSON files. DataFusion's reader truncates a number in a column of integers
+/// (`stock_late_fields_of_json_are_still_lost`), and drops digits of decimals and seconds.
 pub(in crate::sql) type JsonScan = FormatScan<JsonReader>;
 
 #[derive(Clone)]

@@ -127,8 +127,8 @@ fn fold_name(name: &Ident) -> String {
     }
 }
 
-/// Forgets the statement of DEALLOCATE, and returns for EXECUTE the prepared statement with the arguments in
-/// their places. Returns any other statement unchanged.
+/// Forgets the statement of DEALLOCATE, and returns for EXECUTE the prepared statement with the arguments in place of
+/// its parameters. Returns any other statement unchanged.
 pub(super) fn with_arguments(state: &SessionState, statement: Statement) -> Result<Statement> {
     let (Some(kept), Statement::Statement(inner)) = (KeptStatements::of_state(state), &statement)
     else {

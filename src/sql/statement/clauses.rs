@@ -1,8 +1,8 @@
 //! Rejects clauses that the parser accepts and DataFusion's planner ignores, and suggests an alternative.
 //!
-//! The planner ignores parts of some syntax trees (`..` in its patterns), so that they have no effect: a
-//! sample of a table is the whole table, and `upper(x) FILTER (WHERE false)` is `upper(x)`. Clauses that
-//! the planner itself rejects are not repeated here.
+//! The planner ignores parts of some syntax trees (`..` in its patterns), so that they have no effect: a sample of a
+//! table is the whole table, and `upper(x) FILTER (WHERE false)` is `upper(x)`. This file does not check clauses that
+//! the planner itself rejects.
 
 use std::fmt::Display;
 use std::ops::ControlFlow;

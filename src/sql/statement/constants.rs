@@ -70,8 +70,8 @@ pub(in crate::sql) fn double_casts(query: &mut Query) {
     }
 }
 
-/// Gives the string literals of a column of VALUES the type of its literals such as `DATE '2020-01-01'`, as in PostgreSQL
-/// and DuckDB. DataFusion refuses a column with both.
+/// Gives the string literals of a column of VALUES the type of its literals such as `DATE '2020-01-01'`, as in
+/// PostgreSQL and DuckDB. DataFusion refuses a column with both.
 pub(in crate::sql) fn type_strings(query: &mut Query) {
     let SetExpr::Values(values) = query.body.as_mut() else { return };
     let columns = values.rows.first().map_or(0, |row| row.len());

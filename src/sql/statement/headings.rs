@@ -259,7 +259,7 @@ fn displayed_expr(expr: Expr, input: &LogicalPlan, tables: Qualifiers) -> Option
     plain.ok().map(|plain| plain.data)
 }
 
-/// If a cast makes a decimal of a string of digits, returns the digits.
+/// If a cast converts a string of digits to a decimal, returns the digits.
 fn decimal_text(cast: &Cast) -> Option<String> {
     let Expr::Literal(value, _) = cast.expr.as_ref() else { return None };
     let digits = value.try_as_str().flatten()?;
@@ -320,7 +320,7 @@ fn with_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
         Expr::ScalarFunction(call) => {
             let name = match call.name() {
                 "array_slice" => slice_name(&call.args),
-                // `sql::statement::cast_arguments` adds this call.
+                // `sql::statement::cast_arguments` has added this call, so the heading omits it.
                 "coalesce" if call.args.len() == 1 => display_names(&call.args).pop(),
                 "make_array" => Some(format!("[{}]", display_names(&call.args).join(", "))),
                 _ => None,

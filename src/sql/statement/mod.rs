@@ -368,7 +368,7 @@ async fn plan_here(
         keep_view(&state, &view.name, &definition, created);
         view.definition = Some(definition);
     }
-    // Drops the inferred types if one is missing, as in `LIMIT $1`. EXECUTE does not need them.
+    // Drops the inferred types of parameters if one is missing, as in `LIMIT $1`. EXECUTE does not need them.
     if let LogicalPlan::Statement(PlanStatement::Prepare(prepare)) = &mut plan
         && untyped
         && prepare.input.get_parameter_names()?.len() != prepare.fields.len()

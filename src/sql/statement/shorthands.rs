@@ -78,7 +78,7 @@ const SHORTHANDS: &[(&str, &str)] = &[
     ("list_last", "array_element($1, -1)"),
     ("count_if", "sum(CASE WHEN $1 THEN 1 WHEN NOT $1 THEN 0 END)"),
     ("countif", "sum(CASE WHEN $1 THEN 1 WHEN NOT $1 THEN 0 END)"),
-    // Of several most frequent values, `ragged_mode` returns the least, whatever the order of the rows.
+    // `ragged_mode` returns the least of several most frequent values, whatever the order of the rows.
     ("mode", "ragged_mode(array_agg($1))"),
     (
         "quantile_disc",
@@ -229,7 +229,7 @@ pub(in crate::sql) fn name_shorthands(query: &mut Query) {
         }
     }
     for item in items {
-        // `name_repeated` may have added the alias.
+        // An alias that equals the text of its expression comes from `name_repeated`.
         if let SelectItem::ExprWithAlias { expr, alias } = item
             && Visit::visit(expr, &mut HasShorthand).is_break()
             && alias.value == expr.to_string()

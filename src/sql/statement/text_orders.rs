@@ -63,7 +63,7 @@ fn written_order(call: &Function) -> Option<String> {
     is_aggregate.then(|| order.to_string())
 }
 
-/// Collects the different orders.
+/// Collects the different orders of the `string_agg` calls in a SELECT.
 #[derive(Default)]
 struct Orders(HashSet<String>);
 

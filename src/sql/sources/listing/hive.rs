@@ -21,7 +21,7 @@ fn folder_type() -> DataType {
 }
 
 /// Returns the columns in files, and the columns in folder names, with their types. A column in folder names replaces
-/// a column of this name in the files, as in DuckDB, and has its type.
+/// a column of the same name in the files, as in DuckDB, and takes the type of that column.
 pub(in crate::sql) fn split_folders(
     schema: &Schema,
     names: Vec<String>,

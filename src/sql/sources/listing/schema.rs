@@ -43,7 +43,7 @@ pub(in crate::sql) async fn infer_schema(
         .await?;
     match merge_schemas(&objects, &schemas, merge_fields) {
         Ok(schema) => Ok(schema),
-        // The format itself may unite types that differ only in their spelling, such as Utf8 and LargeUtf8.
+        // The format itself may unite types that differ only in their layout, such as Utf8 and LargeUtf8.
         Err(e) => format.infer_schema(state, store, &objects).await.map_err(|_| e),
     }
 }
