@@ -10,9 +10,9 @@ use datafusion::physical_plan::ExecutionPlan;
 
 /// Plans again without the statistics of files if planning fails.
 ///
-/// DataFusion 55 fails to estimate the rows of some conditions from the minimum and maximum of their columns: `d -
-/// DATE '2024-01-01' > 3`, and `t::DATE > DATE '2023-12-31'` if `t` is between the last microsecond of that day and
-/// the next year. Obsolete once the test `stock_estimates_of_conditions_still_fail` fails.
+/// DataFusion 55 fails to estimate the rows of some conditions from the minimum and maximum of their columns:
+/// `d - DATE '2024-01-01' > 3`, and `t::DATE > DATE '2023-12-31'` if `t` is between the last microsecond of that
+/// day and the next year. Obsolete once the test `stock_estimates_of_conditions_still_fail` fails.
 #[derive(Debug)]
 pub(in crate::sql) struct StatisticsPlanner<P> {
     pub(in crate::sql) inner: P,

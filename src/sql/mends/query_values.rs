@@ -171,7 +171,7 @@ fn check_size(plan: &LogicalPlan) -> Result<()> {
     match nodes > MOST_NODES {
         false => Ok(()),
         true => plan_err!(
-            "the correlated subqueries of this statement expand to more than {MOST_NODES} plan nodes; replace IN with EXISTS, or write a subquery as a join or as a table of its own"
+            "the correlated subqueries of this statement expand to more than {MOST_NODES} plan nodes; replace IN with EXISTS, or write a subquery as a join or store its rows in a table"
         ),
     }
 }

@@ -119,7 +119,7 @@ fn arrange_fields(
     };
     if !is_declared && common == 0 {
         return refuse(
-            "read the file as a table of its own, or set has_header to false if the files have no header",
+            "read the file as a separate table, or set has_header to false if the files have no header",
         );
     }
     if !is_declared || common == header.len() || common == names.len() {

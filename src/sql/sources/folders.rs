@@ -67,7 +67,7 @@ impl Folders {
             let field = schema.field_with_name(name)?;
             if !is_nameable(field.data_type()) {
                 return plan_err!(
-                    "PARTITIONED BY ({name}) is not supported for the type {}, which has no text for the name of a folder; partition by a number, a text, a date or a time",
+                    "PARTITIONED BY ({name}) is not supported for the type {}, whose values cannot be folder names; partition by a number, a text, a date or a time",
                     field.data_type()
                 );
             }

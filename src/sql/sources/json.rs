@@ -82,7 +82,7 @@ pub(in crate::sql) async fn infer_records(
         let (object, of_file): (ObjectMeta, Fields) = one?;
         fields = unite_fields(&fields, &of_file).map_err(|name| {
             plan_datafusion_err!(
-                "{}: the column '{name}' has values of another type than in other files; read the file as a table of its own",
+                "{}: the column '{name}' has values of another type than in other files; read the file as a separate table",
                 shown_location(&object.location)
             )
         })?;
