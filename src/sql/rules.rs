@@ -808,7 +808,8 @@ mod tests {
         }
     }
 
-    /// Otherwise, `add_physical_rules` would put the rule at the end, and `WithoutLogical` would remove nothing.
+    /// Every name in `RULES` must be the name of a rule of DataFusion. Otherwise, `add_physical_rules` would put the
+    /// rule at the end, and `WithoutLogical` would remove nothing.
     #[test]
     fn rules_refer_to_rules_of_datafusion() {
         let names = |rules: Vec<String>| rules.into_iter().collect::<BTreeSet<String>>();

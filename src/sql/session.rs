@@ -90,14 +90,14 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
     session_in(config, &process_runtime())
 }
 
-/// Returns a runtime whose memory is that of the process.
+/// Returns a runtime with the memory pool of the process.
 pub(crate) fn process_runtime() -> RuntimeEnv {
     limit_memory_by_default();
     RuntimeEnv { memory_pool: ProcessPool::shared_pool(), ..RuntimeEnv::default() }
 }
 
-/// Creates a session like `base`, in the same runtime: with its settings, tables and views. What one of
-/// the two creates or sets later is not visible to the other; rows of tables in memory are.
+/// Creates a session in `runtime` with the settings, tables and views of `base`. Settings and tables that one of the
+/// two sessions changes later do not change in the other, except for the rows of tables in memory.
 ///
 /// # Errors
 /// If a table cannot be registered.
@@ -150,8 +150,8 @@ pub(crate) fn session_in(config: SessionConfig, runtime: &RuntimeEnv) -> Session
         // Lists make up most of a file, and the lists of rows that a condition drops need not be decoded.
         .set_bool("datafusion.execution.parquet.pushdown_filters", true);
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
-    // Without a zone, `now()` and TIMESTAMPTZ are timestamps without a zone, and AT TIME ZONE would take them
-    // for local times.
+    // Without a zone, `now()` and TIMESTAMPTZ are timestamps without a zone, which AT TIME ZONE would treat as local
+    // times.
     config.options_mut().execution.time_zone.get_or_insert_with(|| "UTC".to_owned());
     let builder = SessionStateBuilder::new()
         .with_config(config)

@@ -233,7 +233,7 @@ fn files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, St
         } else if let Some(lists) = source.downcast_ref::<ListsSource>() {
             if lists.has_windows() {
                 return Err(
-                    "workers cannot skip the rows of OFFSET within a file, so the session scans it"
+                    "workers cannot skip the rows of OFFSET in files, so the session runs the scan"
                         .into(),
                 );
             }
@@ -298,7 +298,7 @@ fn check_files(files: &FileScanConfig) -> std::result::Result<(), String> {
     }
     if files.file_groups.iter().flat_map(FileGroup::iter).any(|file| !file.extensions.is_empty()) {
         return Err(
-            "workers cannot skip the rows of OFFSET within a file, so the session scans it".into(),
+            "workers cannot skip the rows of OFFSET in files, so the session runs the scan".into(),
         );
     }
     Ok(())

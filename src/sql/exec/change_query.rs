@@ -64,7 +64,7 @@ impl PartitionStream for NumberedRows {
     }
 
     fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        // A plan with a correlated subquery reads the rows more than once.
+        // The batches are cloned, because a plan with a correlated subquery reads the rows more than once.
         let batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let schema = Arc::clone(&self.schema);
         let rows = futures::stream::once(async move {
@@ -91,8 +91,8 @@ pub(in crate::sql) struct ChangedRows {
 }
 
 impl ChangedRows {
-    /// Returns, for the rows at the positions `range`, a mask that is true for those to change, and which of
-    /// the found rows these are.
+    /// Returns a mask of the rows at the positions `range` of the table that is true for the rows to change, and the
+    /// range of these rows in `self.rows`.
     pub(in crate::sql) fn mark_rows(&self, range: Range<usize>) -> (BooleanArray, Range<usize>) {
         let before = |position: usize| {
             let position = u64::try_from(position).unwrap_or(u64::MAX);
@@ -102,7 +102,7 @@ impl ChangedRows {
         let mut bits = BooleanBufferBuilder::new(range.len());
         bits.append_n(range.len(), false);
         for row in self.rows.values().get(found.clone()).unwrap_or_default() {
-            // The position lies within the range, so it fits.
+            // A position within `range` fits a `usize`.
             let row = usize::try_from(*row).unwrap_or(range.start);
             bits.set_bit(row.saturating_sub(range.start), true);
         }

@@ -11,13 +11,13 @@ use datafusion::execution::memory_pool::{
 use crate::error::MORE_MEMORY;
 use crate::memory::{add_used, memory_limit, memory_used, subtract_used, try_add_used};
 
-/// Number of holders that an error names, those that hold most.
+/// Maximum number of operators that an error lists: those that hold the most memory.
 const NAMED: usize = 3;
 
-/// The memory pool of all sessions: what operators reserve counts towards the memory limit of the process.
+/// The memory pool of all sessions. Memory that operators reserve counts towards the memory limit of the process.
 ///
-/// Operators that can spill share equally what the others leave, so that none starves: as in DataFusion's
-/// `FairSpillPool`, whose limit cannot change, and which knows nothing of what is held outside of operators.
+/// The operators that can spill share the rest of the limit equally, as in DataFusion's `FairSpillPool`. The limit of
+/// that pool cannot change, and the pool does not count memory that is held outside of operators.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessPool(Mutex<Holders>);
 
@@ -25,9 +25,9 @@ pub(crate) struct ProcessPool(Mutex<Holders>);
 struct Holders {
     /// Number of registered operators that can spill.
     spillers: usize,
-    /// Bytes that they hold.
+    /// Bytes that the operators that can spill hold.
     spillable: usize,
-    /// Bytes that each operator holds, by its id, with its name.
+    /// The name of each operator and the bytes that it holds, by the id of the operator.
     held: HashMap<usize, (String, usize)>,
 }
 

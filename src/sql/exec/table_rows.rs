@@ -27,8 +27,8 @@ use futures::StreamExt;
 
 use crate::sql::exec::{one_input, same_statistics};
 
-/// Returns the rows of a query in source order, if it has one, and declares its columns as nullable unless the
-/// statement declares them.
+/// Returns the rows of the query of CREATE TABLE .. AS, in source order if they have one. The columns are nullable
+/// unless the statement declares columns.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct TableRows {
     input: LogicalPlan,
@@ -37,7 +37,7 @@ pub(in crate::sql) struct TableRows {
 }
 
 impl TableRows {
-    /// `declared`: whether the statement declares the columns, and so which of them may be NULL.
+    /// `declared` is true if the statement declares the columns; they then keep their nullability.
     pub(in crate::sql) fn plan(input: LogicalPlan, declared: bool) -> Result<LogicalPlan> {
         Ok(LogicalPlan::Extension(Extension { node: Arc::new(Self::try_new(input, declared)?) }))
     }
@@ -134,8 +134,8 @@ impl ExtensionPlanner for TableRowsPlanner {
     }
 }
 
-/// Returns the rows of its input, in the same partitions and order, with columns that may be NULL unless the
-/// statement declares them. The rule [`SourceOrder`](crate::sql::order::SourceOrder) puts the input in source order.
+/// Returns the rows of its input, in the same partitions and order, with nullable columns unless the statement
+/// declares the columns. The rule [`SourceOrder`](crate::sql::order::SourceOrder) puts the input in source order.
 #[derive(Debug)]
 pub(in crate::sql) struct TableRowsExec {
     input: Arc<dyn ExecutionPlan>,

@@ -86,8 +86,8 @@ pub(super) fn is_named_cast(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call) if CASTS.contains(&call.name()))
 }
 
-/// Replaces a call of `arrow_cast` or `arrow_try_cast` from a timestamp to a timestamp with a cast.
-/// Returns any other expression unchanged.
+/// Replaces an `arrow_cast` or `arrow_try_cast` of a timestamp to another timestamp type with a cast. Returns any
+/// other expression unchanged.
 fn plain_cast(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let is_time = |e: &Expr| matches!(e.get_type(schema), Ok(DataType::Timestamp(..)));
     let Expr::ScalarFunction(call) = &e else { return Transformed::no(e) };

@@ -138,7 +138,7 @@ fn is_moved(e: &Expr, schema: &DFSchema) -> bool {
         }
         _ => false,
     };
-    // The simplifier removes a cast to another unit or zone first.
+    // The simplifier first removes an outer cast to another unit or zone, so the cast below it is checked, too.
     moves || is_moved(expr, schema)
 }
 

@@ -1,11 +1,11 @@
-//! The common types of values that contain decimals and floats at the same place.
+//! The common types of values of which some are decimals and others floats, also within lists and structs.
 
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};
 
-/// Replaces the types of numbers by doubles where some of `types` have a decimal and others a float, also
-/// within lists and structs. Returns `None` if there is no such place.
+/// Replaces number types by doubles where some of `types` are decimals and others floats, also for the elements of
+/// lists and the fields of structs. Returns `None` if nothing is replaced.
 pub(super) fn types_with_doubles(types: &[DataType]) -> Option<Vec<DataType>> {
     let known: Vec<&DataType> = types.iter().filter(|t| !t.is_null()).collect();
     let replaced: Vec<DataType> = if known.iter().all(|t| t.is_numeric()) {
@@ -44,7 +44,7 @@ fn element_field(list: &DataType) -> Option<&FieldRef> {
     }
 }
 
-/// Returns structs of the same field names with doubles, as [`types_with_doubles`] does for all types.
+/// Does the same as [`types_with_doubles`] for structs, which must have the same field names.
 fn structs_with_doubles(types: &[&DataType]) -> Option<Vec<DataType>> {
     let fields = types.iter().map(|t| match t {
         DataType::Struct(fields) => Some(fields.to_vec()),

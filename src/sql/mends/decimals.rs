@@ -93,7 +93,7 @@ impl AnalyzerRule for StableDecimals {
     }
 }
 
-/// Whether the rule may change an expression with this part.
+/// Whether the rule may change an expression that contains `part`.
 fn may_change(part: &Expr) -> bool {
     match part {
         Expr::Cast(cast) => {
@@ -260,7 +260,7 @@ fn as_doubles(mut parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     cast_all(parts.into_iter().map(|part| (part, DataType::Float64)), schema)
 }
 
-/// Casts expressions to the types beside them. Returns true.
+/// Casts each expression to the type that is paired with it. Returns true.
 fn cast_all<'a>(parts: impl Iterator<Item = (&'a mut Expr, DataType)>, schema: &DFSchema) -> bool {
     for (part, to) in parts {
         if part.get_type(schema).ok().as_ref() != Some(&to) {
@@ -270,7 +270,8 @@ fn cast_all<'a>(parts: impl Iterator<Item = (&'a mut Expr, DataType)>, schema: &
     true
 }
 
-/// Casts equal keys of a join to doubles if one has decimals where the other has floats. Returns whether it did so.
+/// Casts the two keys of a join equality to doubles if one is a decimal and the other a float, also within lists and
+/// structs. Returns whether it cast any keys.
 fn join_as_doubles(mut join: Join) -> Result<(LogicalPlan, bool)> {
     let mut changed = false;
     for (left, right) in &mut join.on {
@@ -415,7 +416,7 @@ fn union_as_doubles(mut union: Union) -> Result<Transformed<LogicalPlan>> {
         let types = types.map(|field| field.map(|f| f.data_type().clone()));
         types_with_doubles(&types.collect::<Option<Vec<_>>>()?)
     };
-    // The types of each column in all inputs, where they change.
+    // For each column, its new types in all inputs, or `None` if it stays unchanged.
     let doubles: Vec<Option<Vec<DataType>>> =
         (0..union.schema.fields().len()).map(doubles_of).collect();
     if doubles.iter().all(Option::is_none) {

@@ -18,7 +18,8 @@ const SIMPLIFY: &str = "simplify_expressions";
 ///   takes. The execution reports the error if a row does take it. Obsolete once the test
 ///   `stock_casts_in_branches_still_fail` fails.
 /// * `extract_leaf_expressions` and `push_down_leaf_projections` move accesses to fields of structs towards the scan.
-///   They fail above a projection that gives columns the name of a table, as LATERAL joins become.
+///   They fail above a projection that gives columns the name of a table, such as the one that replaces a LATERAL
+///   join.
 #[derive(Debug)]
 pub(in crate::sql) struct FailingRules {
     stock: LogicalRule,

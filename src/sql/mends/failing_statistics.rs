@@ -11,8 +11,8 @@ use datafusion::physical_plan::ExecutionPlan;
 /// Plans again without the statistics of files if planning fails.
 ///
 /// DataFusion 55 fails to estimate the rows of some conditions from the minimum and maximum of their columns:
-/// `d - DATE '2024-01-01' > 3`, and `t::DATE > DATE '2023-12-31'` if `t` is between the last microsecond of that day and
-/// the next year. Obsolete once the test `stock_estimates_of_conditions_still_fail` fails.
+/// `d - DATE '2024-01-01' > 3`, and `t::DATE > DATE '2023-12-31'` if `t` is between the last microsecond of that
+/// day and the next year. Obsolete once the test `stock_estimates_of_conditions_still_fail` fails.
 #[derive(Debug)]
 pub(in crate::sql) struct StatisticsPlanner<P> {
     pub(in crate::sql) inner: P,
@@ -31,7 +31,7 @@ impl<P: QueryPlanner + Send + Sync> QueryPlanner for StatisticsPlanner<P> {
             (Err(e), Some(state)) if state.config().collect_statistics() => {
                 let mut state = state.clone();
                 state.config_mut().options_mut().execution.collect_statistics = false;
-                // The first error is the one of the query if both attempts fail.
+                // If both attempts fail, returns the error of the first attempt.
                 self.inner.create_physical_plan(logical_plan, &state).await.map_err(|_| e)
             }
             (planned, _) => planned,

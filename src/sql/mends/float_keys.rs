@@ -31,7 +31,8 @@ const CONDITIONAL: [&str; 5] = ["coalesce", "ifnull", "nullif", "nvl", "nvl2"];
 const ORDERING: [&str; 5] =
     ["approx_distinct", "approx_median", "approx_percentile_cont", "median", "percentile_cont"];
 
-/// Logical optimizer rule: compares, sorts, groups and joins floats by their [`float_key`].
+/// Logical optimizer rule: compares, sorts, groups and joins floats by their [`float_key`], which has one zero and
+/// one NaN.
 ///
 /// DataFusion compares floats in the total order of IEEE 754 and hashes their bits, so:
 ///
@@ -101,9 +102,9 @@ impl OptimizerRule for FloatKeys {
 /// Logical optimizer rule, before constants are folded: compares constant floats by their [`float_key`].
 ///
 /// By the time [`FloatKeys`] runs, comparisons of constants are folded: `0.0 IN (-0.0)` is already false. So are
-/// comparisons of conditional expressions that fold to a constant: `coalesce(-0.0, x) IN (0.0)`. Constants beside
-/// columns are canonicalized, because a join on `x = y` combines `x = 0.0` with `y = -0.0`, and the simplifier
-/// takes two different constants for a contradiction.
+/// comparisons of conditional expressions that fold to a constant: `coalesce(-0.0, x) IN (0.0)`. Constants that are
+/// compared with columns are canonicalized, because a join on `x = y` combines `x = 0.0` with `y = -0.0`, and the
+/// simplifier treats two different constants as a contradiction.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct ConstantFloatKeys;
 
@@ -165,7 +166,7 @@ fn key_constant_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
         match part {
             Expr::Literal(value, _) if holds_float(&value.data_type()) && !value.is_null() => {
                 let key = ScalarValue::try_from_array(&canonical_floats(&value.to_array()?)?, 0)?;
-                // Floats that differ in their bits are different scalars.
+                // `ScalarValue` compares floats by their bits, so 0.0 and -0.0 differ here.
                 if key != *value {
                     (*value, changed) = (key, true);
                 }

@@ -30,7 +30,8 @@ use crate::sql::mends::row_filters::{guard_row_filters, release_row_filters};
 use crate::sql::mends::waiting_joins::refuse_waiting_filters;
 use crate::sql::rules::PhysicalRule;
 
-/// Wraps a physical rule of DataFusion so that it moves nothing through nodes where it would confuse columns.
+/// Wraps a physical rule of DataFusion so that the rule moves no filter or projection through a node for which it
+/// would mix up columns.
 ///
 /// While the rule runs, a [`BarrierExec`] above each such node stops filters and projections from above. The
 /// node's own filters and projections, and all others below the barrier, move as usual.
@@ -54,12 +55,12 @@ impl GuardedRule {
     /// `stock_filter_pushdown_is_still_wrong` in `tests/sql/joins.rs` fails once it is. `FilterPushdown` also
     /// passes conditions on lists to scans of Parquet that omit these conditions ([`guard_row_filters`]).
     ///
-    /// `FilterPushdown(Post)` passes dynamic filters to scans below expressions that can fail. Such filters
-    /// depend on other rows and on timing, so whether a query over Parquet fails would depend on the rows
-    /// that a join or TopK has seen. The rule also gives the scan below `min(f(a)), max(b)` a filter for
-    /// `max(b)` alone, which drops rows that `min(f(a))` needs. The filter that it gives the scan below
-    /// `max(x)` of floats drops row groups with NaN, which statistics omit ([`filters_too_much`]). The filters of some joins
-    /// make the query wait forever ([`refuse_waiting_filters`]).
+    /// `FilterPushdown(Post)` passes dynamic filters to scans below expressions that can fail. Such filters depend on
+    /// other rows and on timing, so whether a query over Parquet fails would depend on the rows that a join or TopK
+    /// has seen. The rule also gives the scan below `min(f(a)), max(b)` a filter for `max(b)` alone, which drops rows
+    /// that `min(f(a))` needs. The filter that it gives the scan below `max(x)` of floats drops row groups with NaN,
+    /// which statistics omit ([`filters_too_much`]). The filters of some joins make the query wait forever
+    /// ([`refuse_waiting_filters`]).
     ///
     /// `ProjectionPushdown` has two bugs. It moves a projection below a `FilterExec` that itself projects, as
     /// if both had the same columns. Obsolete once the test `stock_projections_of_filters_still_fail` fails.
@@ -288,7 +289,8 @@ impl DisplayAs for BarrierExec {
 }
 
 impl ExecutionPlan for BarrierExec {
-    // The properties are the input's own `Arc`, so that nodes above keep what they derived from it.
+    // The node returns the `Arc` of the input's properties, so that DataFusion does not compute the properties of the
+    // nodes above again.
     pass_through!("BarrierExec");
 
     fn execute(

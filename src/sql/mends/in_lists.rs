@@ -72,7 +72,8 @@ impl OptimizerRule for InLists {
         let shown = done.data.map_expressions(|e| {
             let shown = e.transform_down(|e| {
                 Ok(match e {
-                    // The stock rule names an expression that it changes; this name has the alias within.
+                    // The stock rule gives an expression that it changes an alias, the name that the expression had
+                    // before. This name contains the alias of the tested value.
                     Expr::Alias(alias) if alias.name.contains(APART) => {
                         Transformed::yes(*alias.expr)
                     }
@@ -88,7 +89,8 @@ impl OptimizerRule for InLists {
     }
 }
 
-/// If an expression has several IN lists for one value, gives each an alias. Also replaces the pattern `.*`.
+/// If an expression has several IN lists for one value, gives the value a different alias for each list. Also
+/// replaces the pattern `.*`.
 fn set_lists_apart(e: Expr, lists: &mut usize) -> Result<Transformed<Expr>> {
     let found = TestedValues::find_in(&e)?;
     if !found.is_affected() {

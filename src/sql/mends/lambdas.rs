@@ -89,7 +89,7 @@ impl VisitorMut for Bodies<'_> {
     }
 }
 
-/// Replaces `s.p` in the body of `lambda s: ..` with `s['p']`. DataFusion takes `s` for a table.
+/// Replaces `s.p` in the body of `lambda s: ..` with `s['p']`. DataFusion would read `s` as the name of a table.
 fn read_fields(lambda: &mut LambdaFunction) {
     let LambdaFunction { params, body, .. } = lambda;
     let parameters: Vec<Ident> = params.iter().map(|parameter| parameter.name.clone()).collect();

@@ -23,11 +23,11 @@ static LIST_TEXT: LazyLock<ScalarUDF> = LazyLock::new(|| {
     ScalarUDF::new_from_impl(ListText { signature: Signature::any(1, Volatility::Immutable) })
 });
 
-/// Analyzer rule: casts of lists to strings show NULL elements as NULL, and casts of durations and intervals to strings
-/// have the form of the screen, `60d 03:00`.
+/// Analyzer rule: casts of lists to strings write NULL elements as `NULL`, and casts of durations and intervals to
+/// strings write `60d 03:00`, as query results show them.
 ///
-/// Arrow shows them as empty strings, so that `[1, NULL]` is `[1, ]`, and the lists `[NULL]` and `['']` have
-/// the same text. Obsolete once the test `stock_texts_of_lists_still_lack_null` fails.
+/// Arrow writes NULL elements as empty strings, so that `[1, NULL]` is `[1, ]`, and the lists `[NULL]` and `['']`
+/// have the same text. Obsolete once the test `stock_texts_of_lists_still_lack_null` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct ListTexts;
 
@@ -56,7 +56,8 @@ impl AnalyzerRule for ListTexts {
     }
 }
 
-/// If an expression casts a list or a span of time to a string, returns it and the type of the string.
+/// If an expression casts a list, duration or interval to a string, returns the operand of the cast and the string
+/// type.
 fn text_of_list<'a>(e: &'a Expr, schema: &DFSchema) -> Option<(&'a Expr, DataType)> {
     let (list, text) = match e {
         Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {

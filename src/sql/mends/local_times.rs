@@ -74,7 +74,7 @@ fn with_zone(e: &Expr, schema: &DFSchema) -> Option<Expr> {
             let to = ScalarValue::try_from(field.data_type()).ok()?;
             Some(function.call(vec![expr.as_ref().clone(), Expr::Literal(to, None)]))
         }
-        // The simplifier replaces `arrow_cast` by a cast later.
+        // Handles `arrow_cast` like a cast, because the simplifier replaces it with a cast after this rule.
         Expr::ScalarFunction(call) if is_named_cast(e) => {
             let (value, to) = (call.args.first()?, e.get_type(schema).ok()?);
             if !is_zoned(&to) || !is_local(&value.get_type(schema).ok()?) {

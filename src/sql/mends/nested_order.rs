@@ -67,7 +67,7 @@ fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         {
             Ok(Transformed::yes(compare_order(*left, op, *right)))
         }
-        // DataFusion plans comparisons for `x < ALL (query)` only after this rule, so they are made here.
+        // DataFusion plans the comparisons of `x < ALL (query)` only after this rule, so this rule creates them.
         Expr::SetComparison(test) if is_order(test.op) && is_nested(&test.expr, schema) => {
             rewrite_quantified(test, schema, compare_order).map(Transformed::yes)
         }
@@ -170,7 +170,7 @@ impl ScalarUDFImpl for NestedCall {
             (Nested::Order, [_, _]) => Ok(DataType::Int8),
             (Nested::Greatest | Nested::Least, [first, ..]) => Ok(first.clone()),
             _ => plan_err!(
-                "internal error: {} has {} arguments; nested_order takes 2, nested_greatest and nested_least at least 1; please report it",
+                "internal error: {} takes 2 arguments (nested_order) or at least 1 (nested_greatest, nested_least); {} given; please report it",
                 self.name(),
                 types.len()
             ),
@@ -193,7 +193,7 @@ impl ScalarUDFImpl for NestedCall {
             (Nested::Least, values) => extreme_of_rows(values, rows, Ordering::Less)?,
             _ => {
                 return exec_err!(
-                    "internal error: {} has {} arguments; nested_order takes 2, nested_greatest and nested_least at least 1; please report it",
+                    "internal error: {} takes 2 arguments (nested_order) or at least 1 (nested_greatest, nested_least); {} given; please report it",
                     self.name(),
                     values.len()
                 );

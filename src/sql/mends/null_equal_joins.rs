@@ -15,11 +15,11 @@ use crate::sql::rules::LogicalRule;
 /// all its keys with NULL equal to NULL. DataFusion 55 adds keys from `=` to such a join, which then returns
 /// rows with NULL:
 ///
-/// * `extract_equijoin_predicate` takes the keys from the condition of the join. `push_down_filter`
-///   may have moved conditions of a WHERE into it. Here, such a join keeps its condition.
-/// * `eliminate_cross_join` merges consecutive inner joins and WHERE, and then compares NULL in all keys as
-///   the topmost join does, which also loses rows. Here, it does not merge such a join: while it runs, an
-///   empty relation stands for the join.
+/// * `extract_equijoin_predicate` takes the keys from the condition of the join, to which `push_down_filter` may have
+///   moved conditions of a WHERE. Here, such a join keeps its condition.
+/// * `eliminate_cross_join` merges consecutive inner joins and WHERE, and then compares NULL in all keys as the
+///   topmost join does, which also loses rows. While it runs here, an empty relation replaces such a join, so that it
+///   does not merge the join.
 ///
 /// Obsolete once the test `stock_joins_still_mix_equalities_of_null` fails.
 #[derive(Debug)]

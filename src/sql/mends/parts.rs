@@ -1,4 +1,4 @@
-//! Rewrites of parts of the expressions of a plan.
+//! Finds and rewrites the parts (subexpressions) of the expressions of a plan.
 
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -17,7 +17,7 @@ pub(in crate::sql) fn columns_below(plan: &LogicalPlan) -> Result<DFSchema> {
     Ok(schema)
 }
 
-/// Whether a node has an expression with a part that `test` accepts. Expressions of subqueries do not count.
+/// Whether a node has an expression with a part that `test` accepts, except in subqueries.
 pub(in crate::sql) fn has_part(plan: &LogicalPlan, test: impl Fn(&Expr) -> bool) -> bool {
     let mut found = false;
     let visited = plan.apply_expressions(|e| {

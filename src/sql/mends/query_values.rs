@@ -171,7 +171,7 @@ fn check_size(plan: &LogicalPlan) -> Result<()> {
     match nodes > MOST_NODES {
         false => Ok(()),
         true => plan_err!(
-            "the correlated subqueries of this statement expand to more than {MOST_NODES} plan nodes; replace IN with EXISTS, or write a subquery as a join or as a table of its own"
+            "the correlated subqueries of this statement expand to more than {MOST_NODES} plan nodes; replace IN with EXISTS, or write a subquery as a join or store its rows in a table"
         ),
     }
 }
@@ -404,8 +404,8 @@ impl OuterRows {
     }
 
     /// Turns correlated scalar subqueries into joined columns, whose values are needed only for rows for which
-    /// `guard` is true. A value of CASE is computed only for the rows for which CASE returns it, because the
-    /// query may fail for other rows.
+    /// `guard` is true. A subquery within CASE is computed only for the rows for which CASE evaluates it, because it
+    /// may fail for other rows.
     fn join_where(
         &mut self,
         expr: Expr,
@@ -534,16 +534,16 @@ fn has_join(case: &Case) -> Result<bool> {
     Ok(found)
 }
 
-/// A part of CASE: the condition after the given number of others, which for all conditions is the value of
-/// ELSE, or a value.
+/// A part of CASE. `When(i)` is the condition of branch `i`, counted from 0, or the value of ELSE if `i` is the
+/// number of branches. `Then(i)` is the value of branch `i`.
 #[derive(Clone, Copy)]
 enum Branch {
     When(usize),
     Then(usize),
 }
 
-/// Returns a condition that is true for all rows for which CASE evaluates a part, or `None` if this may be any row.
-/// Conditions of CASE after one with a subquery are omitted.
+/// Returns a condition that is true for all rows for which CASE evaluates a part, or `None` if these may be all rows.
+/// The condition omits the conditions of CASE from the first one with a subquery on.
 fn guard_branch(
     case: &Case,
     branch: Branch,

@@ -121,7 +121,8 @@ impl Rows {
         // The rewritten condition contains the query twice, and both copies must have the same rows.
         let query = with_same_rows(&query)?.unwrap_or(query);
         let equal = values.iter().enumerate().map(|(at, value)| {
-            // In the subquery, the name of an outer column must not mean a column of the query around it.
+            // The value moves into the subquery, where the name of an outer column must not refer to a column of the
+            // query that contains IN.
             if value.exists(|e| match e {
                 Expr::OuterReferenceColumn(_, column) => Ok(schema.has_column(column)),
                 _ => Ok(false),

@@ -1,8 +1,8 @@
 //! [`SharedRows`]: a part of a plan that is computed once although the plan contains it several times.
 //!
-//! DataFusion 55 copies the plan of a CTE to each place that names it, and Serrate copies the rows of the
-//! outer query for each correlated subquery. If the rows may differ from run to run, as those of `random()`
-//! and `LIMIT` over groups do, the copies have different rows. `stock_ctes_are_still_computed_twice` in
+//! DataFusion 55 copies the plan of a CTE to each reference to the CTE, and Serrate copies the rows of the outer
+//! query for each correlated subquery. If the rows may differ from run to run, as those of `random()` and `LIMIT`
+//! over groups do, the copies have different rows. `stock_ctes_are_still_computed_twice` in
 //! `tests/sql/shared_rows.rs` fails once DataFusion computes such a CTE once.
 
 use std::any::Any;
@@ -130,15 +130,16 @@ pub(in crate::sql) fn with_same_rows(plan: &Arc<LogicalPlan>) -> Result<Option<A
     Ok(Some(Arc::new(SharedRows::plan(plan.as_ref().clone(), id))))
 }
 
-/// Makes all places that name a CTE share its rows if its rows may differ from run to run.
+/// Makes all references to a CTE share its rows if its rows may differ from run to run.
 ///
-/// DataFusion's planner copies the node of a CTE to each place. The copies are found by their common schema.
+/// DataFusion's planner copies the plan of a CTE to each reference. The copies have the same schema `Arc`, by which
+/// this function finds them.
 pub(in crate::sql) fn share_ctes(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
     // Only a session of Serrate can plan a `SharedRows` node.
     if !state.analyzer().rules.iter().any(|rule| rule.name() == SharedOnce.name()) {
         return Ok(plan);
     }
-    // The map keeps the schemas alive, so that no other schema can have the address of one.
+    // The schemas are identified by address. The map keeps them alive, so that no address is reused.
     let mut seen: HashMap<usize, Named> = HashMap::new();
     plan.apply_with_subqueries(|node| {
         let LogicalPlan::SubqueryAlias(alias) = node else {
@@ -177,10 +178,10 @@ pub(in crate::sql) fn share_ctes(state: &SessionState, plan: LogicalPlan) -> Res
     Ok(plan.data)
 }
 
-/// Returns the plan of a view for one more place that reads the view. What several places within the plan
-/// share, they share in the result, too, but not with any other place that reads the view.
+/// Returns a copy of the plan of a view for one reference to the view. Nodes of the plan that share rows also share
+/// rows in the copy, but not with other copies.
 pub(in crate::sql) fn with_own_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
-    // The map keeps the schemas alive, so that no other schema can have the address of one.
+    // The schemas are identified by address. The map keeps them alive, so that no address is reused.
     let mut schemas: HashMap<usize, (DFSchemaRef, DFSchemaRef)> = HashMap::new();
     let mut ids: HashMap<u64, u64> = HashMap::new();
     let plan = plan.transform_down_with_subqueries(|node| {
@@ -202,7 +203,7 @@ pub(in crate::sql) fn is_shared(plan: &LogicalPlan) -> bool {
     SharedRows::from_plan(plan).is_some()
 }
 
-/// The places in a plan that have one schema, and so are copies of one CTE.
+/// The copies of one CTE in a plan: the first copy, their number, and whether all copies are equal.
 struct Named {
     first: SubqueryAlias,
     places: usize,
@@ -366,7 +367,8 @@ fn is_determined_node(node: &LogicalPlan) -> Result<bool> {
     })
 }
 
-/// Aggregates that depend on the order of rows, even with ORDER BY if rows are equal in it.
+/// Aggregates that depend on the order of rows. With ORDER BY, they still depend on the order of rows with equal
+/// keys.
 const ANY_ROW: [&str; 10] = [
     "any_value",
     "arg_max",

@@ -83,7 +83,7 @@ fn call_parser(e: &Expr, columns: &DFSchema) -> Option<Expr> {
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct TextList {
-    /// Whether a text that is no list is NULL.
+    /// Whether a string that is not a list becomes NULL instead of an error.
     safe: bool,
     signature: Signature,
 }

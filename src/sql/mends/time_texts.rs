@@ -92,7 +92,8 @@ fn is_time(t: &DataType) -> bool {
     matches!(leaf_type(t), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64)
 }
 
-/// Rewrites an expression whose value is read as a time. Strings are rewritten at once.
+/// Rewrites an expression whose value is read as a time: completes a string literal here, and wraps any other string
+/// in a call of [`CompleteTime`].
 fn complete_text(e: Expr, columns: &DFSchema) -> Result<Transformed<Expr>> {
     match &e {
         Expr::Literal(value, metadata) if has_texts(&value.data_type()) => {

@@ -25,8 +25,8 @@ pub(super) fn refuse_waiting_filters(
     rewrite_node(plan, false, refuse_filters)
 }
 
-/// Rewrites a node and its inputs. `may_skip` says whether a node above may leave out some
-/// partitions of `node`.
+/// Rewrites a node and its inputs. `may_skip` is true if a node above may end without reading some partitions of
+/// `node`.
 fn rewrite_node(
     node: Arc<dyn ExecutionPlan>,
     may_skip: bool,

@@ -62,7 +62,7 @@ fn key_calls(mut e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let changed = match &mut e {
         Expr::WindowFunction(call) => {
             let WindowFunction { params, .. } = &mut **call;
-            // All windows of a node must have the same sort keys, so they are replaced whatever the frame.
+            // All windows of a node must have the same sort keys, so keys are replaced for any kind of frame.
             let lacks_order = |t: &DataType| t.is_binary() || t.is_nested() && !has_comparison(t);
             let order = params.order_by.iter_mut().map(|by| &mut by.expr);
             replace_keys(order.chain(&mut params.partition_by), schema, lacks_order)

@@ -21,11 +21,11 @@ use tokio::sync::Semaphore;
 use crate::memory::memory_limit;
 use crate::sql::exec::one_input;
 
-/// Memory of the batches that all partitions together prefetch while earlier partitions are returned: this number of
-/// bytes, or an eighth of the memory limit if that is less.
+/// Maximum number of bytes of the batches that all partitions together prefetch while earlier partitions are
+/// returned. An eighth of the memory limit applies if it is less.
 const PREFETCH: usize = 256 << 20;
 
-/// Number of batches that a partition prefetches at most.
+/// Maximum number of batches that a partition prefetches.
 const PREFETCHED_BATCHES: usize = 1024;
 
 /// Concatenates the partitions of its input, in the order of their index, to a single partition.
@@ -71,7 +71,7 @@ impl SourceOrderExec {
     }
 }
 
-/// Runs a partition in a task of its own, which waits while `share` bytes of its batches are not read.
+/// Runs a partition in a separate task, which pauses while `share` bytes of its batches are not consumed.
 fn prefetch_partition(
     input: &Arc<dyn ExecutionPlan>,
     partition: usize,
@@ -82,7 +82,7 @@ fn prefetch_partition(
     let mut builder = RecordBatchReceiverStream::builder(Arc::clone(&schema), PREFETCHED_BATCHES);
     let (input, context) = (Arc::clone(input), Arc::clone(context));
     let sender = builder.tx();
-    // A permit is a KiB. A batch larger than the share takes the whole share.
+    // A permit represents 1 KiB. A batch larger than the share takes the whole share.
     let permits = u32::try_from(share >> 10).unwrap_or(u32::MAX).max(1);
     let permits_of = move |batch: &RecordBatch| {
         let kibibytes = u32::try_from(batch.get_array_memory_size() >> 10).unwrap_or(u32::MAX);

@@ -206,7 +206,8 @@ fn single_input(plan: &Arc<dyn ExecutionPlan>) -> bool {
     matches!(required.as_slice(), [Distribution::SinglePartition])
 }
 
-/// The position of a file in a table whose statement names paths in another order than that of their names.
+/// The position of a file's path in the statement, for a table whose paths are not listed in the order of their
+/// names.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sql) struct FileRank(pub(in crate::sql) usize);
 

@@ -50,7 +50,7 @@ impl OptimizerRule for LengthsBelow {
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
         let top = matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
-        // The columns of grouping sets are named after their expressions.
+        // The rule skips grouping sets, whose columns are named after their expressions.
         let has_sets = plan.expressions().iter().any(|e| matches!(e, Expr::GroupingSet(_)));
         if !top
             || has_sets
@@ -309,7 +309,7 @@ fn looked_at(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> 
     let mut values: HashSet<Column> = HashSet::new();
     let mut node = plan;
     while !std::ptr::eq(node, base) {
-        // A projection that only selects columns does not read their values; nodes above it may.
+        // A projection that only selects columns does not read values; nodes above the projection may.
         let passed_on = !std::ptr::eq(node, plan) && projected_columns(node).is_some();
         for expression in node.expressions().into_iter().filter(|_| !passed_on) {
             expression.apply(|e| {

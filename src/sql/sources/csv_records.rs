@@ -9,7 +9,7 @@ use memchr::{memchr, memchr2};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 
-/// The meaning of the next byte after the bytes before it. These are the states of the crate `csv-core`.
+/// The state of the parser after the bytes read so far. These are the states of the crate `csv-core`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     StartRecord,
@@ -17,13 +17,13 @@ enum State {
     InField,
     InQuotes,
     AfterEscape,
-    /// After a quote in quotes, which ends them or is the first of a pair.
+    /// After a quote within quotes, which ends the quoted field or is the first of two quotes.
     AfterQuote,
     InComment,
 }
 
-/// Finds the ends of records as the reader of CSV does: a quote counts only at the start of a field, and a line break
-/// within quotes does not end a record.
+/// Finds the ends of records by the rules of `csv-core`: a quote counts only at the start of a field, and a line
+/// break within quotes does not end a record.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct Records {
     delimiter: u8,
@@ -32,13 +32,14 @@ pub(in crate::sql) struct Records {
     comment: Option<u8>,
     terminator: Option<u8>,
     state: State,
-    /// How many bytes of the mark of UTF-8 at the start of the file were read, or could not be there.
+    /// Number of matched bytes of the [`MARK`] at the start of the file; the length of the mark once it is read or
+    /// absent.
     marked: usize,
-    /// Number of records that ended.
+    /// Number of complete records read so far.
     pub(in crate::sql) ended: usize,
 }
 
-/// The mark of UTF-8 at the start of a file.
+/// The byte order mark of UTF-8, which a file may begin with.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
 impl Records {
@@ -55,7 +56,7 @@ impl Records {
         }
     }
 
-    /// Returns the byte after which a range of a file may begin.
+    /// Returns the byte that ends a line, after which a range of a file may begin.
     fn line_end(&self) -> u8 {
         self.terminator.unwrap_or(b'\n')
     }
@@ -165,18 +166,21 @@ impl Records {
     }
 }
 
-/// Number of bytes between two known states of a file.
+/// Distance in bytes between two positions of a file for which [`Marks`] keeps the state.
 const STEP: u64 = 4 << 20;
 
-/// The states of one file at multiples of [`STEP`], as far as they are known.
+/// The parser states of one file at the positions 0, [`STEP`], 2 [`STEP`] and so on, as far as the file has been
+/// read.
 struct Marks {
     states: Vec<Records>,
 }
 
-/// The lock is held while a range reads on, because other ranges of the file wait for the same bytes.
+/// A task that reads further states holds the lock, so that tasks for other ranges of the file wait instead of
+/// reading the same bytes.
 type SharedMarks = Arc<tokio::sync::Mutex<Marks>>;
 
-/// The files of a scan whose ranges begin and end at records. One pass over a file serves all of its ranges.
+/// Finds the records at which the ranges of files begin, for all files of a scan. One pass over a file serves all of
+/// its ranges.
 #[derive(Clone, Default)]
 pub(in crate::sql) struct RangeStarts {
     files: Arc<Mutex<HashMap<(Path, u64), SharedMarks>>>,
@@ -203,7 +207,7 @@ impl RangeStarts {
             });
             Arc::clone(marks)
         };
-        // A line that ends just before `at` ends with the byte before it.
+        // The search starts one byte before `at`, because a line that ends with this byte puts a record at `at`.
         let before = at.saturating_sub(1);
         let mut step = before / STEP;
         let mut records = {

@@ -54,14 +54,15 @@ impl ReadFormat for CsvReader {
         Arc::new(CsvOpener { reader: self.clone(), wanted })
     }
 
-    /// Local files are divided, because a second pass over them costs little. It finds the line breaks within quotes.
+    /// A file whose values may contain line breaks is divided only if it is local, because finding the line breaks
+    /// within quotes takes a second pass over the file.
     fn can_divide(&self, stock: bool, config: &FileScanConfig) -> bool {
         let is_local = config.object_store_url == ObjectStoreUrl::local_filesystem();
         stock && (self.starts.is_none() || is_local)
     }
 }
 
-/// Returns where in the table each column of a header is.
+/// Returns, for each column of a header, the index of its column in the table, or `None` if the table lacks it.
 fn find_places(header: &[String], names: &[&String], is_declared: bool) -> Vec<Option<usize>> {
     let exact: HashMap<&str, usize> =
         names.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
@@ -82,14 +83,13 @@ fn find_places(header: &[String], names: &[&String], is_declared: bool) -> Vec<O
     places
 }
 
-/// Returns the columns of a file in its order, with the types of the table. In a table whose columns follow from the
-/// files, the names are those of the header. In a declared table, they are so if the header has all names of the
-/// table, or only names of the table; any other header is ignored, and the columns are those of the table, in its
-/// order.
+/// Returns the columns of a file in the order of the file, with the types of the table. In an inferred table, the
+/// header names the columns. In a declared table, it does so only if it has all names of the table, or no other
+/// names; otherwise the columns of the file are those of the table, in the order of the table.
 ///
 /// # Errors
-/// If a column of the table appears twice, if a file has no column of an inferred table, or if only some names are in
-/// both the header and a declared table, and one of these is at different positions.
+/// If a column appears twice in the header, if a header has no column of an inferred table, or if the header of a
+/// declared table has only some names of the table, at other positions than in the table.
 fn arrange_fields(
     file: &Path,
     header: &[String],
@@ -119,7 +119,7 @@ fn arrange_fields(
     };
     if !is_declared && common == 0 {
         return refuse(
-            "read the file as a table of its own, or set has_header to false if the files have no header",
+            "read the file as a separate table, or set has_header to false if the files have no header",
         );
     }
     if !is_declared || common == header.len() || common == names.len() {
@@ -222,9 +222,9 @@ impl CsvOpener {
     }
 }
 
-/// Returns the type in which to read a column: text, if the reader would drop a part of a value, such as the time of
-/// day of a date (`stock_dates_still_lose_the_time_of_day`) or a digit of a decimal. An inferred column of floats may
-/// have integers that no float represents.
+/// Returns the type in which DataFusion reads a column: text if its reader would drop a part of a value, such as the
+/// time of day of a date (`stock_dates_still_lose_the_time_of_day`) or a digit of a decimal. A column whose type was
+/// inferred as float is read as text, too, because it may have integers that no float represents.
 fn type_read(data_type: &DataType, is_declared: bool) -> DataType {
     match data_type {
         DataType::Float64 if !is_declared => DataType::Utf8,
@@ -250,7 +250,7 @@ fn to_types(
             let message = match inexact {
                 Inexact::Value { text, .. } => unheld_message(name, data_type, &text, ""),
                 Inexact::Failed(e) => {
-                    format!("the column '{name}' cannot be read as {data_type}: {e}")
+                    format!("the column '{name}' cannot be read as {data_type}; declare another type: {e}")
                 }
             };
             exec_datafusion_err!("{}: {message}", shown_location(file))

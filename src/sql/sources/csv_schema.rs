@@ -47,7 +47,7 @@ pub(in crate::sql) fn check_options(options: &CsvOptions) -> Result<()> {
 fn parse_null_regex(pattern: &str) -> Result<Regex> {
     Regex::new(pattern).map_err(|e| {
         plan_datafusion_err!(
-            "the option null_regex of CSV is '{pattern}', which is no regular expression; correct it: {e}"
+            "the option null_regex of CSV is '{pattern}', which is not a valid regular expression; correct it: {e}"
         )
     })
 }
@@ -57,15 +57,15 @@ pub(in crate::sql) fn has_names(options: &CsvOptions) -> bool {
     options.has_header == Some(true) && options.truncated_rows != Some(true)
 }
 
-/// Number of records of a file, and of all files together, that determine the types of columns.
+/// Maximum number of records of one file, and of all files together, that determine the types of columns.
 const RECORDS: usize = 1000;
 const RECORDS_OF_ALL: usize = 16_000;
-/// Number of records that are read of each of many files.
+/// Minimum number of records that are read from each file, however many files there are.
 const FEWEST_RECORDS: usize = 64;
 
-/// Infers the schema of CSV files: all columns of their headers, with text for a column without a value.
-/// DataFusion reads no file after the first thousand records, and gives an empty column the type Null, in
-/// which the reader ignores all later values (`stock_columns_that_begin_empty_still_stay_empty`).
+/// Infers the schema of CSV files: all columns of their headers. A column without values gets the type text.
+/// DataFusion reads no file after the first thousand records, and gives an empty column the type Null, in which the
+/// reader ignores all later values (`stock_columns_that_begin_empty_still_stay_empty`).
 pub(in crate::sql) async fn infer_csv_schema(
     csv: &CsvFormat,
     state: &dyn Session,
@@ -104,7 +104,7 @@ pub(in crate::sql) async fn infer_csv_schema(
     Ok(Arc::new(Schema::new(fields.collect::<Vec<FieldRef>>())))
 }
 
-/// Returns an error for a file none of whose columns is a column of the files before it, or with a repeated column.
+/// Returns an error if a file repeats a column, or has no column of the files before it.
 fn check_headers(objects: &[ObjectMeta], schemas: &[SchemaRef]) -> Result<()> {
     let mut seen: HashSet<&str> = HashSet::new();
     for (object, schema) in objects.iter().zip(schemas) {
@@ -112,7 +112,7 @@ fn check_headers(objects: &[ObjectMeta], schemas: &[SchemaRef]) -> Result<()> {
         let is_strange = !header.iter().any(|name| seen.contains(name.as_str()));
         if !seen.is_empty() && !header.is_empty() && is_strange {
             return plan_err!(
-                "{}: the header has {}, none of which is a column of the other files; read the file as a table of its own, or set has_header to false if the files have no header",
+                "{}: the header has {}, none of which is a column of the other files; read the file as a separate table, or set has_header to false if the files have no header",
                 shown_location(&object.location),
                 list_names(header.into_iter())
             );
@@ -136,7 +136,8 @@ pub(in crate::sql) fn list_names<'a>(names: impl Iterator<Item = &'a String>) ->
     names.map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the type of a column of two files, which is the type that one file with the values of both has.
+/// Returns the type of a column that has the types `a` and `b` in two files: the type that would be inferred from one
+/// file with the values of both.
 fn unite_types(a: &DataType, b: &DataType) -> DataType {
     use DataType::{Date32, Float64, Int64, Null, Timestamp, Utf8};
     match (a, b) {
@@ -154,7 +155,7 @@ fn unite_types(a: &DataType, b: &DataType) -> DataType {
 /// Maximum number of bytes of a header, and of the records that determine types. Further bytes are ignored.
 const MOST_BYTES: usize = 64 << 20;
 
-/// Returns the names in the header of a file, none for an empty file.
+/// Returns the names in the header of a file, or no names for an empty file.
 pub(in crate::sql) async fn read_header(
     store: &Arc<dyn ObjectStore>,
     meta: &ObjectMeta,
@@ -165,7 +166,7 @@ pub(in crate::sql) async fn read_header(
     Ok(schema.fields().iter().map(|f| f.name().clone()).collect())
 }
 
-/// Returns the columns of a file, with the types of its first `records`.
+/// Returns the columns of a file, with the types of its first `records` records.
 async fn read_start(
     store: &Arc<dyn ObjectStore>,
     meta: &ObjectMeta,

@@ -1,5 +1,5 @@
-//! Conversions of values of files to the types of a table that lose nothing: a value that the type cannot hold is an
-//! error, never rounded or cut.
+//! Lossless conversions of values in files to the types of a table: a value that the type cannot hold is an error and
+//! is never rounded or truncated.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -42,12 +42,13 @@ impl From<ArrowError> for Inexact {
     }
 }
 
-/// How to read text.
+/// Rules for the conversion of text to other types.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::sql) struct TextRules {
-    /// Whether an integer must be exact in a column of floats, which was inferred and not declared.
+    /// Whether an integer that no float represents is an error in a column of floats. True if the type of the column
+    /// was inferred.
     pub(in crate::sql) exact_floats: bool,
-    /// Whether a number is a time or date as the type stores it, as in JSON.
+    /// Whether a number is accepted as a time or date in the unit in which the type stores it, as in JSON.
     pub(in crate::sql) numeric_times: bool,
 }
 
@@ -94,7 +95,8 @@ pub(in crate::sql) fn unheld_message(
 const UNHELD: &str = "the column '";
 const UNHELD_END: &str = " in CREATE EXTERNAL TABLE";
 
-/// Finds an [`unheld_message`] in the text of an error. Parquet's readers pass the errors of conditions on as text.
+/// Finds an [`unheld_message`] in the text of an error, because Parquet's readers convert the errors of conditions to
+/// text.
 pub(in crate::sql) fn find_unheld(error: &str) -> Option<&str> {
     let start = error.find(UNHELD)?;
     let text = error.get(start..)?;
@@ -112,8 +114,9 @@ fn inner_type(data_type: &DataType) -> Option<&DataType> {
     }
 }
 
-/// Whether each value of a type is a value of another, and DataFusion's own conversion keeps it. False for times of
-/// different units, because DataFusion moves such a conversion to the other side of a comparison, where it rounds.
+/// Whether the type `to` holds every value of the type `from`, and DataFusion's conversion preserves the value. False
+/// for times of different units, because DataFusion moves such a conversion to the other side of a comparison, where
+/// it rounds.
 pub(in crate::sql) fn holds_all(from: &DataType, to: &DataType) -> bool {
     use DataType::*;
     match (from, to) {
@@ -161,7 +164,8 @@ pub(in crate::sql) fn integer_bits(t: &DataType) -> Option<(bool, u32)> {
     })
 }
 
-/// An array, and a bit for each row whose value its type cannot hold. No bits if there is no such row.
+/// A converted array, and a mask of the rows whose value the new type cannot hold, or `None` if there are no such
+/// rows.
 type Marked = Result<(ArrayRef, Option<BooleanBuffer>), ArrowError>;
 
 fn convert_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> Marked {
@@ -210,7 +214,7 @@ fn lenient_options() -> CastOptions<'static> {
     CastOptions { safe: true, ..CastOptions::default() }
 }
 
-/// Returns the bits, or `None` if no bit is set.
+/// Returns the mask, or `None` if no bit is set.
 fn any_set(bits: BooleanBuffer) -> Option<BooleanBuffer> {
     (bits.count_set_bits() > 0).then_some(bits)
 }
@@ -233,7 +237,7 @@ fn convert_list<O: OffsetSizeTrait>(
     Ok((Arc::new(list), unheld))
 }
 
-/// Marks the lists, valid in `lists`, that have a marked element.
+/// Returns a mask of the valid lists that contain a marked element, or `None` if there are none.
 fn lists_with<O: OffsetSizeTrait>(
     elements: &BooleanBuffer,
     offsets: &OffsetBuffer<O>,
@@ -287,7 +291,7 @@ fn convert_struct(
 
 fn convert_map(array: &MapArray, field: &FieldRef, sorted: bool, rules: TextRules) -> Marked {
     let DataType::Struct(fields) = field.data_type() else {
-        return Err(ArrowError::CastError("the entries of a map are no structs".into()));
+        return Err(ArrowError::CastError("the entries of the map are not structs".into()));
     };
     // The names of the two fields of an entry differ between writers, so they are matched by position.
     let entries = array.entries();
@@ -309,13 +313,13 @@ fn convert_map(array: &MapArray, field: &FieldRef, sorted: bool, rules: TextRule
     Ok((Arc::new(map), unheld))
 }
 
-/// Casts values, and casts them back to find those that changed.
+/// Casts values. Marks those that do not fit or, for exact types, differ after a cast back to the old type.
 fn convert_leaf(array: &ArrayRef, to: &DataType) -> Marked {
     let from = array.data_type();
     let converted = cast_with_options(array, to, &lenient_options())?;
     let mut unheld = BooleanBufferBuilder::new(array.len());
     if is_rounding(from, to) {
-        // A finite number must not become infinite.
+        // A number that becomes infinite is marked, too.
         let became_infinite = |row: usize| match (finite_at(array, row), finite_at(&converted, row))
         {
             (Some(before), Some(after)) => before && !after,
@@ -340,12 +344,12 @@ fn convert_leaf(array: &ArrayRef, to: &DataType) -> Marked {
     Ok((converted, any_set(unheld.finish())))
 }
 
-/// Whether a conversion may round, because floats are approximate.
+/// Whether a conversion may round a value, which is allowed between floats and from decimals to floats.
 fn is_rounding(from: &DataType, to: &DataType) -> bool {
     to.is_floating() && (from.is_floating() || from.is_decimal())
 }
 
-/// Whether casting back shows what a cast has lost.
+/// Whether a cast back to the old type reveals that a cast has changed a value.
 fn is_reversible(from: &DataType, to: &DataType) -> bool {
     let plain = |t: &DataType| {
         matches!(t, DataType::Boolean)
@@ -376,7 +380,7 @@ fn finite_at(array: &ArrayRef, row: usize) -> Option<bool> {
     }
 }
 
-/// Replaces -0.0, which an integer cannot show, by 0.0.
+/// Replaces -0.0, which becomes 0 in an integer and 0.0 in the cast back, with 0.0.
 fn without_negative_zeros(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     match array.data_type() {
         DataType::Float16 => {
@@ -388,7 +392,7 @@ fn without_negative_zeros(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     }
 }
 
-/// Parses texts. A text that is no value of the type is marked.
+/// Parses strings. Marks each string that is not a value of the type.
 fn parse_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> Marked {
     use DataType::*;
     let texts = cast(array, &Utf8)?;
@@ -525,7 +529,8 @@ fn parse_integer<N: TryFrom<i128>>(text: &str) -> Option<N> {
     N::try_from(value).ok()
 }
 
-/// Whether a float has the value of its text, if that is an integer without point and exponent.
+/// Whether a float equals the number in its text, if the text is an integer without point and exponent. True for
+/// other texts.
 fn is_exact_float(text: &str, number: f64) -> bool {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.abs() < EXACT || !number.is_finite() || text.contains(['.', 'e', 'E']) {
@@ -535,7 +540,7 @@ fn is_exact_float(text: &str, number: f64) -> bool {
     format!("{:.0}", number.abs()) == unsigned
 }
 
-/// Returns how many digits a text has after its point, without zeros at their end.
+/// Returns the number of digits after the point of a text, without trailing zeros.
 fn fraction_digits(text: &str) -> usize {
     let Some((_, fraction)) = text.rsplit_once('.') else { return 0 };
     let end = fraction.find(|c: char| !c.is_ascii_digit()).unwrap_or(fraction.len());
@@ -548,7 +553,8 @@ fn parse_date(text: &str, rules: TextRules) -> Option<i32> {
     let Some(days) = Date32Type::parse(text) else {
         return if rules.numeric_times { parse_integer(text) } else { None };
     };
-    // A longer text has a time of day, unless it begins with the sign of a long year.
+    // A text of more than ten characters has a time of day, unless it begins with a sign, as years of more than four
+    // digits do.
     if text.len() <= 10 || text.starts_with(['+', '-']) {
         return Some(days);
     }
@@ -592,7 +598,8 @@ fn parse_exact_decimal<T: DecimalType>(text: &str, precision: u8, scale: i8) -> 
     if number.exponent.checked_add(i64::from(scale))? < 0 {
         return None;
     }
-    // Without an exponent and zeros at its end, which Arrow's parser would count.
+    // Writes the number without an exponent and without trailing zeros of the fraction, because Arrow's parser counts
+    // both as digits.
     let zeros = usize::try_from(number.exponent.max(0)).ok().filter(|zeros| *zeros <= 80)?;
     let sign = if number.is_negative { "-" } else { "" };
     let places = usize::try_from(number.exponent.min(0).unsigned_abs()).ok()?;

@@ -23,7 +23,7 @@ use crate::sql::sources::exact::{Inexact, TextRules, convert_exact, holds_all, u
 /// Adapts expressions to each file as DataFusion does, but a value that the type of the table cannot hold is an
 /// error, and conditions compare times of a coarser unit in the unit of the table.
 ///
-/// DataFusion cuts fractions and digits of seconds, and compares times in the unit of the file with a truncated
+/// DataFusion truncates fractions and digits of seconds, and compares times in the unit of the file with a truncated
 /// literal, so that `t = '00:00:00.0005'` is true for milliseconds of 00:00:00. Obsolete once the tests
 /// `stock_conditions_on_coarser_files_still_round` and `stock_fractions_in_files_are_still_cut` fail.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl ExactCasts {
         Arc::clone(&EXACT_CASTS)
     }
 
-    /// Whether a scan adapts expressions as DataFusion does, or by this factory.
+    /// Whether a scan adapts expressions with DataFusion's adapter or with this one.
     pub(in crate::sql) fn is_known(files: &FileScanConfig) -> bool {
         let factory = files.expr_adapter_factory.as_ref();
         factory.is_none_or(|factory| Arc::ptr_eq(factory, &EXACT_CASTS))
@@ -55,7 +55,7 @@ impl PhysicalExprAdapterFactory for ExactCasts {
             let Some(found) = found else { continue };
             if !holds_all(found.data_type(), field.data_type()) {
                 exact.insert(field.name().clone(), Arc::clone(field));
-                // DataFusion then leaves the column as it is in the file.
+                // The type of the file in this schema makes DataFusion's adapter leave the column unchanged.
                 *field = Arc::clone(found);
             }
         }
@@ -101,8 +101,8 @@ impl PhysicalExprAdapter for ExactAdapter {
 }
 
 impl ExactAdapter {
-    /// Converts only a field of a struct instead of the whole struct. The scan takes such an expression for a
-    /// condition on a column that the file's reader can evaluate, as DataFusion's adapter ensures.
+    /// If `expr` reads a field of a converted struct, returns an expression that converts only this field. Otherwise,
+    /// the scan would not recognize a condition on a field that the reader of the file can evaluate.
     fn narrow_cast(&self, expr: &Arc<dyn PhysicalExpr>) -> Result<Option<Arc<dyn PhysicalExpr>>> {
         let Some(call) = expr.downcast_ref::<ScalarFunctionExpr>() else { return Ok(None) };
         let Some((cast, keys)) = call.args().split_first() else { return Ok(None) };
@@ -128,7 +128,7 @@ impl ExactAdapter {
         }
         let Some((to, from)) = found else { return Ok(None) };
         let Some(from) = from else {
-            // The file has no such field.
+            // The struct in the file lacks the field, so its value is NULL.
             let null = datafusion::common::ScalarValue::try_from(to.data_type())?;
             return Ok(Some(Arc::new(Literal::new(null))));
         };
@@ -159,7 +159,7 @@ fn struct_fields(field: Option<&FieldRef>) -> Fields {
     }
 }
 
-/// Converts a column of a file to its type in the table. DataFusion's optimizer does not see through it.
+/// Converts a column of a file to its type in the table, and is opaque to DataFusion's optimizer.
 #[derive(Debug, Eq)]
 struct ExactCast {
     input: Arc<dyn PhysicalExpr>,

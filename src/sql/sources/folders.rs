@@ -21,7 +21,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use datafusion::sql::parser::Statement;
 use futures::StreamExt;
 
-/// Value in the name of a folder that stands for NULL, as Hive, Spark, pyarrow and DuckDB write it.
+/// Value in a folder name that represents NULL, as Hive, Spark, pyarrow and DuckDB write it.
 pub(in crate::sql) const NULL_NAME: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// Removes the quotes from the names in PARTITIONED BY, which the parser keeps.
@@ -40,12 +40,12 @@ pub(in crate::sql) fn unquote_partitions(statement: &mut Statement) {
     }
 }
 
-/// The partition columns, whose values become names of folders. DataFusion's writer writes NULL as 0 or ''
+/// The partition columns of a writer, whose values become folder names. DataFusion's writer writes NULL as 0 or ''
 /// (`stock_null_is_still_written_to_the_folder_of_zero`), so it receives the names instead of the values.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct Folders {
     columns: Vec<String>,
-    /// Whether the files contain the partition columns, too, with their values and not the names of folders.
+    /// Whether the files contain the partition columns, too. They then contain the values, not the folder names.
     kept: bool,
     conf: FileSinkConfig,
 }
@@ -67,7 +67,7 @@ impl Folders {
             let field = schema.field_with_name(name)?;
             if !is_nameable(field.data_type()) {
                 return plan_err!(
-                    "PARTITIONED BY ({name}) is not supported for the type {}, which has no text for the name of a folder; partition by a number, a text, a date or a time",
+                    "PARTITIONED BY ({name}) is not supported for the type {}, whose values cannot be folder names; partition by a number, a text, a date or a time",
                     field.data_type()
                 );
             }
@@ -85,7 +85,8 @@ impl Folders {
         Ok(Some(Self { columns, kept, conf }))
     }
 
-    /// Returns the configuration of a writer that receives names instead of values.
+    /// Returns the configuration of a writer that receives folder names instead of the values of the partition
+    /// columns.
     pub(in crate::sql) fn sink_conf(&self) -> FileSinkConfig {
         self.conf.clone()
     }
@@ -95,7 +96,8 @@ impl Folders {
         Arc::new(EmptyExec::new(Arc::clone(self.conf.output_schema())))
     }
 
-    /// Returns a plan that replaces values by names and passes the rows to the sink of `writer`.
+    /// Returns a plan that replaces the values of the partition columns with folder names, and passes the rows to the
+    /// sink of `writer`.
     pub(in crate::sql) fn plan(
         self,
         input: Arc<dyn ExecutionPlan>,
@@ -183,7 +185,7 @@ fn names_schema(schema: &SchemaRef, columns: &[String]) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
 }
 
-/// Replaces values by names of folders and passes the rows to the sink of `writer`.
+/// Replaces the values of the partition columns with folder names, and passes the rows to the sink of `writer`.
 #[derive(Debug)]
 struct FolderSink {
     folders: Folders,

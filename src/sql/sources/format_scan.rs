@@ -44,7 +44,8 @@ pub(in crate::sql) trait ReadFormat: Clone + Send + Sync + 'static {
     /// Returns the opener of a file, or of a range of its bytes, which returns the columns `wanted`.
     fn create_opener(&self, wanted: Wanted) -> Arc<dyn FileOpener>;
 
-    /// Whether a file can be read in ranges of bytes. `stock` says so without regard to the contents of files.
+    /// Whether a file can be read in byte ranges. `stock` is the answer of DataFusion, which ignores the contents of
+    /// the files.
     fn can_divide(&self, stock: bool, _config: &FileScanConfig) -> bool {
         stock
     }

@@ -57,7 +57,8 @@ pub(in crate::sql) async fn infer_records(
     let options = json.options();
     let compression = FileCompressionType::from(options.compression);
     let limit = options.schema_infer_max_rec.unwrap_or(usize::MAX);
-    // Under a limit, the records of a file depend on those of the files before it.
+    // A limit on the number of records makes the limit for a file depend on the files before it, so the files are
+    // read one by one.
     let parallel = match limit {
         usize::MAX => state.config().target_partitions().max(1),
         _ => 1,
@@ -81,7 +82,7 @@ pub(in crate::sql) async fn infer_records(
         let (object, of_file): (ObjectMeta, Fields) = one?;
         fields = unite_fields(&fields, &of_file).map_err(|name| {
             plan_datafusion_err!(
-                "{}: the column '{name}' has values of another type than in other files; read the file as a table of its own",
+                "{}: the column '{name}' has values of another type than in other files; read the file as a separate table",
                 shown_location(&object.location)
             )
         })?;
@@ -130,7 +131,7 @@ async fn infer_file(
     inferred.map_err(|e| plan_datafusion_err!("{}: {e}", shown_location(&object.location)))
 }
 
-/// Removes NULL from lists, because Arrow's inference takes NULL in a list for a scalar
+/// Removes NULL from lists, because Arrow's inference treats NULL in a list as a scalar
 /// (`stock_lists_of_structs_with_null_still_fail`). Inferred fields are nullable in any case.
 fn omit_nulls(value: &mut Value) {
     match value {

@@ -24,8 +24,8 @@ use crate::sql::sources::exact::{Inexact, TextRules, convert_exact, unheld_messa
 use crate::sql::sources::format_scan::{FormatScan, ReadFormat, Wanted};
 use crate::sql::sources::urls::shown_location;
 
-/// A scan of JSON files. DataFusion's reader cuts the fraction of a number in a column of integers
-/// (`stock_late_fields_of_json_are_still_lost`), and digits of decimals and seconds.
+/// A scan of JSON files. DataFusion's reader truncates a number in a column of integers
+/// (`stock_late_fields_of_json_are_still_lost`), and drops digits of decimals and seconds.
 pub(in crate::sql) type JsonScan = FormatScan<JsonReader>;
 
 #[derive(Clone)]
@@ -80,7 +80,7 @@ impl FileOpener for JsonOpener {
 }
 
 impl JsonOpener {
-    /// Returns a builder of a reader that keeps the texts of numbers.
+    /// Returns a builder of a reader that returns numbers as text.
     fn text_builder(&self) -> ReaderBuilder {
         let schema =
             Arc::new(Schema::new(fields_read(self.wanted.columns.fields(), self.reader.rules)));
@@ -138,11 +138,11 @@ impl JsonOpener {
     }
 }
 
-/// Reads a list of records as lines. A list without its end is an error.
+/// Reads a list of records as lines. An unterminated list is an error.
 pub(in crate::sql) struct ListReader<R: Read>(JsonArrayToNdjsonReader<Chain<Cursor<Vec<u8>>, R>>);
 
 impl<R: Read> ListReader<R> {
-    /// Creates a reader that skips the mark of UTF-8 at the start of a file.
+    /// Creates a reader that skips a byte order mark of UTF-8 at the start of the file.
     pub(in crate::sql) fn try_new(mut reader: R) -> std::io::Result<Self> {
         const MARK: &[u8] = b"\xEF\xBB\xBF";
         let mut start = Vec::with_capacity(MARK.len());
@@ -177,7 +177,7 @@ impl<R: Read> BufRead for ListReader<R> {
     }
 }
 
-/// Returns the type in which a column is read: text for numbers and times, of which the reader would cut a part.
+/// Returns the type in which DataFusion reads a column: text for numbers and times that its reader would truncate.
 fn type_read(data_type: &DataType, rules: TextRules) -> DataType {
     match data_type {
         DataType::Float64 if rules.exact_floats => DataType::Utf8,
@@ -204,8 +204,8 @@ fn fields_read(fields: &Fields, rules: TextRules) -> Fields {
     fields.iter().map(|field| Arc::new(field_read(field, rules))).collect()
 }
 
-/// Converts columns that were read as text (see [`type_read`]). `before` is the number of rows before the batch, if
-/// the rows of the file are counted. Returns the message of an error.
+/// Converts columns that were read as text (see [`type_read`]). `before` is the number of rows of the file before the
+/// batch, or `None` if rows are not counted. The error is a message without the name of the file.
 fn to_types(
     batch: &RecordBatch,
     wanted: &SchemaRef,
@@ -227,5 +227,9 @@ fn to_types(
 }
 
 fn read_failure(field: &Field, e: &ArrowError) -> String {
-    format!("the column '{}' cannot be read as {}: {e}", field.name(), field.data_type())
+    format!(
+        "the column '{}' cannot be read as {}; declare another type: {e}",
+        field.name(),
+        field.data_type()
+    )
 }

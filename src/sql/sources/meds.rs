@@ -132,8 +132,8 @@ const ALWAYS: [&str; 9] = [
     "static_numeric_value",
 ];
 
-/// Whether a column is one of the static measurements, the last columns from `static_code` on. Only the
-/// position tells: files may have columns with other names that begin with `static_`.
+/// Whether a column is one of the static measurements, which are the last columns, from `static_code` on. Their names
+/// do not identify them: other columns of the files may begin with `static_`, too.
 pub(in crate::sql) fn is_static(table: &Schema, index: usize) -> bool {
     table.index_of("static_code").is_ok_and(|first| index >= first)
 }
@@ -227,7 +227,7 @@ impl MedsSource {
         let shards = shard_names(&folder);
         if shards != scan.shards {
             return plan_err!(
-                "{}: the {} shards on this worker are not the {} shards for which the query was planned; every machine must see the same files",
+                "{}: the shards on this worker (number of shards: {}) differ from those for which the query was planned ({}); every machine must see the same files",
                 scan.root.display(),
                 shards.len(),
                 scan.shards.len()

@@ -1,6 +1,6 @@
 //! DELETE and UPDATE of tables in memory, which change all rows of a statement or none.
 //!
-//! DataFusion's tables evaluate a condition batch by batch and keep what they have changed when it fails
+//! DataFusion's tables evaluate a condition batch by batch, and keep the changes of earlier batches if it fails
 //! (`stock_deletes_that_fail_still_change_rows`).
 
 use std::fmt;

@@ -247,7 +247,7 @@ pub(in crate::sql) fn collect_rows(
         charge.grow(what, own_bytes(&batch)?)?;
         all.push(batch);
     }
-    // The batches live until their copy is complete.
+    // The batches stay in memory until the copy is complete, so the copy is charged in addition.
     let copy = Charge::take(what, charge.bytes())?;
     Ok(Charged::new(concat_batches(schema, &all)?, copy))
 }

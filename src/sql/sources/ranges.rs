@@ -1,6 +1,5 @@
-//! Parts that all sources share whose partitions are ranges of rows or shards: [`read_ranges`] for the methods of
-//! [`DataSource`](datafusion::datasource::source::DataSource), [`limit_rows`] and [`run_blocking`] for their
-//! streams.
+//! Common parts of the sources whose partitions are ranges of rows or shards: [`read_ranges`] for the methods of
+//! [`DataSource`](datafusion::datasource::source::DataSource), [`limit_rows`] and [`run_blocking`] for their streams.
 
 use std::fmt;
 
@@ -8,8 +7,8 @@ use arrow::array::RecordBatch;
 use datafusion::error::{DataFusionError, Result};
 use futures::stream::{Stream, StreamExt};
 
-/// Defines the methods of a `DataSource` with the fields `partitions`, `limit` (rows per partition) and, under the
-/// given name, its schema. The source takes no projection.
+/// Defines the methods of a `DataSource` that has the fields `partitions`, `limit` (rows per partition) and
+/// `$schema`, its schema. The source accepts no projection.
 ///
 /// A source that is `plain` has no statistics and evaluates no expressions.
 macro_rules! read_ranges {
@@ -93,7 +92,7 @@ pub(in crate::sql) fn write_limit(f: &mut fmt::Formatter<'_>, limit: Option<usiz
     }
 }
 
-/// Runs work that blocks on a thread for such work.
+/// Runs blocking work on a thread of Tokio's pool for such work.
 pub(in crate::sql) async fn run_blocking<T: Send + 'static, E: Send + 'static>(
     work: impl FnOnce() -> std::result::Result<T, E> + Send + 'static,
 ) -> Result<T>

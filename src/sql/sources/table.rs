@@ -299,7 +299,7 @@ impl DataSource for TableSource {
     read_ranges!(without_expressions);
 }
 
-/// Registers a table under a name and replaces any other of that name.
+/// Registers a table under a name, and replaces a table that has this name.
 ///
 /// # Errors
 /// Like [`RaggedTableProvider::try_new`], or when the name is not valid in the catalog.

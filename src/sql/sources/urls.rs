@@ -88,7 +88,7 @@ async fn open_files(
     path: ListingTableUrl,
     files: &[ListedFile],
 ) -> Result<FilesTable> {
-    // A folder may also have files that are no data, such as a README. These are ignored.
+    // A folder may also have files other than data, such as a README. These are ignored.
     let is_folder = path.is_collection() && path.get_glob().is_none();
     let Some(kind) = find_kind(url, files, is_folder)? else {
         return plan_err!(
@@ -150,13 +150,13 @@ pub(in crate::sql) fn check_location(url: &ListingTableUrl, location: &Location)
         Ok(path) if url.scheme() == "file" => {
             access::check_read(&path).map_err(|e| crate::Error::io(path, e).into())
         }
-        // The store of another location returns the error.
+        // For any other location, the object store itself checks the access.
         _ => Ok(()),
     }
 }
 
-/// Returns an error if the process must not write files at a path, like [`check_url`]. The errors of some of
-/// DataFusion's writers do not show those of the stores.
+/// Returns an error if the process must not write files at a path, like [`check_url`]. Some of DataFusion's writers
+/// drop the errors of the stores, which make the same check.
 pub(in crate::sql) fn check_target(url: &ListingTableUrl) -> Result<()> {
     check_url(url)?;
     let path = url.get_url().to_file_path();
@@ -176,7 +176,7 @@ pub(in crate::sql) fn check_target(url: &ListingTableUrl) -> Result<()> {
     .map_err(|e| crate::Error::io(path, e).into())
 }
 
-/// Parses a path. A bracket in the name of a local file or folder that exists is no pattern.
+/// Parses a path. A bracket in the name of an existing local file or folder does not start a pattern.
 pub(in crate::sql) fn parse_path(text: &str) -> Result<ListingTableUrl> {
     let path = Path::new(text);
     let pattern = text.contains(['*', '?']) || text.contains("://");
@@ -193,8 +193,8 @@ pub(in crate::sql) fn parse_path(text: &str) -> Result<ListingTableUrl> {
     ListingTableUrl::parse(text)
 }
 
-/// Makes CREATE TABLE and CREATE VIEW create a name that no table of the catalog has. DataFusion takes a file or folder
-/// of this name for an existing table, because the session resolves paths.
+/// Makes CREATE TABLE and CREATE VIEW create a name that no table of the catalog has. Because the session resolves
+/// paths, DataFusion would treat a file or folder of this name as an existing table.
 pub(in crate::sql) fn replace_paths(state: &SessionState, mut plan: LogicalPlan) -> LogicalPlan {
     let is_new = |name: &TableReference| {
         state.schema_for_ref(name.clone()).is_ok_and(|schema| !schema.table_exist(name.table()))

@@ -27,7 +27,7 @@ use serrate_core::internal::is_hidden_name;
 /// Returns a runtime whose object stores, also those registered later, do not list hidden files: those with a
 /// name in their path that starts with `.` or `_`. A hidden file that is named explicitly is still read.
 ///
-/// The stores read and write only what the process may ([`access`]).
+/// The stores refuse to read and write files that the process must not access ([`access`]).
 pub(crate) fn with_visible_files(runtime: &RuntimeEnv) -> Arc<RuntimeEnv> {
     let inner = Arc::clone(&runtime.object_store_registry);
     let registry = Arc::new(VisibleRegistry { inner, wrapped: Mutex::default() });
@@ -174,7 +174,8 @@ impl ObjectStore for VisibleFiles {
         ranges: &[Range<u64>],
     ) -> object_store::Result<Vec<Bytes>> {
         if self.local && access::has_root() {
-            // The file system's own method opens the file where it cannot be checked.
+            // The method of the file system opens the file without the check in `get_opts`, so each range is read
+            // with `get_opts`.
             let read = |range: Range<u64>| async move {
                 let options = GetOptions::new().with_range(Some(GetRange::Bounded(range)));
                 self.get_opts(location, options).await?.bytes().await

@@ -48,8 +48,8 @@ pub(in crate::sql) struct KeptStatements {
 
 #[derive(Clone)]
 struct CreatedView {
-    /// The text that the view returns as its definition. A view of the same name that something else has
-    /// created returns another text.
+    /// The text that the view returns as its definition. It identifies the view: if something other than CREATE VIEW
+    /// has since replaced the view, the text differs.
     definition: String,
     statement: Statement,
     /// The default catalog and schema at the time of CREATE VIEW, in which its tables are found.
@@ -127,8 +127,8 @@ fn fold_name(name: &Ident) -> String {
     }
 }
 
-/// Forgets the statement of DEALLOCATE, and returns for EXECUTE the prepared statement with the arguments in
-/// their places. Returns any other statement unchanged.
+/// Forgets the statement of DEALLOCATE, and returns for EXECUTE the prepared statement with the arguments in place of
+/// its parameters. Returns any other statement unchanged.
 pub(super) fn with_arguments(state: &SessionState, statement: Statement) -> Result<Statement> {
     let (Some(kept), Statement::Statement(inner)) = (KeptStatements::of_state(state), &statement)
     else {
@@ -155,7 +155,7 @@ pub(super) fn with_arguments(state: &SessionState, statement: Statement) -> Resu
     Ok(statement)
 }
 
-/// Numbers the parameters `?` in their order.
+/// Numbers the parameters `?` in the order in which they appear.
 struct Numbers(usize);
 
 impl VisitorMut for Numbers {
@@ -223,7 +223,7 @@ fn bind_arguments(
     let count = count_parameters(&statement).unwrap_or_default();
     if count != arguments.len() {
         return plan_err!(
-            "the prepared statement {name} has {count} parameters, but EXECUTE has {} arguments; give one argument per parameter",
+            "EXECUTE {name}: give one argument per parameter of the prepared statement (parameters: {count}, arguments: {})",
             arguments.len()
         );
     }
@@ -336,7 +336,8 @@ impl VisitorMut for Binding<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        // Limits stay literals, which more rules of the optimizer understand.
+        // LIMIT and OFFSET get the literal without the cast that `pre_visit_expr` adds, because more optimizer rules
+        // support literals.
         if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &mut query.limit_clause {
             let offset = offset.as_mut().map(|offset| &mut offset.value);
             for expr in limit.iter_mut().chain(offset) {
@@ -360,7 +361,7 @@ impl VisitorMut for Binding<'_> {
     }
 }
 
-/// Whether an expression is a literal that DataFusion's planner takes for a 64-bit integer.
+/// Whether an expression is a literal that DataFusion's planner reads as a 64-bit integer.
 fn is_integer(expr: &SqlExpr) -> bool {
     let SqlExpr::Value(value) = expr else { return false };
     matches!(&value.value, Value::Number(text, _) if text.parse::<i64>().is_ok())
@@ -404,7 +405,7 @@ async fn refresh_each(
         };
         let (planned, _) = planned.map_err(|e| {
             plan_datafusion_err!(
-                "the view {reference} cannot be planned anew: {}; create its tables or the view again",
+                "the view {reference} cannot be planned with the current tables: {}; create its tables or the view again",
                 e.strip_backtrace()
             )
         })?;
@@ -508,7 +509,7 @@ async fn is_recursive(
     Ok(false)
 }
 
-/// A view whose plan is replaced at each use.
+/// A view whose plan [`refresh_views`] replaces before each use.
 #[derive(Debug)]
 struct LiveView {
     view: RwLock<Arc<ViewTable>>,
@@ -537,8 +538,8 @@ impl TableProvider for LiveView {
 
     fn get_logical_plan(&self) -> Option<Cow<'_, LogicalPlan>> {
         let plan = self.current_view().logical_plan().clone();
-        // The rows that the view computes once are others for each place that reads the view. Only a plan
-        // that nests subqueries too deeply to be copied is shared by all places.
+        // Each reference to the view gets a copy of the plan, so that references do not share rows (see
+        // [`with_own_rows`]). A plan that nests subqueries too deeply for a copy is used unchanged.
         Some(Cow::Owned(with_own_rows(plan.clone()).unwrap_or(plan)))
     }
 

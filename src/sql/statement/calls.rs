@@ -14,8 +14,8 @@ use crate::sql::sources::from::one_name;
 use crate::sql::statement::hints::top_level;
 use crate::sql::statement::shorthands::shorthand_arities;
 
-/// Functions of DuckDB, Polars, numpy, pandas and awkward, and what to write instead. `..` stands for the
-/// arguments. Names that only lack the prefix `ragged_`, `array_` or `list_` are found without an entry.
+/// Functions of DuckDB, Polars, numpy, pandas and awkward, and what to write instead. `..` represents the arguments.
+/// Names that only lack the prefix `ragged_`, `array_` or `list_` are found without an entry.
 const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["list_mode"], "ragged_mode(x) for the most frequent value of a list"),
     (
@@ -153,7 +153,8 @@ pub(crate) fn find_counterpart(name: &str) -> Option<&'static str> {
     ELSEWHERE.iter().find(|(names, _)| names.contains(&name.as_str())).map(|(_, ours)| *ours)
 }
 
-/// Returns names that `name` misspells, or that are `name` with a prefix. The most similar names come first.
+/// Returns the known names of which `name` may be a misspelling, or which are `name` with a prefix. The most similar
+/// names come first.
 pub(crate) fn similar_names<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let name = name.to_lowercase();
     let sorted = |text: &str| {
@@ -275,7 +276,9 @@ fn about_unknown(
             format!("{name}({})", names[..names.len().min(*n)].join(", "))
         });
         let forms = forms.collect::<Vec<_>>().join(" or ");
-        return Some(format!("{name} takes other arguments: {given}; write {forms}"));
+        return Some(format!(
+            "{name} cannot be called with these arguments: {given}; write {forms}"
+        ));
     }
     if state.window_functions().contains_key(name) {
         return Some(format!(
@@ -299,7 +302,7 @@ fn about_unknown(
     let similar = similar_names(name, known.into_iter());
     Some(match similar.is_empty() {
         true => format!(
-            "there is no function {name}; docs/functions lists the functions, .functions in the shell"
+            "there is no function {name}; docs/functions and the shell command .functions list all functions"
         ),
         false => format!("there is no function {name}; did you mean {}?", similar.join(" or ")),
     })
@@ -322,15 +325,15 @@ fn about_arguments(message: &str, state: &SessionState) -> Option<String> {
     let (name, given) = call.split_once('(')?;
     let own = before.rsplit("failed with: ").next().unwrap_or(before).trim();
     let own = own.strip_prefix("Error during planning: ").unwrap_or(own);
-    // A message of the function itself says more than its signatures.
+    // A message from the function itself is more specific than a list of its signatures.
     if !own.is_empty() && !GENERAL.iter().any(|general| own.contains(general)) {
         return Some(own.trim_end_matches('.').to_owned());
     }
     let given = given.strip_suffix(')').unwrap_or(given);
     let forms = list_signatures(name, given, candidates, state);
     Some(match given.is_empty() {
-        true => format!("{name} is called without arguments; it takes {forms}"),
-        false => format!("{name} does not take ({given}); it takes {forms}"),
+        true => format!("{name} is called without arguments; use {forms}"),
+        false => format!("{name} does not accept arguments of the types ({given}); use {forms}"),
     })
 }
 

@@ -32,7 +32,7 @@ static AGGREGATES: LazyLock<HashSet<String>> = LazyLock::new(|| {
 /// DataFusion omits casts in the name of a call, and fails if two calls have one name. Obsolete once the test
 /// `stock_aggregates_of_casts_still_clash` fails.
 pub(in crate::sql) fn tell_casts_apart(select: &mut Select, order: Option<&mut OrderBy>) {
-    // For each call without casts, in lower case, the different calls with casts.
+    // For each call, written without casts and in lower case, the different calls with casts.
     let mut known: HashMap<String, Vec<String>> = HashMap::new();
     let items = select.projection.iter_mut();
     for item in items {
@@ -64,7 +64,8 @@ fn wrap_repeated(e: &mut Expr, known: &mut HashMap<String, Vec<String>>) -> Cont
         && let Some(part) = first_part(call).cloned()
     {
         let wrapped = (0..at).fold(part.clone(), |part, _| coalesce_of([part]));
-        // Keys in the call that equal the argument stay equal, which DISTINCT requires.
+        // ORDER BY keys of the call that equal the argument are wrapped, too, because DISTINCT requires that they
+        // stay equal.
         if let FunctionArguments::List(list) = &mut call.args {
             for clause in &mut list.clauses {
                 let FunctionArgumentClause::OrderBy(keys) = clause else { continue };

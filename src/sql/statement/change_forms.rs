@@ -66,7 +66,7 @@ impl VisitorMut for AddWith<'_> {
     }
 }
 
-/// Replaces the alias of the table of a DELETE with the name of the table, which DataFusion does not.
+/// Replaces the alias of the table of a DELETE with the name of the table. DataFusion does not resolve this alias.
 fn drop_alias(delete: &mut Delete) -> Result<()> {
     let (FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables)) = &mut delete.from;
     let [table] = tables.as_mut_slice() else { return Ok(()) };

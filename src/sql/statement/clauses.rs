@@ -1,8 +1,8 @@
 //! Rejects clauses that the parser accepts and DataFusion's planner ignores, and suggests an alternative.
 //!
-//! The planner ignores parts of some syntax trees (`..` in its patterns), so that they have no effect: a
-//! sample of a table is the whole table, and `upper(x) FILTER (WHERE false)` is `upper(x)`. Clauses that
-//! the planner itself rejects are not repeated here.
+//! The planner ignores parts of some syntax trees (`..` in its patterns), so that they have no effect: a sample of a
+//! table is the whole table, and `upper(x) FILTER (WHERE false)` is `upper(x)`. This file does not check clauses that
+//! the planner itself rejects.
 
 use std::fmt::Display;
 use std::ops::ControlFlow;
@@ -376,9 +376,8 @@ fn check_nested_joins(table: &TableFactor) -> Result<()> {
     }
 }
 
-/// Returns an error for a join without ON, USING or NATURAL, because the planner would plan a cross
-/// join. The parser takes an unknown kind of join for an alias of the table before it, as in `a
-/// POSITIONAL JOIN b`.
+/// Returns an error for a join without ON, USING or NATURAL, because the planner would plan a cross join. The parser
+/// reads an unknown kind of join, as in `a POSITIONAL JOIN b`, as an alias of the table before it.
 fn check_join_condition(join: &JoinOperator, left: &TableFactor) -> Result<()> {
     if matches!(join, JoinOperator::AsOf { .. }) {
         return Err(refuse(

@@ -47,9 +47,8 @@ pub(in crate::sql) fn rewrite_constants(select: &mut Select) -> Result<()> {
     Ok(())
 }
 
-/// Doubles the casts to decimals in VALUES. The planner adds a cast of each value to the common
-/// type of its column, and `sql::mends::decimal_values` removes one cast again. Of a doubled cast,
-/// one remains.
+/// Doubles the casts to decimals in VALUES, so that one remains after `sql::mends::decimal_values` has removed a cast
+/// of each value: the cast to the common type of the column that the planner adds.
 pub(in crate::sql) fn double_casts(query: &mut Query) {
     let SetExpr::Values(values) = query.body.as_mut() else { return };
     if values.rows.len() < 2 {
@@ -71,8 +70,8 @@ pub(in crate::sql) fn double_casts(query: &mut Query) {
     }
 }
 
-/// Gives the string literals of a column of VALUES the type of its literals such as `DATE '2020-01-01'`, as in PostgreSQL
-/// and DuckDB. DataFusion refuses a column with both.
+/// Gives the string literals of a column of VALUES the type of its literals such as `DATE '2020-01-01'`, as in
+/// PostgreSQL and DuckDB. DataFusion refuses a column with both.
 pub(in crate::sql) fn type_strings(query: &mut Query) {
     let SetExpr::Values(values) = query.body.as_mut() else { return };
     let columns = values.rows.first().map_or(0, |row| row.len());

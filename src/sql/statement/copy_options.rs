@@ -39,7 +39,7 @@ pub(in crate::sql) fn known_options<'a>(
         let inner: Vec<&TokenWithSpan> = inner.skip(1).collect();
         let inner = inner.split_last().map(|(_, inner)| inner).unwrap_or_default();
         out.push_str(&rewrite_options(&plain_text(&target.token), inner)?);
-        // Keep the line breaks of the replaced text, so that errors in later statements name the right lines.
+        // Keeps the line breaks of the replaced text, so that errors in later statements name the right lines.
         out.push_str(&"\n".repeat(replaced.matches('\n').count()));
         copied = end;
     }
@@ -50,8 +50,8 @@ pub(in crate::sql) fn known_options<'a>(
     Ok(Cow::Owned(out))
 }
 
-/// Returns the target of a COPY statement, and the tokens `(..)` or `WITH (..)` that end the statement.
-/// Returns `None` if the statement is no COPY or ends with other tokens.
+/// Returns the target of a COPY statement, and the tokens `(..)` or `WITH (..)` that end the statement. Returns
+/// `None` if the statement is not COPY or ends with other tokens.
 fn find_options<'a, 'b>(
     statement: &'a [&'b TokenWithSpan],
 ) -> Option<(&'b TokenWithSpan, &'a [&'b TokenWithSpan])> {
@@ -129,7 +129,7 @@ impl Clauses {
             Token::SingleQuotedString(text) => text.clone(),
             other => other.to_string(),
         };
-        // An option of DataFusion, such as `format.has_header`.
+        // An option of DataFusion, such as `format.has_header`, stays unchanged.
         if value.first().is_some_and(|t| t.token == Token::Period) {
             self.options.push(format!("{name}{} {}", option_suffix(value), last_value(value)?));
             return Ok(());

@@ -18,7 +18,7 @@ pub(super) struct CreatedFromQuery {
 }
 
 impl CreatedFromQuery {
-    /// Returns `None` for any other statement.
+    /// Returns `None` if the statement is not CREATE TABLE .. AS a query.
     pub(super) fn of_statement(statement: &Statement) -> Option<Self> {
         let Statement::Statement(inner) = statement else { return None };
         match inner.as_ref() {

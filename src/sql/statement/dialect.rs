@@ -67,7 +67,7 @@ impl Dialect for SqlDialect {
         Some(Ok(Expr::value(value)))
     }
 
-    /// IGNORE NULLS may stand within the parentheses of a call.
+    /// IGNORE NULLS is accepted within the parentheses of a call.
     fn supports_window_function_null_treatment_arg(&self) -> bool {
         true
     }

@@ -74,7 +74,7 @@ pub(crate) fn describe_error(e: &DataFusionError) -> String {
         }
         DataFusionError::Shared(inner) => describe_error(inner),
         DataFusionError::ExecutionJoin(e) if e.is_panic() => {
-            format!("stopped by an internal error: {e}")
+            format!("stopped by an internal error: {e}; please report it with the statement")
         }
         DataFusionError::External(inner) => match inner.downcast_ref::<DataFusionError>() {
             Some(inner) => describe_error(inner),
@@ -87,7 +87,9 @@ pub(crate) fn describe_error(e: &DataFusionError) -> String {
             ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
                 format!("SQL: {message}")
             }
-            ParserError::RecursionLimitExceeded => "SQL: the statement is nested too deeply".into(),
+            ParserError::RecursionLimitExceeded => {
+                "SQL: the statement is nested too deeply; move parts of it into WITH queries".into()
+            }
         },
         DataFusionError::ArrowError(inner, _) => describe_arrow_error(inner),
         other => {
@@ -102,7 +104,8 @@ pub(crate) fn describe_error(e: &DataFusionError) -> String {
     }
 }
 
-/// Formats a message of Arrow without the kind of error. Says which form a time must have.
+/// Formats a message of Arrow without the kind of error. For a time that cannot be parsed, adds an example of a valid
+/// time.
 #[cfg(feature = "cli")]
 fn describe_arrow_error(e: &ArrowError) -> String {
     let message = match e {
@@ -111,7 +114,9 @@ fn describe_arrow_error(e: &ArrowError) -> String {
         | ArrowError::ComputeError(message)
         | ArrowError::ArithmeticOverflow(message)
         | ArrowError::InvalidArgumentError(message) => message.clone(),
-        ArrowError::DivideByZero => "division by zero".to_owned(),
+        ArrowError::DivideByZero => {
+            "division by zero; write nullif(x, 0) for the divisor x to get NULL".to_owned()
+        }
         other => other.to_string(),
     };
     match message.starts_with("Error parsing timestamp from") {

@@ -2,7 +2,7 @@
 
 use datafusion::logical_expr::sqlparser::ast::{Expr, Value, ValueWithSpan};
 
-/// Rewrites `x LIKE 'a!%' ESCAPE '!'` to `x LIKE 'a\\%'`. Patterns that are no literals stay unchanged.
+/// Rewrites `x LIKE 'a!%' ESCAPE '!'` to `x LIKE 'a\\%'`. Patterns other than literals stay unchanged.
 pub(in crate::sql) fn use_backslash(expr: &mut Expr) {
     let (Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. }) = expr
     else {

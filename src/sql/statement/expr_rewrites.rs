@@ -37,7 +37,8 @@ pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
             Ok(())
         }
         Expr::Cast { expr: value, data_type, .. } => {
-            // Other strings stay unchanged, because DuckDB reads escapes in them.
+            // A string with a backslash or a character outside ASCII stays unchanged, because DuckDB reads escapes in
+            // it.
             if matches!(data_type, DataType::Blob(None)) && is_plain_text(value) {
                 *data_type = DataType::Bytea;
             }
@@ -54,8 +55,8 @@ pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
     }
 }
 
-/// Whether an element of a list literal is a column with its table. DataFusion plans the elements of `[t.x, 1]` without
-/// the tables of outer queries, in which it finds those of `make_array(t.x, 1)`.
+/// Whether an element of a list literal has a qualified column. DataFusion finds the columns of `make_array(t.x, 1)`
+/// in outer queries, but not those of `[t.x, 1]`.
 fn names_table(element: &Expr) -> bool {
     let found = visit_expressions(element, |e| match e {
         Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
@@ -102,9 +103,9 @@ const UNORDERED: [&str; 34] = [
     "variance",
 ];
 
-/// Removes ORDER BY within the arguments of an aggregate whose result does not depend on it. DataFusion takes the key
-/// for an argument: it returns the median of `y` for `quantile_cont(x, 0.5 ORDER BY y)`, and `max(x ORDER BY y)` with
-/// GROUP BY fails or panics. Obsolete once the test `stock_orders_of_aggregates_are_still_arguments` fails.
+/// Removes ORDER BY within the arguments of an aggregate whose result does not depend on it. DataFusion treats the
+/// key as an argument: it returns the median of `y` for `quantile_cont(x, 0.5 ORDER BY y)`, and `max(x ORDER BY y)`
+/// with GROUP BY fails or panics. Obsolete once the test `stock_orders_of_aggregates_are_still_arguments` fails.
 fn drop_order(call: &mut Function) {
     let Some(name) = one_name(&call.name) else { return };
     if let FunctionArguments::List(list) = &mut call.args
@@ -124,8 +125,8 @@ pub(in crate::sql) fn complete_slices(expr: &mut Expr) {
     }
 }
 
-/// Adds the missing bound of a slice: `x[a:]` ends with the last element and `x[:b]` begins with the first
-/// one. With a negative step, it is the other way round.
+/// Adds the missing bound of a slice: `x[a:]` ends with the last element and `x[:b]` begins with the first one. With
+/// a negative step, `x[a:]` ends with the first element and `x[:b]` begins with the last one.
 fn add_bounds(lower: &mut Option<Expr>, upper: &mut Option<Expr>, stride: Option<&Expr>) {
     let number = |n: u8| Expr::value(Value::Number(n.to_string(), false));
     let first = || number(1);
@@ -156,7 +157,7 @@ fn is_plain_text(expr: &Expr) -> bool {
         if text.is_ascii() && !text.contains('\\'))
 }
 
-/// Moves IGNORE NULLS from the parentheses of a call to the place behind them.
+/// Moves IGNORE NULLS from the parentheses of a call to the position after them.
 fn move_null_treatment(call: &mut Function) {
     let FunctionArguments::List(list) = &mut call.args else { return };
     if call.null_treatment.is_some() {
@@ -221,7 +222,11 @@ fn order_arguments(call: &mut Function) -> Result<()> {
         };
         match at.and_then(|at| placed.get_mut(at)) {
             Some(free @ None) => *free = Some(value.clone()),
-            Some(Some(_)) => return plan_err!("{function}: {arg} is given twice; remove one"),
+            Some(Some(_)) => {
+                return plan_err!(
+                    "{function}: the argument {arg} is given twice; remove one of the two"
+                );
+            }
             None => {
                 return plan_err!(
                     "{function} does not accept the argument {arg}; its arguments are {}",

@@ -20,7 +20,7 @@ use datafusion::logical_expr::{
 
 /// Renames the result columns of a plan to the expressions in the statement.
 ///
-/// Names given with AS are kept. If two columns would get the same name, the names of tables tell them apart.
+/// Names given with AS are kept. Two columns that would get the same name also show the names of their tables.
 pub(in crate::sql) fn with_headings(plan: LogicalPlan) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Copy(mut copy) => {
@@ -62,7 +62,7 @@ fn add_headings(plan: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
     for at in find_shared(&new) {
         new[at] = column_heading(&plan, at, Qualifiers::Named);
     }
-    // If the names of tables do not tell two columns apart, both keep DataFusion's names.
+    // If two columns have the same name even with the names of tables, both keep DataFusion's names.
     for at in find_shared(&new) {
         new[at].clone_from(&old[at]);
     }
@@ -259,7 +259,7 @@ fn displayed_expr(expr: Expr, input: &LogicalPlan, tables: Qualifiers) -> Option
     plain.ok().map(|plain| plain.data)
 }
 
-/// If a cast makes a decimal of a string of digits, returns the digits.
+/// If a cast converts a string of digits to a decimal, returns the digits.
 fn decimal_text(cast: &Cast) -> Option<String> {
     let Expr::Literal(value, _) = cast.expr.as_ref() else { return None };
     let digits = value.try_as_str().flatten()?;
@@ -320,7 +320,7 @@ fn with_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
         Expr::ScalarFunction(call) => {
             let name = match call.name() {
                 "array_slice" => slice_name(&call.args),
-                // `sql::statement::cast_arguments` adds this call.
+                // `sql::statement::cast_arguments` has added this call, so the heading omits it.
                 "coalesce" if call.args.len() == 1 => display_names(&call.args).pop(),
                 "make_array" => Some(format!("[{}]", display_names(&call.args).join(", "))),
                 _ => None,
@@ -406,7 +406,7 @@ fn called_otherwise(
 ) -> Option<String> {
     let (name, _) = alias.split_once('(')?;
     let (made, below) = match expr {
-        // A column stands for an aggregate or window function, which is in a plan node below.
+        // The column refers to an aggregate or window function in a plan node below.
         Expr::Column(column) => defining_expr(column, input)?,
         other => (other, input),
     };

@@ -54,7 +54,7 @@ pub(in crate::sql) fn check_lists(plan: &LogicalPlan) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error for an aggregate in a subquery whose arguments have columns of an outer query only. In the SQL
+/// Returns an error for an aggregate in a subquery whose arguments use only columns of an outer query. In the SQL
 /// standard it is an aggregate of the outer query; DataFusion computes it within the subquery.
 fn check_outer_aggregate(expr: &Expr) -> Result<()> {
     let Expr::AggregateFunction(call) = expr else { return Ok(()) };
@@ -65,7 +65,7 @@ fn check_outer_aggregate(expr: &Expr) -> Result<()> {
         args.iter().any(|arg| arg.exists(|e| Ok(query_of(e).is_some())).unwrap_or(true));
     if is_outer && !has_query {
         return plan_err!(
-            "the aggregate {} in a subquery has columns of an outer query only, so it would be an aggregate of that query, which is not supported; compute it in a subquery of FROM",
+            "the aggregate {} in a subquery uses only columns of an outer query, so in SQL it is an aggregate of the outer query, which is not supported; compute it in a subquery in FROM",
             call.func.name()
         );
     }
@@ -358,8 +358,8 @@ fn about_coercion(message: &str) -> Option<String> {
     about_element(name, types)
 }
 
-/// Returns an explanation for a call such as `array_has(x, 1)` that fails because `x` is a list of lists and
-/// its elements are no scalars. Returns `None` for other calls.
+/// Returns an explanation for a call such as `array_has(x, 1)` that fails because `x` is a list of lists, so that its
+/// elements are lists and not scalars. Returns `None` for other calls.
 fn about_element(name: &str, types: &str) -> Option<String> {
     let types = top_level(types);
     let depth = |t: &&str| t.matches("List(").count();

@@ -29,7 +29,7 @@ pub(in crate::sql) fn write_interval(expr: &mut Expr) {
     }
     let one = Expr::value(Value::SingleQuotedString("1".to_owned()));
     let number = std::mem::replace(interval.value.as_mut(), one);
-    // The number is an integer, as in DuckDB.
+    // `number | 0` is an error for any number other than an integer, as in DuckDB.
     let number = Expr::BinaryOp {
         left: Box::new(number),
         op: BinaryOperator::BitwiseOr,
@@ -42,7 +42,8 @@ pub(in crate::sql) fn write_interval(expr: &mut Expr) {
     }));
 }
 
-/// Units behind a number without a blank, as in the interval `1y 2mo 3d 04:00`, in which texts of intervals are shown.
+/// Abbreviations of units directly after a number, as in `1y 2mo 3d 04:00`. Casts of intervals to strings write this
+/// form.
 const SHORT_UNITS: [(&str, &str); 7] = [
     ("y", "years"),
     ("mo", "months"),

@@ -168,7 +168,8 @@ pub(in crate::sql) fn name_outer_columns(table: &mut TableFactor) {
         for table in std::iter::once(&from.relation).chain(joined) {
             match table_name(table) {
                 Some(name) => tables.push(fold_name(name)),
-                // An inner column keeps the name of its table, which a clause of the query can use.
+                // The table has no name, so `t.k` may be an inner column. With an alias, other clauses of the query
+                // could not refer to it as `t.k`.
                 None => return,
             }
         }

@@ -439,7 +439,7 @@ fn name_beside_merged(select: &mut Select, order: Option<&OrderBy>, tables: &[Ta
         if let SelectItem::UnnamedExpr(expr) = item
             && let Expr::CompoundIdentifier(parts) = &*expr
             && let Some((column, table)) = parts.split_last()
-            // In `s.k`, `s` may also be a struct.
+            // `s.k` may also be a field of a struct `s`.
             && tables.iter().any(|known| has_name(known, table))
             && merged.iter().any(|name| same_name(name, column))
         {

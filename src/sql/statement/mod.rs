@@ -368,7 +368,7 @@ async fn plan_here(
         keep_view(&state, &view.name, &definition, created);
         view.definition = Some(definition);
     }
-    // Drops the inferred types if one is missing, as in `LIMIT $1`. EXECUTE does not need them.
+    // Drops the inferred types of parameters if one is missing, as in `LIMIT $1`. EXECUTE does not need them.
     if let LogicalPlan::Statement(PlanStatement::Prepare(prepare)) = &mut plan
         && untyped
         && prepare.input.get_parameter_names()?.len() != prepare.fields.len()
@@ -608,8 +608,8 @@ impl VisitorMut for Rewrite {
     }
 }
 
-/// Gives the result columns of a query different names, and the names of the expressions that the statement has. This
-/// takes place before the visitor changes the expressions.
+/// Gives the result columns of a query unique names: the texts of their expressions in the statement. Must run before
+/// the visitor changes the expressions.
 fn name_columns(query: &mut Query) -> Result<()> {
     order_by_columns(query)?;
     let mut ordered = HashSet::new();

@@ -22,8 +22,8 @@ const KEY: &str = "__serrate_key_";
 ///
 /// The keys are:
 /// * `t.x`, and aggregates and window functions over `x`, if `x` is also an alias. DataFusion fails.
-/// * Expressions with the operand of a cast that SELECT computes: `SELECT sum(x)::TEXT .. ORDER BY sum(x)`.
-///   DataFusion gives both one name, and sorts by the text.
+/// * Expressions that SELECT casts, as in `SELECT sum(x)::TEXT .. ORDER BY sum(x)`. DataFusion gives the cast and its
+///   operand one name, and sorts by the text.
 ///
 /// Obsolete once the test `stock_keys_still_are_columns_of_select` fails.
 pub(in crate::sql) fn order_by_columns(query: &mut Query) -> Result<()> {
@@ -52,7 +52,7 @@ pub(in crate::sql) fn order_by_columns(query: &mut Query) -> Result<()> {
     name_columns(select, &HashSet::new());
     let mut hidden = Vec::new();
     for key in keys {
-        // The other keys cannot use the columns of FROM either, once it has this table alone.
+        // The outer query reads only the new table, so its other keys cannot use the columns of FROM either.
         if !names.is_column(&key.expr) {
             let name = Ident::with_quote('"', format!("{KEY}{}", hidden.len()));
             let expr = std::mem::replace(&mut key.expr, Expr::Identifier(name.clone()));
@@ -81,9 +81,9 @@ fn is_grouped(select: &Select) -> bool {
     }
 }
 
-/// Replaces a position in ORDER BY by the expression of the column of SELECT without an alias: with GROUP BY,
-/// DataFusion refuses `SELECT x % 2 .. GROUP BY x ORDER BY 1`. Expressions that may differ from call to call, and
-/// subqueries, keep their position.
+/// Replaces a position in ORDER BY with the expression of the column of SELECT, if the column has no alias: with
+/// GROUP BY, DataFusion rejects `SELECT x % 2 .. GROUP BY x ORDER BY 1`. The positions of expressions that may differ
+/// from call to call, and of subqueries, are kept.
 ///
 /// Obsolete once the test `stock_positions_of_groups_are_still_refused` fails.
 fn replace_position(key: &mut Expr, select: &Select) {
@@ -120,8 +120,8 @@ fn may_differ(expr: &Expr) -> bool {
     found.is_break()
 }
 
-/// Replaces a key of ORDER BY by the position of the column of SELECT that it repeats: with DISTINCT,
-/// DataFusion refuses `SELECT DISTINCT x % 2 .. ORDER BY x % 2`.
+/// Replaces a key of ORDER BY with the position of the column of SELECT that has the same expression: with DISTINCT,
+/// DataFusion rejects `SELECT DISTINCT x % 2 .. ORDER BY x % 2`.
 ///
 /// Obsolete once the test `stock_keys_of_distinct_are_still_refused` fails.
 fn replace_by_position(key: &mut Expr, select: &Select) {
@@ -143,7 +143,7 @@ fn replace_by_position(key: &mut Expr, select: &Select) {
     }
 }
 
-/// Returns an expression without outer parentheses, and with its names as they are looked up.
+/// Returns an expression without outer parentheses, and with unquoted names in lower case.
 fn fold_names(expr: &Expr) -> Expr {
     let mut folded = expr.clone();
     while let Expr::Nested(inner) = folded {
@@ -173,7 +173,7 @@ struct Names {
     all_aliases: HashSet<String>,
     /// Aliases of expressions that are not the column of that name.
     aliases: HashSet<String>,
-    /// The texts of expressions without an alias, with and without their casts, if they have casts.
+    /// The texts, with and without casts, of the expressions that have casts and no alias.
     cast: Vec<(String, String)>,
 }
 
@@ -206,7 +206,7 @@ impl Names {
         names
     }
 
-    /// Whether DataFusion would take a part of a key for a column of the SELECT list.
+    /// Whether DataFusion would resolve a part of a key to a column of the SELECT list by mistake.
     fn is_hidden(&self, key: &Expr) -> bool {
         if self.is_column(key) {
             return false;
@@ -218,7 +218,7 @@ impl Names {
         .is_break()
     }
 
-    /// Whether a key is a column of the SELECT list: a position, or an alias, by the standard.
+    /// Whether a key is a column of the SELECT list by the SQL standard: a position or an alias.
     fn is_column(&self, key: &Expr) -> bool {
         match key {
             Expr::Value(_) => true,

@@ -24,7 +24,8 @@ pub(super) fn reset_to_default(plan: LogicalPlan) -> Result<LogicalPlan> {
     if let LogicalPlan::Statement(Statement::SetVariable(set)) = &plan
         && set.variable.eq_ignore_ascii_case(MEMORY)
     {
-        // DataFusion would give the session a pool of its own, which knows nothing of the process.
+        // DataFusion would give the session a separate memory pool, which does not count the memory of other
+        // sessions.
         let (variable, value) = (OWN_MEMORY.to_owned(), set.value.clone());
         return Ok(LogicalPlan::Statement(Statement::SetVariable(SetVariable { variable, value })));
     }

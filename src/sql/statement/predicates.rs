@@ -112,7 +112,7 @@ fn is_typed_literal(arg: &FunctionArg) -> bool {
     match value {
         FunctionArgExpr::Expr(Expr::TypedString(_)) => true,
         FunctionArgExpr::Expr(Expr::Cast { expr, .. }) => matches!(**expr, Expr::Value(_)),
-        // The planner's operator that `times` has written for a cast to TIMESTAMP.
+        // A cast to TIMESTAMP, which `sql::mends::times` has replaced with a custom operator.
         FunctionArgExpr::Expr(Expr::BinaryOp { left, op: BinaryOperator::Custom(_), .. }) => {
             matches!(**left, Expr::Value(_))
         }

@@ -49,8 +49,8 @@ fn find_aliases(select: &Select) -> HashSet<String> {
     aliases.collect()
 }
 
-/// Returns `name`, or if it is already used, `name` with a number appended that gives no name of `avoided`: an
-/// alias that a clause such as ORDER BY mentions would hide a column of FROM.
+/// Returns `name` if it is not in `used`, otherwise `name` with a number appended, such that the result is neither in
+/// `used` nor in `avoided`. An alias that a clause such as ORDER BY mentions would hide a column of FROM.
 pub(in crate::sql) fn unused_name(
     name: &str,
     used: &mut HashSet<String>,

@@ -55,7 +55,7 @@ const SHORTHANDS: &[(&str, &str)] = &[
     ("sign", "signum($1)"),
     ("mod", "$1 % $2"),
     ("if", "CASE WHEN $1 THEN $2 ELSE $3 END"),
-    // DataFusion's `nvl` returns the text of lists.
+    // DataFusion's `nvl` converts lists to text.
     ("nvl", "coalesce($1, $2)"),
     ("ifnull", "coalesce($1, $2)"),
     ("isinf", "abs($1) = CAST('inf' AS DOUBLE)"),
@@ -78,7 +78,7 @@ const SHORTHANDS: &[(&str, &str)] = &[
     ("list_last", "array_element($1, -1)"),
     ("count_if", "sum(CASE WHEN $1 THEN 1 WHEN NOT $1 THEN 0 END)"),
     ("countif", "sum(CASE WHEN $1 THEN 1 WHEN NOT $1 THEN 0 END)"),
-    // The least of several most frequent values, so that the order of the rows does not matter.
+    // `ragged_mode` returns the least of several most frequent values, whatever the order of the rows.
     ("mode", "ragged_mode(array_agg($1))"),
     (
         "quantile_disc",
@@ -229,7 +229,7 @@ pub(in crate::sql) fn name_shorthands(query: &mut Query) {
         }
     }
     for item in items {
-        // `name_repeated` may have added the alias.
+        // An alias that equals the text of its expression comes from `name_repeated`.
         if let SelectItem::ExprWithAlias { expr, alias } = item
             && Visit::visit(expr, &mut HasShorthand).is_break()
             && alias.value == expr.to_string()
@@ -308,7 +308,7 @@ fn and_conditions(a: Option<Box<Expr>>, b: Option<Box<Expr>>) -> Option<Box<Expr
     }
 }
 
-/// Inserts the arguments of a shorthand, and the clauses behind its parentheses, into its expansion.
+/// Inserts the arguments of a shorthand, and the clauses after its parentheses, into its expansion.
 struct Arguments<'a> {
     args: &'a [Expr],
     over: Option<WindowType>,

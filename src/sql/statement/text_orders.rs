@@ -1,6 +1,6 @@
 //! Several `string_agg(x, ',' ORDER BY ..)` with different orders in one SELECT.
 //!
-//! DataFusion 55 refuses them, but sorts the rows for each `array_agg`. Obsolete once the test
+//! DataFusion 55 rejects them, but supports several `array_agg` with different orders. Obsolete once the test
 //! `stock_orders_of_texts_still_conflict` fails.
 
 use std::collections::HashSet;
@@ -63,7 +63,7 @@ fn written_order(call: &Function) -> Option<String> {
     is_aggregate.then(|| order.to_string())
 }
 
-/// Collects the different orders.
+/// Collects the different orders of the `string_agg` calls in a SELECT.
 #[derive(Default)]
 struct Orders(HashSet<String>);
 

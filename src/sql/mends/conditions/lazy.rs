@@ -141,13 +141,13 @@ fn merge_sides(left: &DFSchema, right: &DFSchema) -> DFSchema {
     schema
 }
 
-/// Whether an expression is a CASE with an operand, such as this rule makes.
+/// Whether an expression is a CASE with an operand, which this rule creates.
 fn is_guarded(e: &Expr) -> bool {
     matches!(e, Expr::Case(Case { expr: Some(_), .. }))
 }
 
-/// Makes the arguments of an aggregate with FILTER depend on its condition, because DataFusion computes them for
-/// all rows. Rows for which the condition is not true have no effect on the aggregate.
+/// Makes the arguments of an aggregate with FILTER depend on the condition of FILTER, because DataFusion computes
+/// them for all rows. Rows for which the condition is not true have no effect on the aggregate.
 fn guard_arguments(args: &mut [Expr], filter: &Expr, schema: &DFSchema) -> Result<bool> {
     let mut changed = false;
     for arg in args {

@@ -119,12 +119,12 @@ impl Bound<'_> {
     /// Replaces outer columns with `keys` in an expression of a node over `input`, and in its subqueries.
     fn rewrite_queries(&self, expr: Expr, input: &LogicalPlan) -> Result<Expr> {
         let expr = rename_in_queries(expr, &self.renamed_beside(&[input]))?;
-        // The value that IN, ANY or ALL compares is rewritten here.
+        // This call rewrites the value that IN, ANY or ALL compares with the query.
         self.rewrite_inner(expr.data)
     }
 
-    /// Returns the columns that an inner query of a node over `inputs` finds in the outer query, and the columns
-    /// `keys` that replace them.
+    /// Returns the outer columns that queries within a node over `inputs` can use, with the columns `keys` that
+    /// replace them. A column of `inputs` hides an outer column of the same name.
     fn renamed_beside(&self, inputs: &[&LogicalPlan]) -> Vec<Renamed> {
         let pairs = self.outer.iter().cloned().zip(self.keys.iter().cloned()).collect::<Vec<_>>();
         without_columns_of(&pairs, inputs)
@@ -448,7 +448,7 @@ impl Bound<'_> {
 /// An outer column of a query, and the outer column that replaces it.
 type Renamed = (Column, Column);
 
-/// Returns the columns that a query of a node over `inputs` finds outside of this node.
+/// Returns the pairs in `renamed`, except those whose outer column is also a column of `inputs`.
 fn without_columns_of(renamed: &[Renamed], inputs: &[&LogicalPlan]) -> Vec<Renamed> {
     let is_inner = |column: &Column| inputs.iter().any(|i| i.schema().has_column(column));
     renamed.iter().filter(|(column, _)| !is_inner(column)).cloned().collect()

@@ -56,8 +56,8 @@ pub(in crate::sql) fn keep_name(
 /// Joins `joined` with the value of a scalar subquery for each outer row. Returns the join and the column of
 /// the value, or `None` if the query cannot be handled.
 ///
-/// `joined` consists of `outer` and of joins with other subqueries. The query is computed for the rows of
-/// `outer`, so that the size of the plan is linear in the number of subqueries.
+/// `joined` is `outer` or a join of `outer` with other subqueries. The query is computed for the rows of `outer`, so
+/// that the size of the plan is linear in the number of subqueries.
 pub(in crate::sql) fn join_values(
     outer: &Arc<LogicalPlan>,
     joined: &Arc<LogicalPlan>,

@@ -44,8 +44,8 @@ pub(super) fn unify_compared(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Expr>>
     changed.then_some(unified)
 }
 
-/// If an expression such as CASE returns one of several times of day, casts them to their finest
-/// unit. Returns `None` if nothing has to change, or if a value is no time of day.
+/// If an expression such as CASE returns one of several times of day, casts them to their finest unit. Returns `None`
+/// if nothing has to change, or if a value is not a time of day.
 pub(super) fn choose_from(values: &[Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
     let with_schema: Vec<_> = values.iter().map(|e| (e, schema)).collect();
     let types = types_of(&with_schema)?;
@@ -82,7 +82,7 @@ fn unit_of(t: &DataType) -> Option<TimeUnit> {
     }
 }
 
-/// Returns the time of day of a constant in nanoseconds; `None` if it is no constant or no time of day.
+/// Returns a constant time of day in nanoseconds, or `None` for any other expression.
 fn read(e: &Expr) -> Option<ScalarValue> {
     let constant =
         is_constant(e).then(|| fold_constant(e.clone(), &DFSchema::empty())).flatten()?;

@@ -26,8 +26,8 @@ const CHOOSE: [&str; 5] = ["coalesce", "greatest", "least", "nvl", "nullif"];
 
 const EXTREMES: [&str; 2] = ["greatest", "least"];
 
-/// Functions of DataFusion that compare list elements, so that a call with intervals is an error. For
-/// Serrate's functions, `facts_of` tells whether they compare values.
+/// Functions of DataFusion that compare list elements, so that a call with intervals is an error. `facts_of` returns
+/// whether a function of Serrate compares values.
 const OF_LISTS: [&str; 14] = [
     "array_distinct",
     "array_except",
@@ -49,8 +49,8 @@ const OF_LISTS: [&str; 14] = [
 const COMPARE: [&str; 6] =
     ["min", "max", "median", "ragged_histogram_agg", "ragged_max_agg", "ragged_min_agg"];
 
-/// Returns an error if a list of numbers is cast to a list of timestamps: Arrow takes the numbers for microseconds, and
-/// `5::TIMESTAMP` is 5 seconds.
+/// Returns an error if a list of numbers is cast to a list of timestamps. Arrow would treat the numbers as
+/// microseconds, but `5::TIMESTAMP` is 5 seconds.
 fn check_unit(values: &Expr, to: &DataType, schema: &DFSchema) -> Result<()> {
     let is_time = list_depth(to) > 0 && matches!(leaf_type(to), DataType::Timestamp(..));
     if is_time && values.get_type(schema).is_ok_and(|t| leaf_type(&t).is_numeric()) {
@@ -168,10 +168,10 @@ fn refuse_nested(left: &Expr, right: &Expr, op: Operator, schema: &DFSchema) -> 
     }
 }
 
-/// If an interval with hours is added to a date or subtracted from it, casts the date to a timestamp. If an
-/// interval is added to a timestamp in seconds or milliseconds, casts the timestamp to microseconds, and to the
-/// unit of a duration that is finer. Arrow would drop what the type of the date or timestamp cannot represent.
-/// Returns both operands, or `None` for other operands.
+/// If an interval with hours is added to a date or subtracted from it, casts the date to a timestamp. If an interval
+/// is added to a timestamp in seconds or milliseconds, casts the timestamp to microseconds. If a duration of a finer
+/// unit is added to a timestamp, casts the timestamp to this unit. Arrow would drop the digits that the type of the
+/// date or timestamp cannot represent. Returns both operands, or `None` for other operands.
 fn with_fine_unit(
     left: &Expr,
     op: Operator,

@@ -36,7 +36,7 @@ const DAYS_PER_MONTH: i128 = 31;
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct SeriesList {
     pub(super) inner: Arc<ScalarUDF>,
-    /// Whether the list includes the stop, as that of `generate_series` does.
+    /// Whether the list includes the stop: true for `generate_series`, false for `range`.
     pub(super) closed: bool,
 }
 
@@ -64,7 +64,7 @@ impl ScalarUDFImpl for SeriesList {
         let rows = if one { 1 } else { args.number_rows };
         let [start, stop, step] = args.args.as_slice() else {
             return exec_err!(
-                "{} of timestamps takes 3 arguments, but {} are given; write a start, a stop and a step such as INTERVAL '1 day'",
+                "{} of timestamps takes 3 arguments, not {}; write a start, a stop and a step such as INTERVAL '1 day'",
                 self.name(),
                 args.args.len()
             );
@@ -253,7 +253,7 @@ impl Series {
         span.unsigned_abs().saturating_mul(per) / step.unsigned_abs().max(1)
     }
 
-    /// Whether the calendar has a time after `time` in UTC.
+    /// Whether one step after `time`, computed in UTC, is a time of the series.
     fn has_next_on_clock(&self, time: i64) -> bool {
         let utc = Tz::from_str("+00:00").ok();
         let next = |zone| match self.unit {
@@ -297,7 +297,7 @@ impl Iterator for Series {
                     self.name
                 ));
             }
-            // The next time is beyond the range of nanoseconds, and so beyond every stop in nanoseconds.
+            // The next time does not fit nanoseconds, but every stop does, so the series ends here.
             None if self.unit == TimeUnit::Nanosecond => None,
             None => {
                 let stop = self.bounds.stop;

@@ -70,8 +70,9 @@ pub(super) fn has_wide_series(state: &SessionState) -> bool {
     })
 }
 
-/// If `function` is DataFusion's `date_part`, returns its replacement for durations. The replacement must
-/// happen in the plan, because DataFusion plans `extract(..)` as its own function whatever is registered.
+/// If `function` is DataFusion's `date_part`, returns its replacement for durations. The replacement must happen in
+/// the plan, because DataFusion plans `extract(..)` as its own `date_part`, even if another function of this name is
+/// registered.
 pub(super) fn wide_part(function: &ScalarUDF) -> Option<Arc<ScalarUDF>> {
     let inner = datetime::date_part();
     (function == inner.as_ref())
@@ -312,7 +313,7 @@ fn call_shifted(
     };
     let (one, to) = (matches!(given, ColumnarValue::Scalar(_)), given.data_type());
     let moved = cast(&moved, &to)?;
-    // A constant time becomes an array, too, for the reason that `truncate_times` gives.
+    // A constant time becomes an array, too (see `truncate_times`).
     *given = ColumnarValue::Array(moved);
     args.number_rows = counts.len();
     let found = function.invoke_with_args(args)?;

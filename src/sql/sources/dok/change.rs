@@ -86,7 +86,7 @@ impl DataSink for ChangeSink {
             let rows =
                 collect_rows(batches, &nullable_schema(&schema), "the change of a DOK file")?;
             let (version, count) = keyed::change(&path, is_cancelled, |before| {
-                // Runs on a thread for blocking work, under the lock of the file.
+                // `find` runs on a thread for blocking work, while the file is locked.
                 let find = |query: &ChangeQuery, entries: &RecordBatch| {
                     let entries = std::slice::from_ref(entries);
                     Ok(runtime.block_on(query.find_rows(entries, Arc::clone(&context)))?)

@@ -100,7 +100,7 @@ fn open_or_create(
     match (&version.contents, &options.shape, &options.keys) {
         (Contents::Tensor(tensor), Some(shape), _) if tensor.shape() != shape => {
             return Err(wrong(format!(
-                "the file has the shape {:?}, but the option 'shape' is {shape:?}; omit it",
+                "the file has the shape {:?}, but the option 'shape' is {shape:?}; omit the option",
                 tensor.shape()
             )));
         }
@@ -122,7 +122,7 @@ fn open_or_create(
         && *keys != own_keys
     {
         return Err(wrong(format!(
-            "the file has the keys ({}), which differ from the option 'keys'; omit it",
+            "the file has the keys ({}), which differ from the option 'keys'; omit the option",
             own_keys.join(", ")
         )));
     }
@@ -174,8 +174,8 @@ fn empty(
         (Some(shape), _) => {
             if shape.len() != axes.len() {
                 return Err(wrong(format!(
-                    "{} columns precede the value, but the shape {shape:?} has {} axes; declare one \
-                     column per axis",
+                    "the number of columns before the value is {}, but the number of axes of the shape \
+                     {shape:?} is {}; declare one column per axis",
                     axes.len(),
                     shape.len()
                 )));

@@ -129,7 +129,7 @@ fn columns(schema: &SchemaRef, options: &DokOptions) -> Result<(Vec<usize>, Opti
         && shape.len() + 1 != count
     {
         return plan_err!(
-            "the shape {shape:?} has {} axes, but the query has {} columns before the value; give one size per column",
+            "the number of axes of the shape {shape:?} is {}, but the number of columns before the value is {}; give one size per column",
             shape.len(),
             count - 1
         );

@@ -106,7 +106,8 @@ fn stands_for_value(tokens: &[TokenWithSpan], at: usize) -> bool {
         .any(|w| word.value.eq_ignore_ascii_case(w)),
         _ => false,
     };
-    // Searches for a SELECT on the same level of parentheses. `(FROM t SELECT a)` needs no other.
+    // Searches for a SELECT on the same level of parentheses. If there is one, as in `(FROM t SELECT a)`, none is
+    // added.
     let mut depth = 0usize;
     let own = tokens[at..].iter().find_map(|token| match &token.token {
         Token::LParen => {

@@ -14,14 +14,14 @@ use crate::sql::sources::folders::NULL_NAME;
 use crate::sql::sources::listing::files::ListedFile;
 use crate::sql::sources::urls::shown_location;
 
-/// Returns the type of columns in folder names if neither the table nor the files have it. A table may have more than
-/// 65,536 folders, so keys of DataFusion's type UInt16 are too short.
+/// Returns the type of a column in folder names that neither the table nor the files declare. A table may have more
+/// than 65,536 folders, so keys of DataFusion's type UInt16 are too short.
 fn folder_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8))
 }
 
 /// Returns the columns in files, and the columns in folder names, with their types. A column in folder names replaces
-/// a column of this name in the files, as in DuckDB, and has its type.
+/// a column of the same name in the files, as in DuckDB, and takes the type of that column.
 pub(in crate::sql) fn split_folders(
     schema: &Schema,
     names: Vec<String>,
@@ -67,7 +67,8 @@ fn names_of(file: &ListedFile) -> Vec<Cow<'_, str>> {
     file.folders.iter().filter_map(|folder| Some(decode_name(folder.split_once('=')?.0))).collect()
 }
 
-/// Decodes a name or a value, which are percent-encoded in the names of folders. What is not UTF-8 then stays encoded.
+/// Decodes a name or a value, which are percent-encoded in folder names. Returns it unchanged if the result is not
+/// UTF-8.
 fn decode_name(text: &str) -> Cow<'_, str> {
     percent_decode_str(text).decode_utf8().unwrap_or(Cow::Borrowed(text))
 }
@@ -99,7 +100,7 @@ fn find_value(file: &ListedFile, name: &str, data_type: &DataType) -> Result<Sca
     let found = found.and_then(|found| ScalarValue::try_from_array(&found, 0).ok());
     found.ok_or_else(|| {
         plan_datafusion_err!(
-            "{}: the folder '{name}={value}' has no value of {data_type}, the type of column '{name}'; declare the column as VARCHAR, or rename the folder",
+            "{}: the value in the folder name '{name}={value}' cannot be cast to {data_type}, the type of the column '{name}'; declare the column as VARCHAR, or rename the folder",
             shown_location(&file.meta.location)
         )
     })

@@ -149,7 +149,7 @@ fn find_compression(files: &[ListedFile]) -> Result<Option<String>> {
             Some((known, _)) if *known == compression => {}
             Some((_, other)) => {
                 return plan_err!(
-                    "{} and {} have different compressions; files of one table must have the same",
+                    "{} and {} have different compressions; all files of a table must have the same compression",
                     shown_location(&other.meta.location),
                     shown_location(&file.meta.location)
                 );

@@ -36,9 +36,9 @@ pub(in crate::sql) use schema::{infer_schema, merge_schemas};
 
 /// A table over the files of a [`FileSet`].
 ///
-/// Its schema, its writes and its options are those of DataFusion's table. It lists the files itself for each
-/// scan, and all of them even under a limit: DataFusion's table stops when the files hold enough rows, so
-/// `LIMIT 3` would return rows of any file.
+/// Its schema, writes and options are those of DataFusion's table. But it lists the files itself for each scan, and
+/// all of them even under a limit: DataFusion's table stops when the listed files hold enough rows, so `LIMIT 3`
+/// would return rows of any file.
 #[derive(Debug)]
 pub(in crate::sql) struct FilesTable {
     table: ListingTable,

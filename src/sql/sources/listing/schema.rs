@@ -43,7 +43,7 @@ pub(in crate::sql) async fn infer_schema(
         .await?;
     match merge_schemas(&objects, &schemas, merge_fields) {
         Ok(schema) => Ok(schema),
-        // The format itself may unite types that differ only in their spelling, such as Utf8 and LargeUtf8.
+        // The format itself may unite types that differ only in their layout, such as Utf8 and LargeUtf8.
         Err(e) => format.infer_schema(state, store, &objects).await.map_err(|_| e),
     }
 }
@@ -111,7 +111,7 @@ pub(in crate::sql) fn merge_schemas(
     Ok(Arc::new(Schema::new_with_metadata(fields, metadata)))
 }
 
-/// Returns the field that holds the values of two, `None` if no type holds the values of both exactly. Fields of
+/// Returns the field that holds the values of both fields exactly, or `None` if there is no such type. Fields of
 /// structs are merged as columns are.
 pub(in crate::sql) fn merge_fields(a: &FieldRef, b: &FieldRef) -> Option<FieldRef> {
     if a == b {
@@ -121,7 +121,8 @@ pub(in crate::sql) fn merge_fields(a: &FieldRef, b: &FieldRef) -> Option<FieldRe
     if merged.try_merge(b).is_ok() {
         return Some(Arc::new(merged));
     }
-    // Fields whose types are equal differ in their metadata; the first file has it.
+    // Fields of equal type differ in their metadata here. The result has the metadata of `a`, the field of the
+    // earlier file.
     let data_type = match a.data_type() == b.data_type() {
         true => a.data_type().clone(),
         false => widen_types(a.data_type(), b.data_type())?,
@@ -150,7 +151,7 @@ fn widen_types(a: &DataType, b: &DataType) -> Option<DataType> {
     if let (Some(a), Some(b)) = (integer_bits(a), integer_bits(b)) {
         return widen_integers(a, b);
     }
-    // A float represents all integers of these widths.
+    // Float32 represents all integers of 16 bits, and Float64 all of 32 bits.
     let fits =
         |integer: &DataType, most: u32| integer_bits(integer).is_some_and(|(_, bits)| bits <= most);
     Some(match (a, b) {

@@ -225,8 +225,8 @@ impl FileFormat for ParquetFileFormat {
         .await
     }
 
-    /// Returns no order. DataFusion takes the order of rows within row groups for an order of the file, and
-    /// of all files (`stock_orders_of_row_groups_are_still_taken_for_the_file`).
+    /// Returns no order. DataFusion would treat the order of rows within row groups as an order of the file, and of
+    /// all files (`stock_orders_of_row_groups_are_still_taken_for_the_file`).
     async fn infer_ordering(
         &self,
         _state: &dyn Session,

@@ -82,8 +82,8 @@ impl ChunkReader for Fetched {
 
 fn absent_error(start: u64, length: usize) -> ParquetError {
     ParquetError::EOF(format!(
-        "{length} bytes at {start} lie outside the column chunk that the footer describes; write the \
-         file again"
+        "the bytes at {start} (length: {length}) lie outside the column chunk that the footer describes; \
+         write the file again"
     ))
 }
 

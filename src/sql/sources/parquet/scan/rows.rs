@@ -23,7 +23,7 @@ use crate::io::parquet::lists::{self, ColumnReader, ListsFile, Parts};
 use crate::sql::sources::cuts::BatchSize;
 use crate::sql::sources::nrt::row_runs::{count, fill_gaps, mask_runs, selected_runs};
 
-/// Maximum number of leaves to decode at once, in multiples of the batch size: four million by default.
+/// Maximum number of leaves to decode at once, in multiples of `serrate.leaf_batch_size`: four million by default.
 const MOST: usize = 8;
 
 /// Unneeded rows in a gap are decoded and discarded if they have at most 1 / `GAP` of a batch's leaves.
@@ -335,7 +335,7 @@ impl ListRows {
                 };
                 if part.len() != span.len() {
                     let what = format!(
-                        "{} rows were read, but the footer declares {}",
+                        "the number of decoded rows is {}, but the footer declares {}",
                         part.len(),
                         span.len()
                     );

@@ -14,10 +14,10 @@ use super::source::ListsSource;
 use crate::config::SerrateOptions;
 use crate::sql::sources::exact_casts::ExactCasts;
 
-/// Physical optimizer rule, after all others: makes scans of Parquet files decode lists with
-/// Serrate's decoder. A scan stays unchanged if it has virtual columns or a schema adapter other
-/// than DataFusion's and [`ExactTimesFactory`], or if ORDER BY with a limit reorders its row
-/// groups. All scans stay unchanged if `serrate.parquet_lists` is false.
+/// Physical optimizer rule, after all others: makes scans of Parquet files decode lists with Serrate's decoder. A
+/// scan stays unchanged if it has virtual columns or an expression adapter other than DataFusion's and
+/// [`ExactCasts`], or if ORDER BY with a limit reorders its row groups. All scans stay unchanged if
+/// `serrate.parquet_lists` is false.
 #[derive(Debug, Default)]
 pub(crate) struct ParquetLists;
 
@@ -59,9 +59,9 @@ impl PhysicalOptimizerRule for ParquetLists {
     }
 }
 
-/// Whether the list decoder can read a scan. The decoder identifies rows by their number in file
-/// order, so the scan must not reorder row groups. It must also not have virtual columns, or adapt
-/// expressions in another way than DataFusion or [`ExactTimesFactory`].
+/// Whether the list decoder can read a scan. The decoder identifies rows by their number in file order, so the scan
+/// must not reorder row groups. It must also not have virtual columns, or adapt expressions in another way than
+/// DataFusion or [`ExactCasts`].
 fn is_supported(files: &FileScanConfig, stock: &ParquetSource) -> bool {
     let shown = Shown(stock).to_string();
     let reordered = ["sort_order_for_reorder=", "reverse_row_groups=true"];
