@@ -136,8 +136,8 @@ pub(super) fn format_percent(part: u64, whole: u64) -> String {
 }
 
 /// Reads `metadata/codes.parquet`. If the file is invalid, reports an error and returns `None`.
-/// `modified` says whether `dataset.json` lists columns that distinguish several rows of a code. If
-/// `modified` is false, a code with several rows is reported as well.
+/// `modified` is true if `dataset.json` lists columns that distinguish several rows of a code. If it is
+/// false, a code with several rows is reported as well.
 pub(super) fn read_vocabulary(path: &Path, modified: bool, log: &mut Log) -> Option<Vocabulary> {
     if !modified {
         report_duplicate_codes(path, log);

@@ -48,7 +48,7 @@ pub(super) enum TensorContent {
     /// For each item, the number of windows into which its row or label is divided.
     Windows,
     /// For each item, the value to predict, from the entry of `LoaderState::targets` with this index.
-    /// `TargetValid` says whether the value is not null.
+    /// `TargetValid` is true if the value is not null.
     Target(usize),
     TargetValid(usize),
 }

@@ -287,8 +287,8 @@ const FRAME: u64 = 18;
 /// Returns whether `length` compressed bytes, which begin with `frame`, can expand to `claimed` bytes.
 fn is_possible_size(codec: CompressionType, length: u64, frame: &[u8], claimed: u64) -> bool {
     // `of` compressed bytes expand to at most `most` bytes. In LZ4, one byte of the length of a
-    // match stands for at most 255 bytes. In Zstandard, the 4 bytes of an RLE block stand for at
-    // most 128 KiB. `whole` is a margin.
+    // match encodes at most 255 bytes. In Zstandard, an RLE block of 4 bytes encodes at most
+    // 128 KiB. The limit includes `whole` bytes as a margin.
     let (most, of, whole) = match codec {
         CompressionType::ZSTD => (128 << 10, 4, 128 << 10),
         _ => (255, 1, 64 << 10),

@@ -193,8 +193,8 @@ struct BoundsRange<'a> {
     /// Index, among all bounds of the axis, of the first bound in `bytes`.
     from: usize,
     bytes: &'a [u8],
-    /// 1 if the first bound in `bytes` is the one before the requested lists; 0 if there is none before them,
-    /// because their start is 0.
+    /// 1 if `bytes` begins with the bound before the requested lists; 0 if these lists are the first of the
+    /// axis, which start at 0.
     before: usize,
 }
 

@@ -240,7 +240,7 @@ fn axis_len(
 }
 
 /// Drops each integer tensor `dim{d}/lengths` that has one element per list of axis `d`: the Python
-/// library before 0.0.7 stored the list lengths there, beside the bounds. If axis `d` has as many
+/// library before 0.0.7 stored the list lengths there, in addition to the bounds. If axis `d` has as many
 /// elements as lists, the tensor may be a column instead. It is then kept, unless the file has at
 /// least two axes and each of them has such a tensor.
 fn drop_legacy_lengths(

@@ -185,7 +185,7 @@ impl NrtWriter {
         self.rows
     }
 
-    /// Writes the file, syncs it to disk and renames it to its target.
+    /// Writes the file, syncs it to disk and renames it to its final path.
     ///
     /// # Errors
     /// If an earlier write failed halfway, the disk is full, the target appeared in the meantime and

@@ -123,7 +123,7 @@ impl Hybrid {
     }
 
     /// Decodes the next `n` levels, of up to four bits, into zeroed bit planes: bit `b` of each
-    /// level goes to plane `b`.
+    /// level is stored in plane `b`.
     #[inline(always)]
     pub(super) fn levels<P: GatherBits>(
         &mut self,
@@ -474,7 +474,7 @@ mod tests {
             let number = |i: usize| {
                 to_u32((i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20 & low_mask(width))
             };
-            // Three equal numbers, then bit-packed numbers.
+            // The data is a run of three equal numbers and a run of bit-packed numbers.
             let mut bytes = vec![3 << 1];
             bytes.extend(&number(0).to_le_bytes()[..width.div_ceil(8)]);
             let groups = u8::try_from(n / 8 + 1).unwrap();

@@ -82,7 +82,7 @@ impl BitPlanes {
 
 /// A window of the level entries of a page. An entry is a pair of a repetition and a definition
 /// level; there is one per value, per null, and per list without elements.
-/// In each mask, bit `i` stands for entry `i`; bits past the last entry are unspecified.
+/// In each mask, bit `i` belongs to entry `i`; bits past the last entry are unspecified.
 #[derive(Debug)]
 pub(super) struct LevelWindow {
     rep: BitPlanes,
