@@ -129,7 +129,7 @@ pub enum Error {
     },
     /// An index of an entry that a sample of a batch does not have.
     #[error(
-        "sample {sample:?}, position {position}: index {index} is out of range for {size} entries"
+        "sample {sample:?}, position {position}: index {index} is out of range; the number of entries is {size}"
     )]
     NoSuchEntry {
         /// The first sample with an index out of range: its position on each batch axis.
@@ -142,7 +142,7 @@ pub enum Error {
         size: usize,
     },
     /// An axis that the array does not have.
-    #[error("{what} has {ndim} axes (axis 0 is the rows); there is no axis {axis}")]
+    #[error("{what} has no axis {axis}; its number of axes is {ndim} (axis 0 is the rows)")]
     NoSuchAxis {
         /// Name of the array, table or tensor that does not have this axis.
         what: String,

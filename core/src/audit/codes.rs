@@ -89,7 +89,7 @@ impl CodeTable {
         let describe = |codes: &[(&Arc<str>, u64)]| {
             let measurements: u64 = codes.iter().map(|(_, n)| n).sum();
             let names = list_names(codes.iter().map(|(c, _)| c));
-            format!("{} codes with {measurements} measurements: {names}", codes.len())
+            format!("{} code(s) with {measurements} measurement(s): {names}", codes.len())
         };
         if let Some(vocabulary) = vocabulary {
             let unknown: Vec<(&Arc<str>, u64)> = codes

@@ -98,8 +98,8 @@ impl<'a> Outputs<'a> {
     ) -> Result<()> {
         if self.all.iter().any(|o| o.name == name) {
             return Err(Error::invalid(format!(
-                "the column {name:?} has the name of a tensor that the loader adds; rename the column, \
-                 or disable that tensor"
+                "two tensors of a batch have the name {name:?}; rename the column with this name, \
+                 or disable the tensor that the loader adds"
             )));
         }
         let shelf = Shelf::new(axis, dtype.size(), fill, self.options.in_flight());

@@ -87,7 +87,10 @@ pub fn read_one(file: &SafetensorsFile, tensor: &TensorEntry) -> Result<DenseTen
         Error::file(file.path(), format!("tensor {:?}: {message}", tensor.name()))
     };
     let dtype = from_dtype(tensor.dtype()).ok_or_else(|| {
-        wrong(format!("dense tensors do not support the type {}", tensor.dtype()))
+        wrong(format!(
+            "dense tensors do not support the type {}; write the file again with another type",
+            tensor.dtype()
+        ))
     })?;
     DenseTensor::try_new(dtype, tensor.shape(), file.read(tensor)?)
         .map_err(|e| wrong(e.to_string()))

@@ -119,7 +119,10 @@ impl Hybrid {
 
     #[cold]
     fn end_error(&self) -> Fault {
-        Fault::new(format!("{} byte(s) of runs end before the last number", self.data.len()))
+        Fault::new(format!(
+            "{} byte(s) of runs end before the last number, so the file is damaged; write it again",
+            self.data.len()
+        ))
     }
 
     /// Decodes the next `n` levels, of up to four bits, into zeroed bit planes: bit `b` of each

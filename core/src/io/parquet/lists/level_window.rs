@@ -210,7 +210,7 @@ impl LevelWindow {
         let largest =
             |levels: &BitPlanes| (0..self.n).map(|i| levels.get(i / 64, i % 64)).max().unwrap_or(0);
         Fault::new(format!(
-            "the page has repetition levels up to {} and definition levels up to {}, but the schema allows only {} and {}",
+            "the page has repetition levels up to {} and definition levels up to {}, but the schema allows only {} and {}, so the file is damaged; write it again",
             largest(&self.rep),
             largest(&self.def),
             shape.max_rep,

@@ -199,7 +199,9 @@ impl ListsBuilder {
 
 #[cold]
 fn no_elements_error() -> Fault {
-    Fault::new("a null or empty list continues with an element")
+    Fault::new(
+        "a null or empty list continues with an element, so the file is damaged; write it again",
+    )
 }
 
 #[cold]
