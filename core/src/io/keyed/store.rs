@@ -66,7 +66,7 @@ impl Latest {
 #[derive(Debug, Default)]
 struct Slot {
     versions: Mutex<Vec<Weak<Version>>>,
-    /// Held while a statement changes the file.
+    /// A statement locks this mutex while it changes the file.
     writing: Mutex<()>,
 }
 

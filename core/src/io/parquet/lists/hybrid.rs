@@ -346,8 +346,7 @@ fn gather_every<const W: usize>(x: u64) -> u64 {
 
 /// Unpacks bit-packed numbers that start at bit `bit`; `data` must contain all of them.
 fn unpack_numbers(data: &[u8], mut bit: usize, width: usize, out: &mut [u32]) {
-    // Number of values before the first value that starts at a byte boundary. Unpack the values
-    // before it one by one.
+    // Unpack one by one the values before the first value that starts at a byte boundary.
     let ragged = out.iter().enumerate().position(|(i, _)| (bit + i * width).is_multiple_of(8));
     let (head, body) = out.split_at_mut(ragged.unwrap_or(out.len()));
     bit = unpack_one_by_one(data, bit, width, head);
