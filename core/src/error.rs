@@ -114,11 +114,11 @@ pub enum Error {
         "{what}: index {index} at position {position} of list {list} (row {row}) is out of range for {size} element(s)"
     )]
     OutOfRangeAt {
-        /// Name of the operation that got the indices.
+        /// Name of the operation that received the indices.
         what: &'static str,
         /// The first row (or sample of a batch) with an index out of range.
         row: usize,
-        /// Number of the list of indices, counted from 0 over all rows (on axis 1, equal to `row`).
+        /// Index of the list of indices among the lists of all rows (on axis 1, equal to `row`).
         list: usize,
         /// Position of the index in its list of indices.
         position: usize,
@@ -129,7 +129,7 @@ pub enum Error {
     },
     /// An index of an entry that a sample of a batch does not have.
     #[error(
-        "sample {sample:?}, position {position}: index {index} is out of range for {size} entries"
+        "sample {sample:?}, position {position}: index {index} is out of range; the number of entries is {size}"
     )]
     NoSuchEntry {
         /// The first sample with an index out of range: its position on each batch axis.
@@ -142,11 +142,11 @@ pub enum Error {
         size: usize,
     },
     /// An axis that the array does not have.
-    #[error("{what} has {ndim} axes (axis 0 is the rows); there is no axis {axis}")]
+    #[error("{what} has no axis {axis}; its number of axes is {ndim} (axis 0 is the rows)")]
     NoSuchAxis {
         /// Name of the array, table or tensor that does not have this axis.
         what: String,
-        /// The axis that was asked for and does not exist.
+        /// The requested axis, which does not exist.
         axis: i64,
         /// Number of axes that exist, including the rows.
         ndim: usize,
@@ -154,7 +154,7 @@ pub enum Error {
     /// The name of a column that a table does not have.
     #[error("no column {name:?}; the columns are {available}")]
     NoSuchColumn {
-        /// The column name that was asked for.
+        /// The requested column name.
         name: String,
         /// The names of the columns that the table has.
         available: String,
@@ -169,7 +169,7 @@ pub enum Error {
         /// The type that was found, which is not accepted.
         found: DataType,
     },
-    /// An allocation that exceeds the limit; checked before allocation.
+    /// An allocation that would exceed a size limit; nothing was allocated.
     #[error("{what} needs {bytes} bytes, more than the limit of {limit} bytes; {hint}")]
     TooLarge {
         /// Name of the object to allocate.
@@ -181,7 +181,7 @@ pub enum Error {
         /// Advice on how to stay below the limit.
         hint: String,
     },
-    /// A holder of memory for which too little is left below the memory limit of the process.
+    /// A request for memory that would exceed the memory limit of the process.
     #[error("{what} needs {bytes} more bytes, but {used} of the memory limit of {limit} bytes are in use; {more}", more = MORE_MEMORY)]
     MemoryLimit {
         /// Name of the operator or object that needs the memory.
@@ -359,7 +359,7 @@ impl Error {
                 return true;
             }
             // `source()` of a variant with `#[error(transparent)]` skips the wrapped error and returns the
-            // source of it, so continue with the wrapped error.
+            // source of that error, so continue with the wrapped error.
             next = match error.downcast_ref() {
                 Some(Self::Arrow(e)) => Some(e),
                 #[cfg(feature = "parquet")]

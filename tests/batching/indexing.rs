@@ -293,7 +293,7 @@ fn strict_indices_stay_within_their_sample() {
     // -1 is the last entry of a sample of any size.
     assert_eq!(strict(vec![-1, -1]).unwrap().values().to_string(), "int32[2] [3, 4]");
     let e = strict(vec![0, 1]).unwrap_err().to_string();
-    assert_eq!(e, "sample [1], position 0: index 1 is out of range for 1 entries");
+    assert_eq!(e, "sample [1], position 0: index 1 is out of range; the number of entries is 1");
     // Filler is addressed as in the padded tensor.
     let any = |v, f| {
         let batch = batch.with_padded_set_to(f).unwrap();

@@ -53,8 +53,8 @@ fn one<'a>(audit: &'a Audit, name: &str, parts: &[&str]) -> &'a Finding {
 fn sound_data_has_no_error() {
     let meds = audit(&data("synthea-meds"));
     assert_eq!(names(&meds, Severity::Error), [""; 0]);
-    one(&meds, "unseen-code", &["outside train, 27 codes"]);
-    one(&meds, "unknown-code", &["the file lacks 27 codes", "0.2 % of all"]);
+    one(&meds, "unseen-code", &["outside train, 27 code(s)"]);
+    one(&meds, "unknown-code", &["the file lacks 27 code(s)", "0.2 % of all"]);
     assert_eq!((meds.labels, meds.shards.len()), (1715, 4));
     let total: u64 = meds.shards.iter().map(|s| s.measurements + s.statics).sum();
     assert_eq!(total, 24_866);
@@ -135,7 +135,7 @@ fn faults_of_meds_folders_are_found() {
     assert!(types.to_string().contains("\"numeric_value\""), "{types}");
     let infinite = one(&found, "infinite", &["row 2", "inf of B", "finite"]);
     assert_eq!((infinite.count, infinite.severity), (2, Severity::Warning));
-    one(&found, "unknown-code", &["1 codes with 1 measurements: NEW"]);
+    one(&found, "unknown-code", &["1 code(s) with 1 measurement(s): NEW"]);
     one(&found, "unseen-code", &["NEW"]);
     one(&found, "no-split", &["train/0.parquet", "subject 3"]);
     one(&found, "unreadable", &["train/9.parquet"]);
@@ -214,17 +214,17 @@ fn faults_of_cohorts_are_found() {
         "rows",
         &[
             "train/0.nrt",
-            "2 rows",
-            "lacks the 1 rows without events",
+            "2 row(s)",
+            "lacks the 1 row(s) without events",
             "from row 0 on",
             "expected 3 as in",
         ],
     );
     let found = with(&table.take(&[1]).unwrap());
-    one(&found, "rows", &["1 rows; expected 3"]);
+    one(&found, "rows", &["1 row(s); expected 3"]);
     assert_eq!(found.errors(), 1, "{:#?}", found.findings);
     let found = with(&table.take(&[0, 2, 1]).unwrap());
-    one(&found, "events", &["row 1 has 1 events, but row 1 of"]);
+    one(&found, "events", &["row 1 has 1 event(s), but row 1 of the schema file"]);
 
     let found = with(&replaced("code", Arc::new(Int64Array::from(vec![1, 7, -2, 0]))));
     let token = one(&found, "token", &["dim2/code, element 1", "code 7", "0 to 2"]);

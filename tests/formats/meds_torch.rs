@@ -485,9 +485,13 @@ fn subjects_without_events_are_rows_even_where_others_left_them_out() {
         cohort.shards()[0].read().unwrap_err().to_string()
     };
     let e = message(&table.take(&[0, 1, 3]).unwrap());
-    assert!(e.contains("3 rows; expected 4") && e.contains("0.nrt"), "{e}");
+    assert!(e.contains("3 row(s); expected 4") && e.contains("0.nrt"), "{e}");
     let e = message(&table.take(&[3, 1]).unwrap());
-    assert!(e.contains("row 0 has 1 events, but row 1 of") && e.contains("has 2 times"), "{e}");
+    assert!(
+        e.contains("row 0 has 1 event(s), but row 1 of the schema file")
+            && e.contains("has 2 time(s)"),
+        "{e}"
+    );
     let e = message(&table.select(&["code"]).unwrap());
     assert!(e.contains("time_delta_days"), "{e}");
     let wrong = RaggedTable::try_new(

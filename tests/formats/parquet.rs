@@ -124,7 +124,7 @@ fn what_is_asked_for_must_be_there() {
     let e = error(ParquetReadOptions { rows: Some(2..5), ..Default::default() });
     assert!(
         e.contains(
-            "rows 2..5 were requested, but the file has 4 rows; request rows within this range"
+            "rows 2..5 were requested, but the file has 4 row(s); request rows within this range"
         ),
         "{e}"
     );

@@ -633,7 +633,7 @@ fn levels_that_make_no_lists_are_told() {
     // The footer counts fewer or more entries than the page has.
     let (bytes, metadata) = by_hand((3, 1), 2, &good);
     for (count, message) in
-        [(1, "2 value(s), but by the footer's count only 1"), (3, "1 value(s) more")]
+        [(1, "2 value(s), but the footer counts only 1"), (3, "1 value(s) more")]
     {
         let parquet = metadata.metadata();
         let column = parquet.row_group(0).column(0).clone().into_builder();
@@ -680,7 +680,7 @@ fn rows_and_columns_that_are_not_there() {
         read_column(&source, group, 0, &fields[0], rows, Parts::Values).unwrap_err().to_string()
     };
     assert!(error(0, 0..100).contains(
-        "rows 0..100 were requested, but the row group has 6 rows; request rows within this range"
+        "rows 0..100 were requested, but the row group has 6 row(s); request rows within this range"
     ));
     assert!(error(9, 0..1).contains("row group 9"));
     assert!(ranges(Path::new("f"), parquet, 0, 99, 0..1).is_err());

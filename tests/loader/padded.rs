@@ -260,7 +260,7 @@ fn options_without_effect_are_refused() {
     let t = || vec![table(3, 4, wide)];
     let o = || LoaderOptions::new(2);
     let e = refused(t(), o().sizes([Size::Longest; 4]));
-    assert!(e.contains("4 sizes are given for 3 axes"), "{e}");
+    assert!(e.contains("4 sizes are given, but the number of axes after the rows is 3"), "{e}");
     assert!(Loader::try_new(t(), o().sizes([Size::Longest; 3])).is_ok());
     assert!(refused(t(), o().form(Form::Packed).masks([1])).contains("masks"));
     assert!(refused(t(), o().form(Form::Packed).masks([])).contains("masks"));

@@ -157,12 +157,12 @@ fn headers_that_are_wrong() {
                 r#"{"a":{"dtype":"F32","shape":[4294967296,4294967296,4],"data_offsets":[0,0]}}"#,
                 b"",
             ),
-            "f: tensor \"a\": the type F32 and the shape [4294967296, 4294967296, 4] do not give a valid size in whole bytes",
+            "f: tensor \"a\": the type F32 and the shape [4294967296, 4294967296, 4] do not give a valid size in whole bytes; write the file again",
         ),
         (
             "half bytes",
             file_of(r#"{"a":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}}"#, b"xy"),
-            "f: tensor \"a\": the type F4 and the shape [3] do not give a valid size in whole bytes",
+            "f: tensor \"a\": the type F4 and the shape [3] do not give a valid size in whole bytes; write the file again",
         ),
         (
             "left over",
@@ -262,23 +262,23 @@ fn tensors_that_make_no_table() {
         ),
         (
             &[bounds(1, &[1, 2]), bytes("dim0/x", 3)],
-            "f: tensor dim1/bounds has 2 elements and tensor dim0/x has 3; both must have the length of axis 0, so write the file again",
+            "f: tensor dim1/bounds has 2 element(s) and tensor dim0/x has 3; both must have the length of axis 0, so write the file again",
         ),
         (
             &[bounds(1, &[1, 2]), bounds(2, &[1, 2, 3]), bytes("dim1/x", 2)],
-            "f: tensor dim2/bounds has 3 elements and tensor dim1/x has 2; both must have the length of axis 1, so write the file again",
+            "f: tensor dim2/bounds has 3 element(s) and tensor dim1/x has 2; both must have the length of axis 1, so write the file again",
         ),
         (
             &[bounds(1, &[2]), bytes("dim1/x", 2), bytes("dim1/y", 1)],
-            "f: tensor dim1/x has 2 elements and tensor dim1/y has 1; both must have the length of axis 1, so write the file again",
+            "f: tensor dim1/x has 2 element(s) and tensor dim1/y has 1; both must have the length of axis 1, so write the file again",
         ),
         (
             &[bounds(1, &[]), bytes("dim1/x", 2)],
-            "f: the tensor dim1/bounds has the bounds of lists; it is empty, but the axis of these lists has 2 elements, so the file is damaged; write it again",
+            "f: the tensor dim1/bounds has the bounds of lists; it is empty, but the axis of these lists has 2 element(s), so the file is damaged; write it again",
         ),
         (
             &[bounds(1, &[1, -2])],
-            "f: dim1/bounds[1]: the bound is negative or does not fit 63 bits",
+            "f: dim1/bounds[1]: the bound is negative or does not fit 63 bits, so the file is damaged; write it again",
         ),
     ];
     for (tensors, message) in table {
@@ -301,7 +301,7 @@ fn bounds_that_are_wrong_are_found_where_they_are_touched() {
     let file = ends(&[2, 5, 4, 9]);
     assert_eq!(
         message(&file),
-        "f: dim1/bounds[2]: the bound 4 follows 5; bounds must not decrease"
+        "f: dim1/bounds[2]: the bound 4 follows 5; bounds must not decrease, so the file is damaged; write it again"
     );
     assert_eq!(file.validate().unwrap_err().to_string(), message(&file));
     // The rows before and after it are whole.
@@ -309,34 +309,49 @@ fn bounds_that_are_wrong_are_found_where_they_are_touched() {
     assert_eq!(file.read(3..4, None).unwrap().axis_len(1).unwrap(), 5);
     assert!(file.read(2..3, None).is_err());
 
-    assert_eq!(message(&ends(&[2, -5, 9])), "f: dim1/bounds[1]: the bound -5 is negative");
-    assert_eq!(message(&ends(&[-1, 9])), "f: dim1/bounds[0]: the bound -1 is negative");
+    assert_eq!(
+        message(&ends(&[2, -5, 9])),
+        "f: dim1/bounds[1]: the bound -5 is negative, so the file is damaged; write it again"
+    );
+    assert_eq!(
+        message(&ends(&[-1, 9])),
+        "f: dim1/bounds[0]: the bound -1 is negative, so the file is damaged; write it again"
+    );
     assert_eq!(
         message(&ends(&[2, 10, 9])),
-        "f: dim1/bounds[1]: the bound 10 exceeds the 9 values of its axis"
+        "f: dim1/bounds[1]: the bound 10 exceeds 9, the number of values of its axis, so the file is damaged; write it again"
     );
     assert_eq!(
         message(&ends(&[2, 10])),
-        "f: dim1/bounds[1]: the bound 10 exceeds the 9 values of its axis"
+        "f: dim1/bounds[1]: the bound 10 exceeds 9, the number of values of its axis, so the file is damaged; write it again"
     );
     assert_eq!(
         message(&ends(&[2, 8])),
-        "f: dim1/bounds[1]: the last bound of the lists is 8, but their axis has 9 elements, so the file is damaged; write it again"
+        "f: dim1/bounds[1]: the last bound of the lists is 8, but their axis has 9 element(s), so the file is damaged; write it again"
     );
     assert_eq!(
         message(&ends(&[i64::MAX, i64::MIN])),
-        "f: dim1/bounds[0]: the bound 9223372036854775807 exceeds the 9 values of its axis"
+        "f: dim1/bounds[0]: the bound 9223372036854775807 exceeds 9, the number of values of its axis, so the file is damaged; write it again"
     );
     assert_eq!(
         message(&ends(&[i64::MIN, 9])),
-        "f: dim1/bounds[0]: the bound -9223372036854775808 is negative"
+        "f: dim1/bounds[0]: the bound -9223372036854775808 is negative, so the file is damaged; write it again"
     );
     let wide = open("U64", u64::MAX.to_le_bytes().to_vec(), 1, 9);
-    assert_eq!(message(&wide), "f: dim1/bounds[0]: the bound does not fit 63 bits");
+    assert_eq!(
+        message(&wide),
+        "f: dim1/bounds[0]: the bound does not fit 63 bits, so the file is damaged; write it again"
+    );
     let error = wide.elements_before(1, 1).unwrap_err().to_string();
-    assert_eq!(error, "f: dim1/bounds[0]: the bound is negative or does not fit 63 bits");
+    assert_eq!(
+        error,
+        "f: dim1/bounds[0]: the bound is negative or does not fit 63 bits, so the file is damaged; write it again"
+    );
     let error = ends(&[2, 10, 9]).elements_before(2, 1).unwrap_err().to_string();
-    assert_eq!(error, "f: dim1/bounds[1]: the bound 10 exceeds the 9 values of its axis");
+    assert_eq!(
+        error,
+        "f: dim1/bounds[1]: the bound 10 exceeds 9, the number of values of its axis, so the file is damaged; write it again"
+    );
 }
 
 #[test]

@@ -119,7 +119,7 @@ fn ids_are_i64_and_can_be_left_out() {
     assert!(refusal(&text).contains("vocabulary"));
     let error = nrt::write(&path, &text, &WriteOptions { overwrite: true, plain: true });
     assert!(error.unwrap_err().to_string().contains(
-        "the table has 1 rows but no columns or axes, so the file would not record the number of rows; add a column, or write it with its ids"
+        "the table has 1 row(s) but no columns or axes, so the file would not record the number of rows; add a column, or write it with its ids"
     ));
     let big = flat("subject_id", Arc::new(UInt64Array::from(vec![u64::MAX])));
     assert!(refusal(&big).contains("column \"subject_id\""), "{}", refusal(&big));
@@ -164,7 +164,7 @@ fn chunks_that_do_not_fit_are_refused_by_name() {
     let deep = RaggedTable::builder().lengths([2]).unwrap().column("x", 1, bytes).build().unwrap();
     assert_eq!(
         refused(deep),
-        "t.nrt: the table has 2 axes, but the file has 1 axes; append only tables with as many axes as the file"
+        "t.nrt: the number of axes is 2 in the table, but 1 in the file; append only tables with the same number of axes as the file"
     );
     assert_eq!(w.num_rows(), 0);
 }
@@ -360,7 +360,7 @@ fn dense_tensors_of_all_types_come_back() {
     );
     std::fs::write(&path, file_with(&[("c", "C64", vec![1], vec![0; 8])])).unwrap();
     let error = dense::read(&path, true).unwrap_err().to_string();
-    assert!(error.ends_with("tensor \"c\": dense tensors do not support the type C64"), "{error}");
+    assert!(error.ends_with("tensor \"c\": dense tensors do not support the type C64; write the file again with another type"), "{error}");
 }
 
 #[test]

@@ -89,7 +89,7 @@ impl CodeTable {
         let describe = |codes: &[(&Arc<str>, u64)]| {
             let measurements: u64 = codes.iter().map(|(_, n)| n).sum();
             let names = list_names(codes.iter().map(|(c, _)| c));
-            format!("{} codes with {measurements} measurements: {names}", codes.len())
+            format!("{} code(s) with {measurements} measurement(s): {names}", codes.len())
         };
         if let Some(vocabulary) = vocabulary {
             let unknown: Vec<(&Arc<str>, u64)> = codes
@@ -136,8 +136,8 @@ pub(super) fn format_percent(part: u64, whole: u64) -> String {
 }
 
 /// Reads `metadata/codes.parquet`. If the file is invalid, reports an error and returns `None`.
-/// `modified` says whether `dataset.json` lists columns that distinguish several rows of a code. If
-/// `modified` is false, a code with several rows is reported as well.
+/// `modified` is true if `dataset.json` lists columns that distinguish several rows of a code. If it is
+/// false, a code with several rows is reported as well.
 pub(super) fn read_vocabulary(path: &Path, modified: bool, log: &mut Log) -> Option<Vocabulary> {
     if !modified {
         report_duplicate_codes(path, log);

@@ -58,7 +58,7 @@ pub(super) fn check_cohort(root: &Path, log: &mut Log) -> Result<Audit> {
         let shard = CohortShard::new(root, name);
         let split = name.split_once('/').map(|(split, _)| split.to_string());
         if split.is_none() {
-            let found = "a shard outside the folders of splits, which a Dataset of a split skips";
+            let found = "a shard outside the folders of splits, so a meds-torch-data dataset of a split skips it";
             log.add_warning(
                 "no-split",
                 shard.tensors_path(),
@@ -152,7 +152,7 @@ fn check_row_count(shard: &CohortShard, file: &NrtFile, log: &mut Log) {
         .filter(|(_, without)| found.saturating_add(*without) == expected);
     let why = match without {
         Some((first, n)) => format!(
-            "; it lacks the {n} rows without events, so from row {first} on each row belongs to another subject than in the schema file"
+            "; it lacks the {n} row(s) without events, so from row {first} on each row belongs to another subject than in the schema file"
         ),
         None => String::new(),
     };
@@ -160,7 +160,7 @@ fn check_row_count(shard: &CohortShard, file: &NrtFile, log: &mut Log) {
         "rows",
         shard.tensors_path(),
         String::new,
-        format!("{found} rows{why}"),
+        format!("{found} row(s){why}"),
         format!("{expected} as in {}", shard.schema_path().display()),
     );
 }
@@ -350,7 +350,8 @@ fn report_unseen_tokens(
         })
         .collect();
     if !unseen.is_empty() {
-        let found = format!("outside train, {} codes: {}", unseen.len(), list_names(unseen.iter()));
+        let found =
+            format!("outside train, {} code(s): {}", unseen.len(), list_names(unseen.iter()));
         log.add_warning(
             "unseen-code",
             &root.join(TENSORS),

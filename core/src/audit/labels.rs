@@ -220,7 +220,8 @@ impl LabelTask {
 
 const YEAR: i64 = 365 * 86_400_000_000;
 
-/// Returns the float labels of a batch as float32, in which they are read, or `None` if the file has none.
+/// Returns the float labels of a batch as float32, the type in which the loader reads them; `None` if the file
+/// has none.
 fn read_numbers(
     source: &MedsFile,
     batch: &RecordBatch,
@@ -233,7 +234,8 @@ fn read_numbers(
     Ok(numbers.as_primitive_opt::<Float32Type>().cloned())
 }
 
-/// Returns a number if the loader cannot use it as a label: NaN, or an infinity, which numbers beyond float32 become.
+/// Returns the number in row `row` if it is NaN or an infinity, which the loader refuses as a label. A number
+/// beyond the range of float32 is an infinity here.
 fn not_finite(numbers: &Float32Array, row: usize) -> Option<f32> {
     let number = numbers.is_valid(row).then(|| numbers.value(row))?;
     (!number.is_finite()).then_some(number)

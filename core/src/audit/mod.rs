@@ -134,7 +134,7 @@ pub struct CheckOptions {
 /// Memory holds one batch, one subject, the ids of all subjects, the codes, and the labels of one task.
 ///
 /// # Errors
-/// If `root` is no data set, a folder cannot be listed, or the labels of `options` do not exist.
+/// If `root` is not a data set, a folder cannot be listed, or the labels of `options` do not exist.
 /// Faults in the data are not errors: they are returned as findings.
 ///
 /// ```

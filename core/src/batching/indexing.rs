@@ -82,7 +82,7 @@ fn resolve_axis(indices: &RaggedBatch, dim_to_index_in: Option<usize>) -> Result
 ///     &DenseTensor::from_vec([3], vec![0i64, 2, 3])?,
 /// )?;
 /// let e = batched_indexing_access(&data, &wrong, -1, None, &IndexOptions::default()).unwrap_err();
-/// assert_eq!(e.to_string(), "sample [1], position 0: index 3 is out of range for 3 entries");
+/// assert_eq!(e.to_string(), "sample [1], position 0: index 3 is out of range; the number of entries is 3");
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///

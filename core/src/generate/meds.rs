@@ -65,8 +65,8 @@ impl Patients {
     /// ```
     ///
     /// # Errors
-    /// When `shard_subjects` is 0, some patients were already drawn as chunks, the folder has files
-    /// and `overwrite` is false, or the folder cannot be written to.
+    /// If `shard_subjects` is 0, the iterator holds chunks that it has drawn but not returned, the folder has
+    /// files and `overwrite` is false, or the folder cannot be written to.
     pub fn write_meds(
         self,
         folder: impl AsRef<Path>,

@@ -92,7 +92,7 @@ impl Patients {
     /// Sets the number of patients per chunk.
     ///
     /// # Errors
-    /// When the number is 0.
+    /// If the number is 0.
     pub fn with_chunk_rows(mut self, rows: usize) -> Result<Self> {
         if rows == 0 {
             return Err(Error::invalid("the number of patients per chunk is 0; give at least 1"));
@@ -111,7 +111,8 @@ impl Patients {
         &self.source
     }
 
-    /// Returns the source, the range of patients and the chunk size; an error if chunks were already drawn.
+    /// Returns the source, the remaining patients and the chunk size; an error if the iterator holds chunks that
+    /// it has drawn but not returned.
     #[cfg(feature = "parquet")]
     pub(super) fn into_parts(self) -> Result<(PatientSource, Range<u64>, usize)> {
         if !self.ready.is_empty() {
@@ -198,7 +199,7 @@ pub(super) struct PatientChunk {
 
 impl PatientChunk {
     fn push(&mut self, patient: u64, sampler: &Sampler, rng: &mut ChaCha8Rng) {
-        // In practice, there are fewer than 2^63 patients, so the id fits an i64.
+        // `with_shape` limits the number of patients to 2^63 - 1, so the id fits an i64.
         self.subject_id.push(i64::try_from(patient).unwrap_or(i64::MAX - 1) + 1);
         let female = rng.next_u32() & 1 == 0;
         let born = 1930 + draw_below(rng, 70);

@@ -17,7 +17,7 @@ impl Patients {
     /// NaN.
     ///
     /// # Errors
-    /// When the file exists and `overwrite` is false, or it cannot be written.
+    /// If the file exists and `overwrite` is false, or it cannot be written.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -59,7 +59,7 @@ impl Patients {
     /// ```
     ///
     /// # Errors
-    /// When the file exists and `overwrite` is false, or it cannot be written.
+    /// If the file exists and `overwrite` is false, or it cannot be written.
     #[cfg(feature = "parquet")]
     pub fn write_parquet(
         self,

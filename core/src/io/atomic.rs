@@ -214,7 +214,8 @@ fn replace_folder(
     if let Err(e) = rename(staging, target) {
         if rename(&aside, target).is_err() {
             lease.leave_to_next_writer();
-            let message = format!("{e}; the old folder is now at {}", aside.display());
+            let message =
+                format!("{e}; the old folder is now at {}, so rename it back", aside.display());
             return Err(Error::file(target, message));
         }
         return Err(e);

@@ -103,8 +103,8 @@ fn quote_column(
     Ok(Arc::new(fields.finish()))
 }
 
-/// Returns whether any column is a string, list, struct or map. Only [`quote_fields`] quotes these
-/// types correctly; a CSV writer itself quotes all other types.
+/// Returns whether any column is a string, list, struct or map. A CSV writer does not quote these types
+/// correctly, so their columns need [`quote_fields`].
 pub fn has_text(schema: &Schema) -> bool {
     let texts = |f: &Arc<Field>| is_text(f.data_type()) || f.data_type().is_nested();
     schema.fields().iter().any(texts)

@@ -161,9 +161,9 @@ pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictiona
         )));
     }
     let columns =
-        metadata.get("columns").ok_or_else(|| wrong("the metadata has no \"columns\"".into()))?;
+        metadata.get("columns").ok_or_else(|| wrong("the metadata has no \"columns\", the list of the columns of a dictionary; write the file again".into()))?;
     let declared: Vec<Declared> = serde_json::from_str(columns).map_err(|e| {
-        wrong(format!("the metadata entry \"columns\" is {columns:?}, not a list of columns: {e}"))
+        wrong(format!("the metadata entry \"columns\" is {columns:?}, not a list of columns; write the file again: {e}"))
     })?;
     let mut parts = Vec::with_capacity(declared.len());
     let mut rows = None;
@@ -174,7 +174,7 @@ pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictiona
         let values = dense::read_one(file, file.tensor(&name)?)?;
         if values.ndim() != 1 || rows.is_some_and(|rows| rows != values.num_elements()) {
             return Err(wrong(format!(
-                "tensor {name:?} has the shape {:?}, but the columns before it have {} entries; write the file again, with as many entries in all columns",
+                "tensor {name:?} has the shape {:?}, but the columns before it have {} entries; write the file again, with the same number of entries in all columns",
                 values.shape(),
                 rows.unwrap_or(0)
             )));

@@ -167,7 +167,7 @@ impl DokFile {
             )));
         }
         let shape = metadata.get(SHAPE).ok_or_else(|| {
-            wrong("the metadata has no \"shape\", the list of axis sizes of a sparse tensor".into())
+            wrong("the metadata has no \"shape\", the list of axis sizes of a sparse tensor; write the file again".into())
         })?;
         let shape: Vec<usize> = serde_json::from_str(shape)
             .map_err(|e| wrong(format!("the shape {shape:?} in the metadata is not a list of sizes; write the file again: {e}")))?;
@@ -246,7 +246,7 @@ impl DokFile {
                 return Err(Error::file(
                     self.file.path(),
                     format!(
-                        "entry {entry} has the coordinate {} on axis {axis}, which has only the size {size}; write the file again",
+                        "entry {entry} has the coordinate {} on axis {axis}, but the axis has only the size {size}; write the file again",
                         row.get(entry).copied().unwrap_or_default()
                     ),
                 ));

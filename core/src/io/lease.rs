@@ -164,7 +164,7 @@ impl Lease {
                 lease.path.disable_cleanup(true);
                 return Ok(None);
             }
-            // A file system without locks returns an error; go on without a lock. Leftovers on such a file
+            // A file system without locks returns an error; continue without a lock. Leftovers on such a file
             // system are never removed, because their writers may still be running.
             Ok(()) | Err(_) => {}
         }
@@ -193,8 +193,7 @@ impl Lease {
         self.path_with_ending(ASIDE)
     }
 
-    /// Records in the lock file which renames `commit` consists of. The caller makes them
-    /// afterwards.
+    /// Records the renames of `commit` in the lock file. The caller performs them afterwards.
     pub(super) fn record_commit(&mut self, commit: &Commit) -> io::Result<()> {
         if let Some(place) = lock_mutex(&HELD).as_mut().and_then(|held| held.get_mut(&self.stem)) {
             *place = None;
@@ -229,7 +228,7 @@ impl Drop for Lease {
 /// Removes the temporary files of all writers of this process, for a process that is about to end while they
 /// work. A commit that is under way is left to the next writer.
 pub fn remove_temporaries() {
-    // Held to the end, so that no writer begins or commits meanwhile.
+    // The lock is held until the function returns, so that no writer begins or commits meanwhile.
     let held = lock_mutex(&HELD);
     for (stem, folder) in held.iter().flatten() {
         if let Some(folder) = folder {

@@ -35,8 +35,9 @@ struct Workers {
     shared: Arc<EpochState>,
 }
 
-/// Minimum size in bytes of a batch that all threads build together. The throughput is the same as with one
-/// thread per batch, but the first batch is ready sooner, and only one batch needs memory.
+/// If the first batch of an epoch has at least this size in bytes, all threads build each batch together. The
+/// throughput is the same as with one thread per batch, but the first batch is ready sooner, and only one
+/// batch needs memory.
 const LARGE: usize = 8 << 20;
 
 #[derive(Debug)]

@@ -1,4 +1,5 @@
-//! Computes the fingerprint of an epoch: a hash of everything that its batches depend on.
+//! Computes the fingerprint of an epoch: a hash of the options, the tensors and the row lengths, but not of
+//! the values.
 
 use super::facts::FactsPlace;
 use super::items::Bases;
@@ -108,13 +109,13 @@ impl Fingerprint {
 }
 
 impl EpochPlan {
-    /// Returns a hash to store with the epoch and batch of a training checkpoint. If the hash is
-    /// the same on resumption, so are the batches; if it differs, the loader has changed.
+    /// Returns a hash to store with the epoch and batch of a training checkpoint. If the hash is the same on
+    /// resumption, the batches consist of the same items; if it differs, the loader has changed.
     ///
     /// The hash covers the epoch, the options that affect batches (all except threads, prefetch and limit),
-    /// the names, types and axes of the tensors, and the lengths of the rows of every shard. It does not
-    /// cover values, or the lengths of lists below axis 1. It is the same on every machine. Computing it
-    /// takes one pass over the rows.
+    /// the names, types and axes of the tensors, the lengths of the rows of every shard, and the row and end
+    /// of every label. It does not cover values, or the lengths of lists below axis 1. It is the same on
+    /// every machine. Computing it takes one pass over the rows.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -210,9 +210,10 @@ impl Loader {
         Self::open_with(paths, options, &ReadOptions::default())
     }
 
-    /// Opens `.nrt` files like [`open`](Self::open), with read options. Without [`ReadOptions::mmap`], all
-    /// columns are read into memory now, so a file may be truncated later. If [`ReadOptions::large_lists`] is
-    /// not set, offsets have 64 bits only for files with an axis of more than 2^31 - 1 elements.
+    /// Opens `.nrt` files like [`open`](Self::open), with read options. Without [`ReadOptions::mmap`], the
+    /// columns of the tensors are read into memory now, so a file may be truncated later. If
+    /// [`ReadOptions::large_lists`] is not set, offsets have 64 bits only for files with an axis of more than
+    /// 2^31 - 1 elements.
     ///
     /// ```
     /// # use serrate_core as serrate;

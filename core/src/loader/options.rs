@@ -269,9 +269,9 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets the number of threads. All threads build a large batch (8 MiB or more) together; a
-    /// smaller batch is built by one thread. If the number is 1 and there is no
-    /// [`prefetch`](Self::prefetch), the thread that requests a batch builds it.
+    /// Sets the number of threads. If the first batch of an epoch is large (8 MiB or more), all
+    /// threads build each batch together; otherwise, each batch is built by one thread. If the number
+    /// is 1 and there is no [`prefetch`](Self::prefetch), the thread that requests a batch builds it.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self

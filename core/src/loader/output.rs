@@ -48,7 +48,7 @@ pub(super) enum TensorContent {
     /// For each item, the number of windows into which its row or label is divided.
     Windows,
     /// For each item, the value to predict, from the entry of `LoaderState::targets` with this index.
-    /// `TargetValid` says whether the value is not null.
+    /// `TargetValid` is true if the value is not null.
     Target(usize),
     TargetValid(usize),
 }
@@ -98,8 +98,8 @@ impl<'a> Outputs<'a> {
     ) -> Result<()> {
         if self.all.iter().any(|o| o.name == name) {
             return Err(Error::invalid(format!(
-                "the column {name:?} has the name of a tensor that the loader adds; rename the column, \
-                 or disable that tensor"
+                "two tensors of a batch have the name {name:?}; rename the column with this name, \
+                 or disable the tensor that the loader adds"
             )));
         }
         let shelf = Shelf::new(axis, dtype.size(), fill, self.options.in_flight());

@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn numbers_are_fixed() {
-        // The published first output of splitmix64 for the seed 0.
+        // The expected number is the published first output of splitmix64 for the seed 0.
         assert_eq!(mix_bits(0), 0xe220_a839_7b1d_cdaf);
         assert_eq!(scale_below(u64::MAX, 10), 9);
         assert_eq!(scale_below(0, 10), 0);

@@ -102,7 +102,7 @@ impl LoaderSource {
         }
         if options.sizes.len() > depth {
             return Err(Error::invalid(format!(
-                "{} sizes are given for {depth} axes after the rows; give at most one size per axis",
+                "{} sizes are given, but the number of axes after the rows is {depth}; give at most one size per axis",
                 options.sizes.len()
             )));
         }

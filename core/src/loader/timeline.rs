@@ -43,7 +43,7 @@ impl Timeline {
             (values.as_ref().map_or(events.lists(), |v| v.len()), rows.children());
         if events.lists() != expected || found != expected {
             return Err(Error::invalid(format!(
-                "the rows have {expected} events, but there are {} lists of measurements and {found} event values; give one list and one value per event",
+                "the rows have {expected} event(s), but {} list(s) of measurements and {found} event value(s) are given; give one list and one value per event",
                 events.lists()
             )));
         }

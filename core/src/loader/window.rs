@@ -139,7 +139,7 @@ mod tests {
                 let starts = len + window - 1;
                 let mut held = vec![0; len];
                 for start in 0..starts {
-                    // The middle of the range of random numbers for which `range` chooses `start`.
+                    // Take the middle of the range of random numbers for which `range` chooses `start`.
                     let random = ((2 * start as u128 + 1) << 63) / starts as u128;
                     let range = windows.range(len, 0, || random as u64);
                     let signed = start as i64 - (window as i64 - 1);

@@ -83,12 +83,16 @@ impl<R: Read + Seek> Checker<R> {
         let start = (self.length - tail)
             .checked_sub(length as u64)
             .filter(|start| *start >= MAGIC.len() as u64)
-            .ok_or("the footer is longer than the file, which is damaged or truncated")?;
+            .ok_or(
+                "the footer is longer than the file, which is damaged or truncated; write it again",
+            )?;
         let footer = self.read(start, length as u64)?;
         let footer = root_as_footer(&footer).map_err(|e| {
             format!("the footer of the Arrow file is damaged; write the file again: {e}")
         })?;
-        footer.schema().ok_or("the footer has no schema")?;
+        footer
+            .schema()
+            .ok_or("the footer has no schema, so the file is damaged; write it again")?;
         let dictionaries = footer.dictionaries().into_iter().flatten();
         for block in dictionaries.chain(footer.recordBatches().into_iter().flatten()) {
             self.check_block(block)?;
@@ -118,11 +122,13 @@ impl<R: Read + Seek> Checker<R> {
         let metadata = self.read(start, head)?;
         // The message follows its length (four bytes, or eight with the marker of newer files).
         let skip = if metadata.starts_with(&MARKER) { 8 } else { 4 };
-        let message = metadata.get(skip..).ok_or("a message is shorter than its length field")?;
+        let message = metadata.get(skip..).ok_or(
+            "a message is shorter than its length field, so the file is damaged; write it again",
+        )?;
         let message = root_as_message(message)
             .map_err(|e| format!("an Arrow IPC message is damaged; write the file again: {e}"))?;
-        let batch =
-            find_batch(&message).ok_or("expected a record batch, found a message without one")?;
+        let batch = find_batch(&message)
+            .ok_or("expected a record batch, found a message without one; write the file again")?;
         self.check_batch(&batch, start + head, body)
     }
 
@@ -156,7 +162,7 @@ impl<R: Read + Seek> Checker<R> {
                 .filter(|body| at.checked_add(*body).is_some_and(|end| end <= self.length))
                 .ok_or_else(|| {
                     format!(
-                        "a message declares a body of {} bytes, but {} are left",
+                        "a message declares a body of {} bytes, but only {} bytes are left, so the stream is damaged or truncated; write it again",
                         message.bodyLength(),
                         self.length - at
                     )
@@ -173,7 +179,11 @@ impl<R: Read + Seek> Checker<R> {
     fn check_batch(&mut self, batch: &RecordBatch<'_>, start: u64, length: u64) -> Checked {
         let codec = batch.compression().map(|c| c.codec());
         for (i, buffer) in batch.buffers().into_iter().flatten().enumerate() {
-            let outside = || format!("buffer {i} has an offset or a length outside its batch");
+            let outside = || {
+                format!(
+                    "buffer {i} has an offset or a length outside its batch, so the file is damaged; write it again"
+                )
+            };
             let offset = u64::try_from(buffer.offset()).map_err(|_| outside())?;
             let size = u64::try_from(buffer.length()).map_err(|_| outside())?;
             let end = offset.checked_add(size).ok_or_else(outside)?;
@@ -186,7 +196,7 @@ impl<R: Read + Seek> Checker<R> {
             let head = self.read(start + offset, size.min(8 + FRAME))?;
             let (claimed, frame) = head
                 .split_first_chunk()
-                .ok_or_else(|| format!("buffer {i} is too short for its uncompressed length"))?;
+                .ok_or_else(|| format!("buffer {i} is too short to hold its uncompressed length, so the file is damaged; write it again"))?;
             let claimed = i64::from_le_bytes(*claimed);
             // A declared size of -1 marks an uncompressed buffer, and a size of 0 an empty buffer.
             if claimed == -1 || claimed == 0 {
@@ -287,8 +297,8 @@ const FRAME: u64 = 18;
 /// Returns whether `length` compressed bytes, which begin with `frame`, can expand to `claimed` bytes.
 fn is_possible_size(codec: CompressionType, length: u64, frame: &[u8], claimed: u64) -> bool {
     // `of` compressed bytes expand to at most `most` bytes. In LZ4, one byte of the length of a
-    // match stands for at most 255 bytes. In Zstandard, the 4 bytes of an RLE block stand for at
-    // most 128 KiB. `whole` is a margin.
+    // match encodes at most 255 bytes. In Zstandard, an RLE block of 4 bytes encodes at most
+    // 128 KiB. The limit includes `whole` bytes as a margin.
     let (most, of, whole) = match codec {
         CompressionType::ZSTD => (128 << 10, 4, 128 << 10),
         _ => (255, 1, 64 << 10),

@@ -47,12 +47,16 @@ impl MappedFile {
         let length = read_footer_length(*tail).map_err(arrow)?;
         let end = bytes.len() - TAIL;
         let start = end.checked_sub(length).filter(|s| *s >= MAGIC.len()).ok_or_else(|| {
-            fail("the footer is longer than the file, which is damaged or truncated")
+            fail(
+                "the footer is longer than the file, which is damaged or truncated; write it again",
+            )
         })?;
         let footer = root_as_footer(&bytes[start..end]).map_err(|e| {
             fail(&format!("the footer of the Arrow file is damaged; write the file again: {e}"))
         })?;
-        let schema = footer.schema().ok_or_else(|| fail("the footer has no schema"))?;
+        let schema = footer.schema().ok_or_else(|| {
+            fail("the footer has no schema, so the file is damaged; write it again")
+        })?;
         let schema: SchemaRef = Arc::new(contain_panics(path, || Ok(fb_to_schema(schema)))?);
 
         let mut decoder = FileDecoder::new(SchemaRef::clone(&schema), footer.version());

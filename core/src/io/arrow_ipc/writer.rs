@@ -47,7 +47,7 @@ pub struct IpcWriteOptions {
     pub compression: IpcCompression,
 }
 
-/// Writes tables as Arrow IPC, one batch each, to any writer or to a file that appears when it is complete.
+/// Writes tables as Arrow IPC, one batch per table, to any writer or to a file that appears when it is complete.
 ///
 /// ```
 /// # use serrate_core as serrate;

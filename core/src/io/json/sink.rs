@@ -586,7 +586,7 @@ impl NoType {
 enum CastFailure {
     /// Values of this source type do not cast to the declared type.
     NoCast(DataType),
-    /// The leaf at this index does not cast to the declared type.
+    /// The leaf at this index does not cast to the declared type. The text describes the leaf.
     Leaf(usize, String),
     Arrow(arrow::error::ArrowError),
 }
@@ -705,7 +705,8 @@ impl Store {
     }
 }
 
-/// Converts integers, some beyond 63 bits, for a cast to `t`: to decimals if `t` is decimal, else to UInt64.
+/// Converts integers, some of which exceed an i64, to decimals if `t` is a decimal type, otherwise to UInt64. The
+/// caller casts the result to `t`.
 fn wide_array(
     values: Vec<i128>,
     t: &DataType,

@@ -37,14 +37,15 @@ impl Version {
         let what = format!("the sparse tensor or dictionary {}", path.display());
         let bytes = contents.num_bytes();
         let charge = Charge::take(&what, bytes).or_else(|_| {
-            // Files that nothing uses are kept only while there is room.
+            // Release the cached files that nothing uses, then try again.
             lock_mutex(&RECENT).clear();
             Charge::take(&what, bytes)
         })?;
         Ok(Arc::new(Self { path, stamp, contents, _charge: charge }))
     }
 
-    /// Creates the version of a file that has been written. It has changed already, so this cannot fail.
+    /// Creates the version of a file that has been written. The file on disk has already changed, so the charge
+    /// may exceed the memory limit instead of failing.
     fn from_change(path: PathBuf, stamp: String, contents: Contents) -> Arc<Self> {
         let charge = Charge::hold(contents.num_bytes());
         Arc::new(Self { path, stamp, contents, _charge: charge })
@@ -65,7 +66,7 @@ impl Latest {
 #[derive(Debug, Default)]
 struct Slot {
     versions: Mutex<Vec<Weak<Version>>>,
-    /// Held while a statement changes the file.
+    /// A statement locks this mutex while it changes the file.
     writing: Mutex<()>,
 }
 
@@ -156,7 +157,7 @@ fn open_version(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
         canonical_path(path)?
     };
     let slot = slot_of(&known);
-    // Held while the file is read, so that concurrent callers read it once.
+    // The lock is held while the file is read, so that concurrent callers read the file once.
     let mut versions = lock_mutex(&slot.versions);
     versions.retain(|v| v.strong_count() > 0);
     let find = |versions: &[Weak<Version>], stamp: &str| {
@@ -272,7 +273,7 @@ pub fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Ve
 }
 
 /// Adds entries that were just written to the file to the cache, so that they need not be read again. The
-/// caller holds the lock of the file, so its current stamp belongs to these entries.
+/// caller holds the lock of the file, so the current stamp of the file belongs to these entries.
 fn publish_version(path: PathBuf, contents: Contents) -> Result<Arc<Version>> {
     let stamp = settled_stamp(&path)?;
     let version = Version::from_change(path, stamp, contents);

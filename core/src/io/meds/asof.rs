@@ -115,7 +115,7 @@ impl AsOf {
         Ok(self.position_of(label)?.events as usize)
     }
 
-    /// Returns the events of the label at index `label` as a table of one row over the buffers of the shard.
+    /// Returns the events of the label at index `label` as a table of one row that shares the buffers of the shard.
     ///
     /// # Errors
     /// If the label does not exist.
@@ -125,7 +125,7 @@ impl AsOf {
         events.row(place.row as usize)?.events(0..place.events as usize)?.to_table()
     }
 
-    /// Returns the static facts of a label's subject as a table of one row over the buffers of the shard.
+    /// Returns the static facts of a label's subject as a table of one row that shares the buffers of the shard.
     ///
     /// ```
     /// # use serrate_core as serrate;

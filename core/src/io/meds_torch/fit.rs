@@ -54,8 +54,8 @@ impl Compensated {
     }
 }
 
-/// Statistics of one code while a shard is read. They share one cache line, because the codes of
-/// successive rows are random.
+/// Statistics of one code while a shard is read. They fill exactly one cache line, because the
+/// codes of successive rows are in random order.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct RunningCounts {
@@ -66,8 +66,8 @@ struct RunningCounts {
     sum_sqd: f64,
     single_sum: Compensated,
     single_sum_sqd: Compensated,
-    /// Consecutive rows of one subject are a run, and runs are numbered from 1. This is the number of the
-    /// last run in which the code occurred; 0 if there is none.
+    /// Consecutive rows of one subject are a run, and runs are numbered from 1. `last_run` is
+    /// the number of the last run in which the code occurred; 0 if there is none.
     last_run: u64,
 }
 
@@ -108,8 +108,8 @@ enum TrainRows {
 }
 
 impl Fitted {
-    /// Reads the train split once, `jobs` shards at a time. Returns an error if the data set has
-    /// splits but none named `train`, or a shard cannot be read.
+    /// Reads the train split, `jobs` shards at a time, or all shards if none has a split. Returns an error
+    /// if every shard belongs to another split than `train`, or a shard cannot be read.
     pub(super) fn fit(dataset: &MedsDataset, splits: &Splits, jobs: usize) -> Result<Self> {
         let sources = dataset.sources();
         let unknown =

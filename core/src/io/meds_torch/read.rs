@@ -304,7 +304,7 @@ impl CohortShard {
         let aligned = tensors.num_rows() == schema.rows;
         if !aligned && tensors.num_rows() != with_events {
             return Err(wrong(format!(
-                "the file has {rows} rows; expected {expected} as in {schema}, or {with_events} if rows without events are omitted; write the cohort again",
+                "the file has {rows} row(s); expected {expected} as in {schema}, or {with_events} if rows without events are omitted; write the cohort again",
                 rows = tensors.num_rows(),
                 expected = schema.rows,
                 schema = self.schema.display()
@@ -318,7 +318,7 @@ impl CohortShard {
             if found != *expected {
                 *mismatch = Some(Mismatch::Events);
                 return Err(wrong(format!(
-                    "row {next} has {found} events, but row {row} of {} has {expected} times; write the cohort again",
+                    "row {next} has {found} event(s), but row {row} of the schema file {} has {expected} time(s); write the cohort again",
                     self.schema.display()
                 )));
             }
@@ -334,7 +334,7 @@ impl CohortShard {
                 return Err(Error::file(
                     &self.schema,
                     format!(
-                        "the shard has {} events, but measurements_per_event has {} values, {} of them NULL; write the cohort again with one number per event",
+                        "the shard has {} event(s), but measurements_per_event has {} value(s), {} of them NULL; write the cohort again with one number per event",
                         inner.lists(),
                         counts.len(),
                         counts.null_count()
@@ -344,7 +344,7 @@ impl CohortShard {
             if let Some(event) = (0..inner.lists()).find(differs) {
                 *mismatch = Some(Mismatch::Measurements);
                 return Err(wrong(format!(
-                    "event {event} of the shard has {found} measurements, but measurements_per_event in {schema} is {expected}; write the cohort again",
+                    "event {event} of the shard has {found} measurement(s), but measurements_per_event in {schema} is {expected}; write the cohort again",
                     found = inner.length(event),
                     schema = self.schema.display(),
                     expected = counts.value(event)
@@ -464,7 +464,7 @@ impl SchemaFile {
             return Err(Error::file(
                 path,
                 format!(
-                    "row {row} has {} values in static_code and {} values in static_numeric_value, but must have as many in both; write the cohort again",
+                    "row {row} has {} value(s) in static_code and {} value(s) in static_numeric_value, but both must have the same number; write the cohort again",
                     layout.length(row),
                     values.axis(1)?.layout().length(row)
                 ),

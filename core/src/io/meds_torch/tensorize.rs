@@ -106,8 +106,9 @@ impl TensorizeReport {
 /// `metadata/subject_splits.parquet` divides it. The new name of a shard begins with the split. A subject
 /// without remaining rows is dropped.
 ///
-/// Each shard is read once, and the train split twice if statistics are computed. Memory holds the shards
-/// processed concurrently. The folder appears only when it is complete.
+/// Each shard is read once, or twice if its rows must be sorted. The train split is read in another pass
+/// if the vocabulary or statistics are computed. Memory holds the shards processed concurrently. The folder
+/// appears only when it is complete.
 ///
 /// `progress` is called after each shard, from any thread; [`ControlFlow::Break`] stops the conversion.
 ///

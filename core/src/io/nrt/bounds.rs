@@ -100,7 +100,13 @@ pub(super) fn bound_at(
     let bytes = file.source().read(range)?;
     let value = with_integer!(tensor.dtype(), T => T::read(&bytes));
     value.and_then(|v| usize::try_from(v).ok()).ok_or_else(|| {
-        bound_error(file, tensor, index, "the bound is negative or does not fit 63 bits".into())
+        bound_error(
+            file,
+            tensor,
+            index,
+            "the bound is negative or does not fit 63 bits, so the file is damaged; write it again"
+                .into(),
+        )
     })
 }
 
@@ -120,8 +126,10 @@ impl FileAxis {
         let Some(index) = list.checked_sub(1) else { return Ok(0) };
         let bound = bound_at(file, &self.tensor, index)?;
         if bound > self.elements {
-            let message =
-                format!("the bound {bound} exceeds the {} values of its axis", self.elements);
+            let message = format!(
+                "the bound {bound} exceeds {}, the number of values of its axis, so the file is damaged; write it again",
+                self.elements
+            );
             return Err(bound_error(file, &self.tensor, index, message));
         }
         Ok(bound)
@@ -176,7 +184,7 @@ impl FileAxis {
                 &self.tensor,
                 lists.end.saturating_sub(1),
                 format!(
-                    "the last bound of the lists is {}, but their axis has {} elements, so the file is damaged; write it again",
+                    "the last bound of the lists is {}, but their axis has {} element(s), so the file is damaged; write it again",
                     elements.end, self.elements
                 ),
             ));
@@ -193,8 +201,8 @@ struct BoundsRange<'a> {
     /// Index, among all bounds of the axis, of the first bound in `bytes`.
     from: usize,
     bytes: &'a [u8],
-    /// 1 if the first bound in `bytes` is the one before the requested lists; 0 if there is none before them,
-    /// because their start is 0.
+    /// 1 if `bytes` begins with the bound before the requested lists; 0 if these lists are the first of the
+    /// axis, which start at 0.
     before: usize,
 }
 
@@ -242,13 +250,20 @@ impl BoundsRange<'_> {
         let limit = i64::try_from(self.axis.elements).unwrap_or(i64::MAX);
         for (i, value) in self.bytes.chunks_exact(size_of::<T>()).map(T::read).enumerate() {
             let message = match value {
-                None => "the bound does not fit 63 bits".to_owned(),
-                Some(v) if v < 0 => format!("the bound {v} is negative"),
+                None => "the bound does not fit 63 bits, so the file is damaged; write it again"
+                    .to_owned(),
+                Some(v) if v < 0 => {
+                    format!("the bound {v} is negative, so the file is damaged; write it again")
+                }
                 Some(v) if v < previous => {
-                    format!("the bound {v} follows {previous}; bounds must not decrease")
+                    format!(
+                        "the bound {v} follows {previous}; bounds must not decrease, so the file is damaged; write it again"
+                    )
                 }
                 Some(v) if v > limit => {
-                    format!("the bound {v} exceeds the {limit} values of its axis")
+                    format!(
+                        "the bound {v} exceeds {limit}, the number of values of its axis, so the file is damaged; write it again"
+                    )
                 }
                 Some(v) => {
                     previous = v;

@@ -132,7 +132,7 @@ impl FileLayout {
                     return Err(Error::file(
                         path,
                         format!(
-                            "the tensor {} has the bounds of lists; it is empty, but the axis of these lists has {elements} elements, so the file is damaged; write it again",
+                            "the tensor {} has the bounds of lists; it is empty, but the axis of these lists has {elements} element(s), so the file is damaged; write it again",
                             tensor.name()
                         ),
                     ));
@@ -229,7 +229,7 @@ fn axis_len(
         Some(other) => Err(Error::file(
             file.path(),
             format!(
-                "tensor {first} has {elements} elements and tensor {other} has {other_elements}; both must have the length of axis {axis}, so write the file again",
+                "tensor {first} has {elements} element(s) and tensor {other} has {other_elements}; both must have the length of axis {axis}, so write the file again",
                 first = first.name(),
                 elements = first.elements(),
                 other = other.name(),
@@ -240,7 +240,7 @@ fn axis_len(
 }
 
 /// Drops each integer tensor `dim{d}/lengths` that has one element per list of axis `d`: the Python
-/// library before 0.0.7 stored the list lengths there, beside the bounds. If axis `d` has as many
+/// library before 0.0.7 stored the list lengths there, in addition to the bounds. If axis `d` has as many
 /// elements as lists, the tensor may be a column instead. It is then kept, unless the file has at
 /// least two axes and each of them has such a tensor.
 fn drop_legacy_lengths(

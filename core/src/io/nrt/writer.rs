@@ -140,7 +140,7 @@ impl NrtWriter {
             return Err(Error::file(
                 self.out.target(),
                 format!(
-                    "the table has {} axes, but the file has {} axes; append only tables with as many axes as the file",
+                    "the number of axes is {} in the table, but {} in the file; append only tables with the same number of axes as the file",
                     table.ndim(),
                     self.bounds.len().saturating_add(1)
                 ),
@@ -185,7 +185,7 @@ impl NrtWriter {
         self.rows
     }
 
-    /// Writes the file, syncs it to disk and renames it to its target.
+    /// Writes the file, syncs it to disk and renames it to its final path.
     ///
     /// # Errors
     /// If an earlier write failed halfway, the disk is full, the target appeared in the meantime and
@@ -204,7 +204,7 @@ impl NrtWriter {
             return Err(Error::file(
                 self.out.target(),
                 format!(
-                    "the table has {} rows but no columns or axes, so the file would not record the number of rows; add a column{hint}",
+                    "the table has {} row(s) but no columns or axes, so the file would not record the number of rows; add a column{hint}",
                     self.rows
                 ),
             ));

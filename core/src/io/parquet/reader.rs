@@ -122,7 +122,7 @@ impl ParquetTableReader {
             return Err(Error::file(
                 &path,
                 format!(
-                    "rows {}..{} were requested, but the file has {file_rows} rows; request rows within this range",
+                    "rows {}..{} were requested, but the file has {file_rows} row(s); request rows within this range",
                     rows.start, rows.end
                 ),
             ));

@@ -62,7 +62,7 @@ pub fn encode<'a>(
 /// Reads all tensors of a file, in the order of their data. With `mmap`, aligned tensors stay in place.
 ///
 /// # Errors
-/// If the file is no safetensors file, [`DType`] lacks a type (F8, F4, complex), or a BOOL is not 0 or 1.
+/// If the file is not a safetensors file, [`DType`] lacks a type (F8, F4, complex), or a BOOL is not 0 or 1.
 pub fn read(path: impl AsRef<Path>, mmap: bool) -> Result<Vec<(String, DenseTensor)>> {
     let file = SafetensorsFile::open(path, mmap)?;
     file.tensors().iter().map(|t| Ok((t.name().to_owned(), read_one(&file, t)?))).collect()
@@ -87,7 +87,10 @@ pub fn read_one(file: &SafetensorsFile, tensor: &TensorEntry) -> Result<DenseTen
         Error::file(file.path(), format!("tensor {:?}: {message}", tensor.name()))
     };
     let dtype = from_dtype(tensor.dtype()).ok_or_else(|| {
-        wrong(format!("dense tensors do not support the type {}", tensor.dtype()))
+        wrong(format!(
+            "dense tensors do not support the type {}; write the file again with another type",
+            tensor.dtype()
+        ))
     })?;
     DenseTensor::try_new(dtype, tensor.shape(), file.read(tensor)?)
         .map_err(|e| wrong(e.to_string()))

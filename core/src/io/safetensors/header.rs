@@ -215,7 +215,7 @@ impl Header {
             }
             let (elements, needed) = tensor_size(info.dtype, &info.shape.0).ok_or_else(|| {
                 wrong(format!(
-                    "the type {} and the shape {:?} do not give a valid size in whole bytes",
+                    "the type {} and the shape {:?} do not give a valid size in whole bytes; write the file again",
                     info.dtype, info.shape.0
                 ))
             })?;
@@ -230,7 +230,7 @@ impl Header {
                 .checked_add(from)
                 .zip(data_start.checked_add(to))
                 .map(|(from, to)| from..to)
-                .ok_or_else(|| wrong("the tensor ends past the maximum file size".to_owned()))?;
+                .ok_or_else(|| wrong("the tensor ends past byte 2^64 - 1, so the file is damaged; write it again".to_owned()))?;
             if header.by_name.insert(name.clone(), header.tensors.len()).is_some() {
                 return Err(wrong(
                     "the name occurs twice in the header; write the file again with unique tensor names".to_owned(),

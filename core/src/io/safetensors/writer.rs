@@ -411,7 +411,7 @@ pub fn encode_tensors<'a>(
         }
         items.push(TensorItem { name, dtype: *dtype, shape: shape.to_vec(), nbytes });
     }
-    // The writing order is by type first, so equal names need not be adjacent.
+    // Tensors are sorted by type before name, so equal names need not be adjacent in `items`.
     let mut names: Vec<_> = items.iter().map(|i| i.name).collect();
     names.sort_unstable();
     if let Some(name) = names.windows(2).find_map(|w| (w.first() == w.last()).then(|| w.first())) {

@@ -101,7 +101,7 @@ fn refuse_other_kinds(labels: &RecordBatch, known: &BooleanArray) -> Result<()> 
         let values = filter(values, known)?;
         if values.logical_null_count() < values.len() {
             return Err(Error::invalid(format!(
-                "the labels have {name} but no boolean_value, the only kind of value that meds-torch-data reads; omit the labels, or turn off compat"
+                "the labels have {name} but no boolean_value, the only kind of value that meds-torch-data reads; omit the labels, or turn off the option compat"
             )));
         }
     }

@@ -3,7 +3,7 @@
 //! A [`MedsLoader`] is a [`Loader`] over subjects, their events and the measurements of those events. An
 //! **item** is a window of the sequence of one subject or, with labels, of the part of this sequence up to a
 //! prediction time. A sequence consists of [measurements](Unit::Measurement) or of [events](Unit::Event).
-//! [`Window`] selects a part of a long sequence, and [`Statics`] says what happens to facts without a time.
+//! [`Window`] selects a part of a long sequence, and [`Statics`] determines where facts without a time are stored.
 //!
 //! # Tensors
 //!

@@ -68,10 +68,10 @@ impl MedsLoader {
                 root,
                 match split {
                     Some(split) => format!(
-                        "the folder has no shard of the split {split:?}; the shards are {}",
+                        "the folder has no shard of the split {split:?}; the shards are {}; choose the split of one of them",
                         names.join(", ")
                     ),
-                    None => "the folder has no shards".into(),
+                    None => "the folder has no shards; open a folder with shards".into(),
                 },
             ));
         }

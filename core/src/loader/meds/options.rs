@@ -143,9 +143,9 @@ impl FromStr for Statics {
             "include" => Ok(Self::Include),
             "prepend" => Ok(Self::Prepend),
             "omit" => Ok(Self::Omit),
-            _ => {
-                Err(Error::invalid(format!("statics is {s:?}; use 'include', 'prepend' or 'omit'")))
-            }
+            _ => Err(Error::invalid(format!(
+                "the option statics is {s:?}; use 'include', 'prepend' or 'omit'"
+            ))),
         }
     }
 }
@@ -410,7 +410,7 @@ impl MedsOptions {
         let packed = options.form == Form::Packed;
         if packed && self.compat {
             return wrong(
-                "compat is set for packed batches, which meds-torch-data does not have; use padded batches, or turn off compat",
+                "compat is set for packed batches, which meds-torch-data does not have; use padded batches, or turn off the option compat",
             );
         }
         if self.fixed && (packed || self.compat) {

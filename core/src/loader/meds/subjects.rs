@@ -98,7 +98,7 @@ impl PreparedShard {
         let (events, options) = (&subjects.events, wanted.options);
         if events.ndim() < 3 {
             return Err(Error::invalid(format!(
-                "the table has {} axes, but health records need three axes: subjects, events and measurements; give a table of MEDS data or of a tensorized cohort",
+                "the number of axes of the table is {}, but health records need three axes: subjects, events and measurements; give a table of MEDS data or of a tensorized cohort",
                 events.ndim()
             )));
         }
@@ -326,7 +326,7 @@ fn read_facts(subjects: &Subjects, options: &MedsOptions) -> Result<RaggedTable>
     let rows = subjects.events.num_rows();
     if statics.num_rows() != rows || statics.ndim() < 2 {
         return Err(Error::invalid(format!(
-            "the static facts have {} rows and {} axes; write them with {rows} rows, as the events have, and 2 axes",
+            "the static facts have {} row(s), and their number of axes is {}; write them with {rows} row(s), as the events have, and 2 axes",
             statics.num_rows(),
             statics.ndim()
         )));

@@ -217,7 +217,7 @@ impl<R: ChunkReader> PageCursor<R> {
                 Some(PageContent::Data(page)) => {
                     let Some(left) = self.entries.checked_sub(page.entries) else {
                         return Err(self.place.page(&Fault::new(format!(
-                            "the file is damaged, because the page has {} value(s), but by the footer's count only {} are left; write it again",
+                            "the file is damaged, because the page has {} value(s), but the footer counts only {} more; write it again",
                             page.entries, self.entries
                         ))));
                     };

@@ -87,7 +87,7 @@ impl Delta {
     #[cold]
     fn end_error(&self) -> Fault {
         Fault::new(format!(
-            "{} byte(s) of differences end before the last integer",
+            "{} byte(s) of differences end before the last integer, so the file is damaged; write it again",
             self.data.len()
         ))
     }

@@ -119,11 +119,14 @@ impl Hybrid {
 
     #[cold]
     fn end_error(&self) -> Fault {
-        Fault::new(format!("{} byte(s) of runs end before the last number", self.data.len()))
+        Fault::new(format!(
+            "{} byte(s) of runs end before the last number, so the file is damaged; write it again",
+            self.data.len()
+        ))
     }
 
     /// Decodes the next `n` levels, of up to four bits, into zeroed bit planes: bit `b` of each
-    /// level goes to plane `b`.
+    /// level is stored in plane `b`.
     #[inline(always)]
     pub(super) fn levels<P: GatherBits>(
         &mut self,
@@ -343,8 +346,7 @@ fn gather_every<const W: usize>(x: u64) -> u64 {
 
 /// Unpacks bit-packed numbers that start at bit `bit`; `data` must contain all of them.
 fn unpack_numbers(data: &[u8], mut bit: usize, width: usize, out: &mut [u32]) {
-    // Number of values before the first value that starts at a byte boundary. Unpack the values
-    // before it one by one.
+    // Unpack one by one the values before the first value that starts at a byte boundary.
     let ragged = out.iter().enumerate().position(|(i, _)| (bit + i * width).is_multiple_of(8));
     let (head, body) = out.split_at_mut(ragged.unwrap_or(out.len()));
     bit = unpack_one_by_one(data, bit, width, head);
@@ -474,7 +476,7 @@ mod tests {
             let number = |i: usize| {
                 to_u32((i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20 & low_mask(width))
             };
-            // Three equal numbers, then bit-packed numbers.
+            // The data is a run of three equal numbers and a run of bit-packed numbers.
             let mut bytes = vec![3 << 1];
             bytes.extend(&number(0).to_le_bytes()[..width.div_ceil(8)]);
             let groups = u8::try_from(n / 8 + 1).unwrap();

@@ -82,7 +82,7 @@ impl BitPlanes {
 
 /// A window of the level entries of a page. An entry is a pair of a repetition and a definition
 /// level; there is one per value, per null, and per list without elements.
-/// In each mask, bit `i` stands for entry `i`; bits past the last entry are unspecified.
+/// In each mask, bit `i` belongs to entry `i`; bits past the last entry are unspecified.
 #[derive(Debug)]
 pub(super) struct LevelWindow {
     rep: BitPlanes,
@@ -210,7 +210,7 @@ impl LevelWindow {
         let largest =
             |levels: &BitPlanes| (0..self.n).map(|i| levels.get(i / 64, i % 64)).max().unwrap_or(0);
         Fault::new(format!(
-            "the page has repetition levels up to {} and definition levels up to {}, but the schema allows only {} and {}",
+            "the page has repetition levels up to {} and definition levels up to {}, but the schema allows only {} and {}, so the file is damaged; write it again",
             largest(&self.rep),
             largest(&self.def),
             shape.max_rep,

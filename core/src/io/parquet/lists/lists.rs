@@ -100,7 +100,7 @@ impl ListsBuilder {
         if !self.levels.is_empty() {
             let mut begun = window.begun[word] & now;
             // An entry that continues a list must directly follow an element of this list. For the
-            // first entry, `filled` tells whether the previous call ended with such an element.
+            // first entry, `filled` shows whether the previous call ended with such an element.
             let goes_on = now & !begun;
             let without = begun & !slots;
             let cut = self.filled < self.levels.len() && goes_on & now.wrapping_neg() != 0;
@@ -199,7 +199,9 @@ impl ListsBuilder {
 
 #[cold]
 fn no_elements_error() -> Fault {
-    Fault::new("a null or empty list continues with an element")
+    Fault::new(
+        "a null or empty list continues with an element, so the file is damaged; write it again",
+    )
 }
 
 #[cold]

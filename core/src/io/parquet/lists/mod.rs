@@ -59,8 +59,8 @@ pub enum Parts {
 /// Returns whether [`read_column`] supports the top-level column `root` of a file as the type of
 /// `field`, which is the field that the `parquet` crate derives.
 ///
-/// Supported are `List` and `LargeList`, nested up to 7 deep or not at all, around booleans,
-/// integers, floats, dates, times, timestamps and durations, if their row groups use only the
+/// The decoder supports columns with 0 to 7 levels of `List` or `LargeList` whose values are booleans,
+/// integers, floats, dates, times, timestamps or durations. All row groups must use only the
 /// encodings PLAIN, dictionary, RLE, DELTA_BINARY_PACKED and BYTE_STREAM_SPLIT.
 pub fn supported(metadata: &ParquetMetaData, root: usize, field: &Field) -> bool {
     ColumnShape::new(metadata, root, field).is_some()

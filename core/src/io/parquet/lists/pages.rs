@@ -82,7 +82,7 @@ impl<'a> ColumnChunk<'a> {
         let count = |what: &str, n: i64| {
             usize::try_from(n).map_err(|_| {
                 place.error(format!(
-                    "the footer counts {n} {what}; the number of {what} must be 0 or more"
+                    "the footer counts {n} {what}; the number of {what} must be 0 or more, so the file is damaged; write it again"
                 ))
             })
         };
@@ -118,7 +118,7 @@ impl<'a> ColumnChunk<'a> {
                 (Some(next), Some(first)) => (end, row) = (next, first),
                 _ => {
                     return Err(self.place.error(format!(
-                        "by the offset index, data page {i} has {size} byte(s) at byte {offset} and begins with row {row}; pages must be in order, within the bytes {chunk:?} and the {rows} row(s) of the chunk, so write the file again",
+                        "the offset index places data page {i} of {size} byte(s) at byte {offset}, beginning with row {row}; pages must be in order, within the bytes {chunk:?} and the {rows} row(s) of the chunk, so write the file again",
                         size = page.compressed_page_size,
                         offset = page.offset,
                         row = page.first_row_index,
@@ -134,7 +134,7 @@ impl<'a> ColumnChunk<'a> {
     pub(super) fn check_rows(&self, rows: &Range<usize>) -> Result<()> {
         if rows.start > rows.end || rows.end > self.rows {
             return Err(self.place.error(format!(
-                "rows {}..{} were requested, but the row group has {} rows; request rows within this range",
+                "rows {}..{} were requested, but the row group has {} row(s); request rows within this range",
                 rows.start, rows.end, self.rows
             )));
         }

@@ -82,7 +82,7 @@ impl<R: ChunkReader + 'static> ColumnReader<R> {
     fn advance_rows(&mut self, rows: usize) -> Result<()> {
         if rows > self.rows.len() {
             return Err(Error::invalid(format!(
-                "{rows} rows of column {:?} were requested, but {} are left; request fewer rows",
+                "{rows} row(s) of column {:?} were requested, but only {} are left; request fewer rows",
                 self.field.name(),
                 self.rows.len()
             )));

@@ -110,7 +110,7 @@ impl EncodedValues {
 #[cold]
 fn encoding_error(encoding: Encoding, what: &str) -> Fault {
     Fault::new(format!(
-        "{what} have the encoding {encoding}, which the list decoder does not support"
+        "{what} have the encoding {encoding}, which the list decoder does not support; write the file again with the encoding PLAIN"
     ))
 }
 
@@ -173,7 +173,7 @@ impl<T: DecodedValue> ValueSink for SlotValues<T> {
         let bytes = count.checked_mul(T::STORED).and_then(|n| values.get(..n));
         let bytes = bytes.ok_or_else(|| {
             Fault::new(format!(
-                "a dictionary of {count} value(s) does not fit its {} bytes",
+                "a dictionary of {count} value(s) does not fit its {} byte(s), so the file is damaged; write it again",
                 values.len()
             ))
         })?;
@@ -404,7 +404,7 @@ fn split_end<T: DecodedValue>(data: &Bytes, at: usize, count: usize) -> Result<u
 #[cold]
 fn too_few_error<T: DecodedValue>(count: usize, bytes: usize) -> Fault {
     Fault::new(format!(
-        "{count} value(s) of {} bytes are expected, but the page has only {bytes} byte(s) left",
+        "{count} value(s) of {} bytes are expected, but the page has only {bytes} byte(s) left, so the file is damaged; write it again",
         T::STORED
     ))
 }
