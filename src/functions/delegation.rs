@@ -1,4 +1,5 @@
-//! [`delegate!`]: the methods that a function of DataFusion with another `invoke_with_args` keeps.
+//! [`delegate!`], a macro for functions that replace `invoke_with_args` of a DataFusion function
+//! and keep its other methods.
 
 /// Defines methods of `ScalarUDFImpl` that call the same method of the function in a field.
 ///

@@ -67,7 +67,9 @@ impl Encoder {
                     rows /= 2;
                     continue;
                 }
-                Err(e) => return Err(to_invalid(format!("a batch of the result cannot be encoded: {e}"))),
+                Err(e) => {
+                    return Err(to_invalid(format!("a batch of the result cannot be encoded: {e}")));
+                }
             };
             let size = size_of(&message);
             if size <= TARGET {
@@ -89,7 +91,8 @@ impl Encoder {
     /// Encodes a row whose message exceeds [`TARGET`]. Copies the row first, because its arrays may share
     /// buffers with other rows.
     fn encode_large_row(&mut self, row: &RecordBatch, size: usize) -> Result<FlightData, Status> {
-        let failed = |e: ArrowError| to_invalid(format!("a row of the result cannot be encoded: {e}"));
+        let failed =
+            |e: ArrowError| to_invalid(format!("a row of the result cannot be encoded: {e}"));
         let copied = take_record_batch(row, &UInt64Array::from(vec![0])).map_err(failed)?;
         let message = self.encode_piece(&copied).map_err(failed)?;
         let size = size.min(size_of(&message));

@@ -94,12 +94,12 @@ pub(super) async fn ingest_batches(
     messages: Messages,
 ) -> Result<i64, Status> {
     if command.transaction_id.is_some() {
-        return Err(to_invalid("transactions are not supported, because each statement commits by itself; send it without a transaction"));
+        return Err(to_invalid(
+            "transactions are not supported, because each statement commits by itself; send it without a transaction",
+        ));
     }
     if let Some(option) = command.options.keys().next() {
-        return Err(to_invalid(format!(
-            "the ingestion option {option} is unknown; omit it"
-        )));
+        return Err(to_invalid(format!("the ingestion option {option} is unknown; omit it")));
     }
     let mut decoded = decode_messages(messages);
     // `decoded` knows the schema only after it has returned the first batch or the end of the

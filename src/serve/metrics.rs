@@ -86,7 +86,11 @@ impl Metrics {
             ("queries_finished_total", "Queries that ended", self.finished.get()),
             ("queries_failed_total", "Queries that ended with an error", self.failed.get()),
             ("queries_cancelled_total", "Queries that were cancelled", self.cancelled.get()),
-            ("queries_rejected_total", "Queries refused because the queue was full or they waited too long", self.rejected.get()),
+            (
+                "queries_rejected_total",
+                "Queries refused because the queue was full or they waited too long",
+                self.rejected.get(),
+            ),
             ("rows_sent_total", "Rows of results", self.rows.get()),
             ("bytes_sent_total", "Bytes of results", self.bytes.get()),
             (

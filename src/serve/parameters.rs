@@ -72,7 +72,9 @@ impl Literal {
 
     fn write_value(&mut self, column: &ArrayRef, row: usize, depth: usize) -> Result<()> {
         if depth > DEPTH {
-            return plan_err!("a parameter value nests lists or structs more than {DEPTH} levels deep; pass a value with fewer levels");
+            return plan_err!(
+                "a parameter value nests lists or structs more than {DEPTH} levels deep; pass a value with fewer levels"
+            );
         }
         let data_type = column.data_type();
         if let DataType::Dictionary(_, values) = data_type {
@@ -206,7 +208,10 @@ fn list_values(column: &ArrayRef, row: usize) -> Result<ArrayRef> {
     | DataType::ListView(item)
     | DataType::LargeListView(item)) = column.data_type()
     else {
-        return plan_err!("internal error: {} is not a list type; please report it", column.data_type());
+        return plan_err!(
+            "internal error: {} is not a list type; please report it",
+            column.data_type()
+        );
     };
     let plain = DataType::LargeList(std::sync::Arc::clone(item));
     let lists = cast(&column.slice(row, 1), &plain)?;

@@ -186,7 +186,9 @@ impl Engine {
                 }
             }
         }
-        ready.ok_or_else(|| Status::invalid_argument("no row of parameter values is bound; bind one"))
+        ready.ok_or_else(|| {
+            Status::invalid_argument("no row of parameter values is bound; bind one")
+        })
     }
 
     /// Runs statements to their end, and returns the number of rows that they changed; -1 for queries.

@@ -203,7 +203,9 @@ impl Service {
                 Ok(Some(Bytes::from_static(&[0x08, 0x01])))
             }
             "BeginTransaction" | "EndTransaction" | "BeginSavepoint" | "EndSavepoint" => {
-                Err(Status::unimplemented("transactions are not supported, because each statement commits by itself; send it without a transaction"))
+                Err(Status::unimplemented(
+                    "transactions are not supported, because each statement commits by itself; send it without a transaction",
+                ))
             }
             other => Err(Status::unimplemented(format!(
                 "the server does not support the action {}; it supports {}",
@@ -296,7 +298,9 @@ fn unknown_command(command: &Command) -> Status {
 
 fn refuse_transaction(id: Option<&Bytes>) -> Result<(), Status> {
     match id.is_some_and(|id| !id.is_empty()) {
-        true => Err(to_invalid("transactions are not supported, because each statement commits by itself; send it without a transaction")),
+        true => Err(to_invalid(
+            "transactions are not supported, because each statement commits by itself; send it without a transaction",
+        )),
         false => Ok(()),
     }
 }
@@ -306,13 +310,19 @@ fn decode_any(bytes: &[u8]) -> Result<Any, Status> {
 }
 
 fn to_command(any: Any) -> Result<Command, Status> {
-    Command::try_from(any).map_err(|e| to_invalid(format!("the request is not a command of Flight SQL: {e}")))
+    Command::try_from(any)
+        .map_err(|e| to_invalid(format!("the request is not a command of Flight SQL: {e}")))
 }
 
 fn unpack_body<T: ProstMessageExt>(body: &[u8]) -> Result<T, Status> {
     let unpacked = decode_any(body)?.unpack();
-    let unpacked = unpacked.map_err(|e| to_invalid(format!("the request cannot be decoded: {e}")))?;
-    unpacked.ok_or_else(|| to_invalid("the body of the action does not have the type that belongs to the name of the action"))
+    let unpacked =
+        unpacked.map_err(|e| to_invalid(format!("the request cannot be decoded: {e}")))?;
+    unpacked.ok_or_else(|| {
+        to_invalid(
+            "the body of the action does not have the type that belongs to the name of the action",
+        )
+    })
 }
 
 fn of_message(e: prost::DecodeError) -> Status {
@@ -362,7 +372,9 @@ impl FlightService for Service {
         request: Request<Streaming<HandshakeRequest>>,
     ) -> Answer<Self::HandshakeStream> {
         if !matches!(request.extensions().get::<Caller>(), Some(Caller::Client)) {
-            return Err(Status::unauthenticated("the handshake lacks a user name and a password; send them in the header authorization"));
+            return Err(Status::unauthenticated(
+                "the handshake lacks a user name and a password; send them in the header authorization",
+            ));
         }
         let sessions = Arc::clone(&self.sessions);
         let created = async move { sessions.create_session(None).await };
@@ -377,7 +389,9 @@ impl FlightService for Service {
     }
 
     async fn list_flights(&self, _request: Request<Criteria>) -> Answer<Self::ListFlightsStream> {
-        Err(Status::unimplemented("the server does not support ListFlights; request the tables with CommandGetTables"))
+        Err(Status::unimplemented(
+            "the server does not support ListFlights; request the tables with CommandGetTables",
+        ))
     }
 
     async fn get_flight_info(&self, request: Request<FlightDescriptor>) -> Answer<FlightInfo> {
@@ -407,7 +421,9 @@ impl FlightService for Service {
                 let statements = own.find_statement(&handle)?.bind_rows()?;
                 let found = async move {
                     let first = statements.into_iter().next();
-                    let first = first.ok_or_else(|| to_invalid("no row of parameter values is bound; bind one"))?;
+                    let first = first.ok_or_else(|| {
+                        to_invalid("no row of parameter values is bound; bind one")
+                    })?;
                     find_schema(own.session_context(), first).await.map_err(|e| to_plan_status(&e))
                 };
                 self.engine.run(found).await?

@@ -85,8 +85,11 @@ fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Returns 128 random bits as text.
 pub(super) fn random_key() -> Result<String, Status> {
     let mut bytes = [0u8; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|e| Status::internal(format!("the operating system returns no random numbers for a session key: {e}")))?;
+    getrandom::fill(&mut bytes).map_err(|e| {
+        Status::internal(format!(
+            "the operating system returns no random numbers for a session key: {e}"
+        ))
+    })?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

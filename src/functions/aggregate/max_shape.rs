@@ -77,10 +77,9 @@ impl AggregateUDFImpl for MaxShape {
             [t] => plan_err!(
                 "{NAME}: the argument must be a list (List, LargeList or FixedSizeList); it is {t}"
             ),
-            _ => plan_err!(
-                "{NAME} takes 1 argument, a list, as in {NAME}(x); {} arguments given",
-                types.len()
-            ),
+            _ => {
+                plan_err!("{NAME} takes 1 argument, a list, as in {NAME}(x); {} given", types.len())
+            }
         }
     }
 
