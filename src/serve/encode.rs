@@ -68,7 +68,9 @@ impl Encoder {
                     continue;
                 }
                 Err(e) => {
-                    return Err(to_invalid(format!("a batch of the result cannot be encoded: {e}")));
+                    return Err(to_invalid(format!(
+                        "a batch of the result cannot be encoded: {e}"
+                    )));
                 }
             };
             let size = size_of(&message);
