@@ -106,8 +106,8 @@ impl Runner {
         &mut self.format
     }
 
-    /// Switches the format `line` on or off (`None`: to the other state), and returns the new format. Off restores the
-    /// previous format.
+    /// Switches the format `line` on, off, or (`None`) to the other state. Off restores the last format. Returns the
+    /// format.
     pub(super) fn switch_lines(&mut self, on: Option<bool>) -> Format {
         match (on.unwrap_or(self.format != Format::Line), self.format) {
             (true, Format::Line) => {}

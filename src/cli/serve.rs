@@ -148,8 +148,8 @@ impl ServeArgs {
         config.token = token;
         let cluster = Cluster::new(&config).map_err(|e| Failure::usage(e.strip_backtrace()))?;
         Ok(Some(std::sync::Arc::new(move |session| {
-            // Discards the notes about statements that workers cannot run, because the server has no user to
-            // show them to.
+            // Discards the notes about statements that workers cannot run, because a server cannot show
+            // them.
             drop(cluster.take_notes());
             cluster.attach(session);
         })))

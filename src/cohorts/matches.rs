@@ -274,8 +274,7 @@ fn compare_column(column: &ArrayRef, value: &Scalar) -> std::result::Result<Bool
         }
         (DataType::Boolean, _) => Err(Unlike::Type("a boolean", found.clone())),
         (of, Scalar::Integer(value)) if of.is_integer() => {
-            // A number that does not fit Int64 becomes NULL, and does not equal any integer in a
-            // configuration.
+            // A number that does not fit Int64 becomes NULL, and does not equal any integer in a configuration.
             let options = CastOptions { safe: true, ..CastOptions::default() };
             let column = cast_with_options(column, &DataType::Int64, &options)?;
             let column = column.as_primitive::<Int64Type>();

@@ -1,5 +1,4 @@
-//! [`delegate!`], a macro for functions that replace `invoke_with_args` of a DataFusion function
-//! and keep its other methods.
+//! [`delegate!`], for functions that replace only `invoke_with_args` of a DataFusion function.
 
 /// Defines methods of `ScalarUDFImpl` that call the same method of the function in a field.
 ///

@@ -242,8 +242,7 @@ fn parse_side(text: Option<&str>) -> Result<Side> {
     text.map_or(Ok(Side::default()), str::parse)
 }
 
-/// Returns the options of a dense tensor. One thread builds the tensor, because partitions already run in
-/// parallel.
+/// Returns the options of a dense tensor. One thread builds the tensor, because partitions already run in parallel.
 fn dense_options(call: &Call<'_>, i: usize) -> Result<DenseOptions> {
     Ok(DenseOptions {
         side: parse_side(call.text(i))?,

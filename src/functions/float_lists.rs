@@ -44,9 +44,8 @@ const FUNCTIONS: [(&str, Returned); 13] = [
     ("array_union", Returned::First),
 ];
 
-/// Returns list functions that replace DataFusion's: they treat -0.0 and 0.0, and all NaN, as equal, but
-/// return elements unchanged. Remove once `stock_lists_still_tell_zeros_apart` in `tests/sql/float_keys.rs`
-/// fails.
+/// Returns list functions that replace DataFusion's: they treat -0.0 and 0.0, and all NaN, as equal, but return
+/// elements unchanged. Remove once `stock_lists_still_tell_zeros_apart` in `tests/sql/float_keys.rs` fails.
 pub(crate) fn float_lists() -> impl Iterator<Item = ScalarUDF> {
     all_default_nested_functions().into_iter().filter_map(|inner| {
         let (_, returned) = FUNCTIONS.iter().find(|(name, _)| *name == inner.name())?;
@@ -177,8 +176,7 @@ impl FloatList {
                 within.extend(range.map(|at| base.saturating_add(at)));
                 base = base.saturating_add(*length);
             }
-            // One element of each set of equal elements in which canonical floats differ from the original
-            // ones.
+            // One element of each set of equal elements in which canonical floats differ from the original ones.
             let mut classes: Vec<usize> = Vec::new();
             for at in &within {
                 if to_key(*at, *at) != Ordering::Equal

@@ -125,8 +125,8 @@ pub(super) fn is_harmless_call(name: &str, literals: &[Option<ScalarValue>]) -> 
     }
 }
 
-/// Returns the value of a literal, of a string literal that is cast to another string type, or of a concatenation
-/// of string literals.
+/// Returns the value of a literal, of a string literal cast to another string type, or of concatenated string
+/// literals.
 pub(super) fn read_literal(e: &Expr) -> Option<ScalarValue> {
     match e {
         Expr::Literal(value, _) => Some(value.clone()),

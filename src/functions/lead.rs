@@ -27,8 +27,7 @@ use datafusion::physical_expr::expressions::Literal;
 /// with `lead` to evaluate a window in the opposite order. Obsolete once the test
 /// `stock_leads_over_null_are_still_wrong` fails.
 ///
-/// DataFusion also treats an offset of NULL as 0. Obsolete once the test `stock_lags_by_null_are_still_values`
-/// fails.
+/// DataFusion also treats an offset of NULL as 0. Obsolete once the test `stock_lags_by_null_are_still_values` fails.
 ///
 /// A LIMIT above `lag(x, -n)` drops the rows below the window that the function needs, because DataFusion
 /// assumes that `lag` only looks back. Obsolete once the test `stock_lags_forward_still_lose_rows` fails.
@@ -61,8 +60,7 @@ impl WindowUDFImpl for Shifted {
         let Some(default) = find_column_default(exprs) else {
             return self.stock.expressions(args);
         };
-        // Omits the default from the call of DataFusion's function, which returns no expressions if the default
-        // is not a literal.
+        // Omits the default here, because DataFusion returns no expressions if the default is not a literal.
         let mut values = self.stock.expressions(ExpressionArgs::new(&exprs[..2], &fields[..2]));
         values.push(Arc::clone(default));
         values
@@ -135,8 +133,8 @@ impl WindowUDFImpl for Shifted {
 }
 
 impl Shifted {
-    /// Returns the number of rows from the row of a value forward to the row of the result. The number is
-    /// negative if the value is in a later row.
+    /// Returns the distance from the row of a result back to the row of its value; negative for a value in a later
+    /// row.
     fn count_rows_back(&self, offset: Option<&ScalarValue>, is_reversed: bool) -> Result<i64> {
         let rows = match offset.map(|offset| offset.cast_to(&DataType::Int64)).transpose()? {
             Some(ScalarValue::Int64(Some(rows))) => rows,

@@ -54,8 +54,8 @@ const REFUSING_LISTS: [&str; 8] = [
     "to_timestamp_seconds",
 ];
 
-/// Whether a function itself accepts lists. The result is false for functions such as `left`, to which
-/// DataFusion passes a list as text.
+/// Whether a function itself accepts lists. False for functions such as `left`, to which DataFusion
+/// passes lists as text.
 fn accepts_lists(call: &ScalarFunction, types: &[DataType], schema: &DFSchema) -> bool {
     if Expr::ScalarFunction(call.clone()).get_type(schema).is_err() {
         return false;

@@ -341,8 +341,8 @@ fn is_time(t: &DataType) -> bool {
     matches!(t, Timestamp(..) | Date32 | Date64 | Duration(_))
 }
 
-/// Returns an error if the times, `at` and the spans have types that cannot be compared. Calls the kernel
-/// on empty arrays for this check.
+/// Returns an error if the times, `at` and the spans cannot be compared. Checks this with a call on empty
+/// arrays.
 fn check_types(plan: &Plan<'_>, given: Option<&TimeWindow>) -> Result<()> {
     let none = |i: usize| RaggedArray::try_from_arrow(&new_empty_array(plan.data_type(i)));
     let (x, time) = (none(0)?, none(1)?);
@@ -360,8 +360,7 @@ fn check_types(plan: &Plan<'_>, given: Option<&TimeWindow>) -> Result<()> {
     })
 }
 
-/// Casts the strings in `at` to `to`. Returns `at` unchanged if it has no strings or `to` is not a time
-/// type.
+/// Casts the strings in `at` to `to`. Returns `at` unchanged if it has no strings or `to` is not a time type.
 fn parse_times(at: RaggedArray, to: &DataType) -> Result<RaggedArray> {
     if !at.leaf_type().is_string() || !is_time(to) {
         return Ok(at);

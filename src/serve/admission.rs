@@ -12,8 +12,7 @@ use super::metrics::Metrics;
 /// Maximum number of waiting queries.
 const QUEUE: usize = 1024;
 
-/// Lets at most `count` queries run at a time. The others wait for a [`Place`] in the order of
-/// their arrival.
+/// Lets at most `count` queries run at a time. The others wait for a [`Place`] in the order of their arrival.
 #[derive(Debug)]
 pub(super) struct Admission {
     places: Arc<Semaphore>,
@@ -36,8 +35,7 @@ impl Drop for Place {
     }
 }
 
-/// Counts one waiting query until it is dropped, also if the client disconnects while the query
-/// waits.
+/// Counts one waiting query until it is dropped, also if the client disconnects while the query waits.
 struct Waiting<'a>(&'a Admission);
 
 impl Drop for Waiting<'_> {
@@ -53,8 +51,7 @@ impl Admission {
         Self { places, count, waiting: AtomicUsize::new(0), patience, metrics }
     }
 
-    /// Waits until a query may run. Returns an error if the queue is full or the query has waited
-    /// for `patience`.
+    /// Waits until a query may run. Returns an error if the queue is full or the query has waited for `patience`.
     pub(super) async fn wait_for_turn(&self) -> Result<Place, Status> {
         match Arc::clone(&self.places).try_acquire_owned() {
             Ok(permit) => Ok(self.take_place(permit)),

@@ -1,5 +1,4 @@
-//! Numbered TCP connections. When a connection closes, the server updates the sessions that used
-//! it.
+//! Numbered TCP connections. When a connection closes, the server updates the sessions that used it.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

@@ -49,8 +49,8 @@ impl Encoder {
         SchemaAsIpc::new(&self.wire, &self.options).into()
     }
 
-    /// Encodes as many rows of a batch, from row `start` on, as fit in a message. Returns the message and
-    /// the number of its rows.
+    /// Encodes the rows from row `start` on that fit in a message. Returns the message and its number of
+    /// rows.
     pub(super) fn encode_rows(
         &mut self,
         batch: &RecordBatch,
@@ -90,8 +90,8 @@ impl Encoder {
         }
     }
 
-    /// Encodes a row whose message exceeds [`TARGET`]. Copies the row first, because its arrays may share
-    /// buffers with other rows.
+    /// Encodes a row whose message exceeds [`TARGET`]. Copies the row, because it may share buffers with
+    /// other rows.
     fn encode_large_row(&mut self, row: &RecordBatch, size: usize) -> Result<FlightData, Status> {
         let failed =
             |e: ArrowError| to_invalid(format!("a row of the result cannot be encoded: {e}"));

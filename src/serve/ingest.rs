@@ -102,8 +102,7 @@ pub(super) async fn ingest_batches(
         return Err(to_invalid(format!("the ingestion option {option} is unknown; omit it")));
     }
     let mut decoded = decode_messages(messages);
-    // `decoded` knows the schema only after it has returned the first batch or the end of the
-    // stream.
+    // `decoded` knows the schema only after it has returned the first batch or the end of the stream.
     let first =
         decoded.next().await.transpose().map_err(|e| to_invalid(of_client(e).strip_backtrace()))?;
     let schema = decoded

@@ -24,7 +24,6 @@ impl Count {
     }
 }
 
-/// All metrics of a server.
 #[derive(Debug)]
 pub(super) struct Metrics {
     started: Instant,
@@ -32,8 +31,7 @@ pub(super) struct Metrics {
     pub(super) running: Count,
     /// Number of queries that wait until they may run.
     pub(super) queued: Count,
-    /// Number of queries whose result is not fully read, including those that wait for their client
-    /// to read.
+    /// Number of queries whose result is not fully read, including those that wait for their client to read.
     pub(super) open: Count,
     pub(super) finished: Count,
     pub(super) failed: Count,

@@ -80,8 +80,7 @@ impl<T> Task<Result<T, Status>> {
     }
 }
 
-/// Counts a query as open, and at its end as finished, failed or cancelled. A query that is dropped earlier
-/// counts as cancelled.
+/// Counts a query as open, and at its end as finished, failed or (also on drop before the end) cancelled.
 struct Counted<'a> {
     metrics: &'a Metrics,
     ended: bool,
@@ -252,8 +251,7 @@ impl Engine {
         let (start, started) = oneshot::channel::<()>();
         let task = self.queries.spawn(async move {
             let _open: OpenQuery = open;
-            // Waits until `add_running` has registered the query. If the query ended earlier, it would stay
-            // registered.
+            // Waits until `add_running` has registered the query. If the query ended earlier, it would stay registered.
             let _ = started.await;
             let counted = Counted::new(&engine.metrics);
             let sent = AssertUnwindSafe(send_result(&engine, ready, sender)).catch_unwind().await;
@@ -303,8 +301,7 @@ impl Engine {
 }
 
 impl Counted<'_> {
-    /// Ends the count of a query without an outcome, because the query is counted again when its result is
-    /// read.
+    /// Ends the count of a query without an outcome, because the query is counted again when its result is read.
     fn discard_count(mut self) {
         self.ended = true;
     }

@@ -51,7 +51,6 @@ impl fmt::Debug for Tls {
     }
 }
 
-/// Settings of a server.
 pub(crate) struct ServeConfig {
     /// Address to listen on; port 0 chooses a free port.
     pub(crate) listen: SocketAddr,
@@ -117,9 +116,8 @@ async fn bind_address(address: SocketAddr, option: &str) -> Result<TcpListener> 
     })
 }
 
-/// Runs a server until `stop` completes. Calls `ready` with the addresses for clients and for metrics once
-/// clients can connect, and `watch` with the base session, whose temporary files and memory limit all
-/// sessions share.
+/// Runs a server until `stop` completes. Calls `ready` with the addresses for clients and for metrics once clients can
+/// connect, and `watch` with the base session, whose temporary files and memory limit all sessions share.
 ///
 /// # Errors
 /// If an address cannot be used, if other machines could connect without token and TLS, or if a script fails.

@@ -42,7 +42,6 @@ const ACTIONS: [(&str, &str); 5] = [
     ("CloseSession", "Ends the session with its queries, tables and settings"),
 ];
 
-/// The Flight service for clients of Flight SQL.
 #[derive(Debug)]
 pub(super) struct Service {
     sessions: Arc<Sessions>,
@@ -57,8 +56,7 @@ impl Service {
         Self { sessions, engine }
     }
 
-    /// Returns the session of a request, and the cookie to set if the request has neither a cookie
-    /// nor a session key.
+    /// Returns the session of a request, and the cookie to set if the request has neither a cookie nor a session key.
     async fn find_session<T>(
         &self,
         request: &Request<T>,
@@ -198,8 +196,7 @@ impl Service {
             }
             "CloseSession" => {
                 self.sessions.end_session(session.session_key());
-                // These bytes encode a CloseSessionResult with the status CLOSED. arrow-flight does
-                // not have this type.
+                // These bytes encode a CloseSessionResult with the status CLOSED. arrow-flight does not have this type.
                 Ok(Some(Bytes::from_static(&[0x08, 0x01])))
             }
             "BeginTransaction" | "EndTransaction" | "BeginSavepoint" | "EndSavepoint" => {
@@ -244,8 +241,7 @@ async fn bind_messages(
     messages: Messages,
 ) -> Result<(), Status> {
     let statement = session.find_statement(handle)?;
-    // For a statement without parameters, clients send a message without a schema. There is nothing
-    // to bind.
+    // For a statement without parameters, clients send a message without a schema. There is nothing to bind.
     let mut messages = messages.peekable();
     let first = std::pin::Pin::new(&mut messages).peek().await;
     if first.is_none_or(|m| m.as_ref().is_ok_and(|m| m.data_header.is_empty())) {

@@ -28,8 +28,7 @@ pub(crate) type AttachSession = Arc<dyn Fn(&SessionContext) + Send + Sync>;
 const COOKIE: &str = "serrate_session";
 /// Maximum number of results of a session that are planned and not yet read.
 const RESULTS: usize = 64;
-/// Time for which a session stays open after its last connection has closed, so that its client can
-/// reconnect.
+/// Time for which a session stays open after its last connection has closed, so that its client can reconnect.
 const LINGER: Duration = Duration::from_secs(60);
 /// Maximum number of prepared statements of a session.
 const STATEMENTS: usize = 256;
@@ -82,7 +81,7 @@ fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns 128 random bits as text.
+/// Returns 128 random bits in hexadecimal.
 pub(super) fn random_key() -> Result<String, Status> {
     let mut bytes = [0u8; 16];
     getrandom::fill(&mut bytes).map_err(|e| {
@@ -201,8 +200,7 @@ impl Session {
         lock_mutex(&self.parts).statements.remove(id);
     }
 
-    /// Stops a running query, or drops a result that is not read yet. Returns false if the session has
-    /// neither with this id.
+    /// Stops a running query or drops an unread result. Returns false if the session has neither with this id.
     pub(super) fn cancel_query(&self, id: &str) -> bool {
         let mut parts = lock_mutex(&self.parts);
         let planned = parts.results.remove(id).is_some();
@@ -227,7 +225,6 @@ impl Session {
     }
 }
 
-/// All sessions of a server.
 pub(super) struct Sessions {
     base: SessionContext,
     runtime: RuntimeEnv,
@@ -349,8 +346,7 @@ impl Sessions {
         Ok(session)
     }
 
-    /// Creates a session for a connection. If `connection` is `None`, the client names the session by its
-    /// key.
+    /// Creates a session for a connection. If `connection` is `None`, the client names the session by its key.
     pub(super) async fn create_session(
         &self,
         connection: Option<ConnectionId>,

@@ -35,8 +35,7 @@ pub(super) struct PreparedStatement {
     rows: Mutex<Vec<Vec<SqlExpr>>>,
 }
 
-/// Types of the parameters and the result of a prepared statement, if they are known without
-/// parameter values.
+/// Types of the parameters and the result of a prepared statement, if they are known without parameter values.
 #[derive(Debug)]
 pub(super) struct PreparedTypes {
     pub(super) parameters: Schema,
@@ -49,8 +48,7 @@ impl PreparedStatement {
         *self.rows.lock().unwrap_or_else(PoisonError::into_inner) = rows;
     }
 
-    /// Returns a copy of the statement for each bound row, with the values of the row in place of
-    /// the parameters.
+    /// Returns a copy of the statement for each bound row, with the values of the row in place of the parameters.
     pub(super) fn bind_rows(&self) -> Result<Vec<Statement>, Status> {
         if self.count == 0 {
             return Ok(vec![self.statement.clone()]);
@@ -98,8 +96,7 @@ pub(super) fn parse_complete(ctx: &SessionContext, text: &str) -> Result<Stateme
     Ok(statement)
 }
 
-/// Parses a statement with parameters `?` or `$1`, and finds the types of its parameters and its
-/// result.
+/// Parses a statement with parameters `?` or `$1`, and finds the types of its parameters and its result.
 pub(super) async fn prepare_statement(
     ctx: &SessionContext,
     text: &str,
@@ -138,8 +135,7 @@ async fn find_types(
         true => None,
         false => match crate::sql::plan(ctx, statement.clone()).await {
             Ok(plan) => Some(plan),
-            // Planning fails if a function needs the value of a parameter, so the types stay
-            // unknown.
+            // Planning fails if a function needs the value of a parameter, so the types stay unknown.
             Err(_) if count > 0 => None,
             Err(e) => return Err(e),
         },
@@ -186,8 +182,7 @@ pub(super) fn has_effect(plan: &LogicalPlan) -> bool {
     )
 }
 
-/// Returns an error if a statement changes a setting that all sessions share, or exceeds the limit
-/// of a setting.
+/// Returns an error if a statement changes a setting that all sessions share, or exceeds the limit of a setting.
 pub(super) fn check_settings(ctx: &SessionContext, plan: &LogicalPlan) -> Result<()> {
     let LogicalPlan::Statement(statement) = plan else { return Ok(()) };
     let (name, value) = match statement {
@@ -220,8 +215,7 @@ pub(super) fn check_settings(ctx: &SessionContext, plan: &LogicalPlan) -> Result
     Ok(())
 }
 
-/// Returns the status of a planning error: `PermissionDenied` for a setting that belongs to the
-/// server.
+/// Returns the status of a planning error: `PermissionDenied` for a setting that belongs to the server.
 pub(super) fn to_plan_status(e: &datafusion::error::DataFusionError) -> Status {
     let status = to_status(e);
     match status.message().contains("belongs to the server") {

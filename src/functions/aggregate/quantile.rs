@@ -254,8 +254,8 @@ impl Accumulator for DistinctQuantile {
     }
 
     fn evaluate(&mut self) -> DfResult<ScalarValue> {
-        // Computes the quantile from the distinct values, which are the state of `stock`, and casts it to
-        // the type of DataFusion's result.
+        // The state of `stock` has the distinct values. Their quantile is cast to the type of DataFusion's
+        // result.
         let stock = self.stock.evaluate()?;
         let state = self.stock.state()?;
         let Some(ScalarValue::List(lists)) = state.first() else { return Ok(stock) };
