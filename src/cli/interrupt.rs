@@ -98,7 +98,7 @@ fn request_stop() {
 
 /// Remembers the session whose temporary files are removed if the process ends during a query.
 pub(super) fn watch_session(context: &SessionContext) {
-    // The command has one session.
+    // A command sets only one session, so the cell is empty.
     let _ = SESSION.set(context.clone());
 }
 

@@ -15,7 +15,7 @@ use crate::config::parse_bytes;
 use crate::io::meds_torch::TensorizedCohort;
 use crate::serve::{AttachSession, ServeConfig, Tls, serve_clients};
 
-/// Maximum number of queries and sessions.
+/// Maximum value of `--max-queries` and `--max-sessions`.
 const MOST: usize = 1 << 16;
 /// Smallest and largest value of `--max-message`. A protocol buffer must be smaller than 2 GiB.
 const MESSAGES: std::ops::RangeInclusive<u64> = (4 << 20)..=((2 << 30) - 1);

@@ -58,7 +58,7 @@ pub(super) static DENSIFY: Def = Def {
         }
         if is_text(lists.leaf()) {
             return Err(plan.refuse(format!(
-                "argument 1 has strings ({}), which a tensor of numbers cannot hold (nor the keys of a dictionary, which may differ between batches); encode the strings first, as in densify(ragged_encode(x, 'DIR/metadata/codes.parquet'), ..), or use the column code_id of meds('DIR')",
+                "argument 1 has strings ({}), which a tensor of numbers cannot hold; encode the strings first, as in densify(ragged_encode(x, 'DIR/metadata/codes.parquet'), ..), or use the column code_id of meds('DIR')",
                 lists.leaf()
             )));
         }

@@ -476,8 +476,8 @@ fn negate_mask(mask: Expr) -> Expr {
     }
 }
 
-/// Returns the call of a function that tests each string of a list, for an operator such as `~`. Returns
-/// `None` for other operators, and if the left side is not a list or the right side is one.
+/// Returns the call of a function that tests each string of a list, for an operator such as `~`. Returns `None` for
+/// other operators, and if the left side is not a list or the right side is a list.
 fn plan_test(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     use BinaryOperator::{
         PGILikeMatch, PGLikeMatch, PGNotILikeMatch, PGNotLikeMatch, PGRegexIMatch, PGRegexMatch,
@@ -529,13 +529,13 @@ fn with_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr
     expr
 }
 
-/// Depth of nested operators, such as `((a + b) + c) + d`, at which the planner casts them to their own type.
-/// An operator outside the cast then need not compute the types of all operators inside.
+/// Minimum number of nested operators, as in `((a + b) + c) + d`, whose result the planner casts to its own type. An
+/// operator outside the cast then need not compute the types of all operators inside.
 const KNOWN: usize = 16;
 
-/// Shortens the computation of types in long expressions such as `a + b + c`, because the type of each
-/// operator depends on its whole left side. A left side of numbers becomes one call. Other left sides get a
-/// cast to their own type, which the simplifier removes again, and which column names do not show.
+/// Shortens the computation of types in long expressions such as `a + b + c`, because the type of each operator
+/// depends on its whole left side. A long left side with numbers becomes one call. Any other long left side gets a
+/// cast to its own type, which the simplifier removes, and which column names do not show.
 fn with_known_type(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if chain::is_long(&expr.left) {
         let left = std::mem::replace(&mut expr.left, lit(ScalarValue::Null));

@@ -267,7 +267,8 @@ impl ScalarUDFImpl for TakesUnsigned {
     }
 }
 
-/// Functions that search a list for a value, and functions that return a list with other elements.
+/// Functions that search a list for a value. `CHANGING` has functions that return a list with changed
+/// elements.
 const SEARCHING: [&str; 3] = ["array_has", "array_position", "array_positions"];
 const CHANGING: [&str; 8] = [
     "array_append",
