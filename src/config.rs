@@ -259,8 +259,8 @@ fn parse_bool(key: &str, value: &str) -> Result<bool> {
 /// The limit that `--memory-limit` sets, which SET must not exceed.
 static MEMORY_CAP: OnceLock<usize> = OnceLock::new();
 
-/// Share of the memory that a process takes if no limit is set, in percent. The rest is for what operators
-/// do not reserve, such as batches between them, and for other programs.
+/// Share of the machine's memory, in percent, that a process may use if no limit is set. The rest is for
+/// memory that operators do not reserve, such as the batches between them, and for other programs.
 const SHARE: u64 = 70;
 
 /// Sets the memory limit of the process, which SET can only lower. Without it, the first session sets a
@@ -268,7 +268,7 @@ const SHARE: u64 = 70;
 #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the command sets it"))]
 pub(crate) fn cap_memory(text: &str) -> Result<()> {
     let bytes = parse_memory(text)?;
-    // The command calls this once.
+    // The command calls this function only once, so the cell is empty.
     let _ = MEMORY_CAP.set(bytes);
     set_memory_limit(bytes);
     Ok(())
@@ -299,7 +299,7 @@ fn share_of_memory(percent: u64) -> usize {
     let total = system.total_memory();
     let group = system.cgroup_limits().map_or(total, |limits| limits.total_memory.min(total));
     match group {
-        // The system does not say how much memory it has.
+        // The operating system does not report the size of the memory.
         0 => usize::MAX,
         bytes => usize::try_from(bytes / 100 * percent).unwrap_or(usize::MAX),
     }
@@ -323,7 +323,9 @@ pub(crate) fn parse_memory(text: &str) -> Result<usize> {
         None => parse_bytes(text).map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
     };
     match bytes? {
-        0 => config_err!("a memory limit of 0 bytes lets no query run; give at least '16MB'"),
+        0 => {
+            config_err!("the memory limit is 0 bytes, so no query could run; give at least '16MB'")
+        }
         bytes => Ok(bytes),
     }
 }

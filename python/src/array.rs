@@ -426,7 +426,7 @@ impl RaggedArray {
 
     #[classattr]
     fn __array_ufunc__() -> Option<bool> {
-        // None makes numpy leave operators to this class.
+        // With None, numpy leaves operators to this class.
         None
     }
 
@@ -702,10 +702,10 @@ impl RaggedArray {
         let axis = axis.unwrap_or(self.inner.ndim().saturating_sub(1));
         if axis == 0 || axis >= self.inner.ndim() {
             return Err(invalid(format!(
-                "the array has no lists on axis {axis}; a mask needs an axis from 1 to the number of axes - 1"
+                "the array has no lists on axis {axis}; a mask needs an axis of lists, from 1 to ndim - 1"
             )));
         }
-        // A mask depends only on the lists, so any leaves do.
+        // A mask depends only on the lists, so the values of the leaves do not matter.
         let elements = here(|| {
             let axes = self.inner.axes()[..axis].to_vec();
             let length = self.inner.axis_len(axis)?;

@@ -18,9 +18,9 @@ use crate::tensor::{
 /// Samples of different sizes as one batch: a padded tensor, its mask, and the sizes of the samples.
 ///
 /// The first axes of the tensor are batch axes. One of the other axes, `non_uniform_dim`, has a different
-/// size in each sample; its elements are entries. Slots behind the entries of a sample are filler, which is
-/// not stored: it is zero, or the value of `with_padded_set_to`. `mask` (batch axes, then the largest size)
-/// or `sample_sizes` (batch axes) tells entries from filler; one of them is enough.
+/// size in each sample; its elements are entries. Slots after the entries of a sample are filler, which is
+/// not stored: it is zero, or the value of `with_padded_set_to`. Either `mask` (batch axes, then the
+/// largest size) or `sample_sizes` (batch axes) determines which slots are entries.
 ///
 /// `tensor`, `mask` and `sample_sizes` are torch tensors if an argument was a torch tensor, else numpy
 /// arrays. The numpy arrays are read-only, and the torch tensors are copies; to write, assign to an index
@@ -73,7 +73,7 @@ impl RaggedBatch {
         Self { inner, library: self.library }
     }
 
-    /// Creates a batch from this batch with `f`, for the same library.
+    /// Applies `f` to this batch. The result has the same library.
     fn then(
         &self,
         py: Python<'_>,
@@ -458,7 +458,7 @@ impl RaggedBatch {
                 let all: usize = code.getattr("co_argcount")?.extract()?;
                 all.saturating_sub(usize::from(bound))
             }
-            // A builtin such as torch.abs takes the tensor only.
+            // The signature of a builtin such as torch.abs is unknown, so it gets only the tensor.
             Err(_) => 1,
         };
         let out = match count {

@@ -83,11 +83,11 @@ fn class_of(e: &Error) -> &'static str {
 /// The innermost cause of an error.
 enum Cause<'a> {
     Own(&'a Error),
-    /// The operating system.
+    /// An error of the operating system.
     System,
-    /// A statement, or values that it processed.
+    /// An invalid statement, or values that a statement cannot process.
     Statement,
-    /// An error that does not tell its cause.
+    /// An error of another kind, whose cause is unknown.
     Unknown,
 }
 

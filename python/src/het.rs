@@ -455,7 +455,7 @@ impl HetTensor {
             };
             let (array, of) = call().map_err(|e| {
                 failed = Some(e);
-                serrate::Error::invalid("the function failed")
+                serrate::Error::invalid("internal error: the exception of the function was lost; please report it")
             })?;
             new = new.or(of);
             Ok(array)
@@ -536,7 +536,7 @@ impl HetTensor {
 
     #[classattr]
     fn __array_ufunc__() -> Option<bool> {
-        // None makes numpy leave operators to this class.
+        // With None, numpy leaves operators to this class.
         None
     }
 

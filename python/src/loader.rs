@@ -32,7 +32,7 @@ pub(crate) struct BatchLoader {
     kind: Kind,
 }
 
-/// Keyword arguments. Reading one removes it, so that unknown names are left over at the end.
+/// Keyword arguments. Reading an argument removes it, so that only unknown names remain at the end.
 struct Options<'py>(Bound<'py, PyDict>);
 
 impl<'py> Options<'py> {
@@ -62,7 +62,9 @@ impl<'py> Options<'py> {
     fn rest(self) -> PyResult<()> {
         match self.0.keys().iter().next() {
             None => Ok(()),
-            Some(name) => Err(wrong_type(format!("the loader has no option {name}"))),
+            Some(name) => Err(wrong_type(format!(
+                "the loader has no option {name}; remove it, or correct its name"
+            ))),
         }
     }
 

@@ -44,7 +44,7 @@ fn read_rows(plan: &Arc<dyn ExecutionPlan>) -> (usize, Option<usize>) {
 
 /// Shows the progress of one statement.
 pub(crate) struct Progress {
-    /// Creates the display; `None` if no progress is shown.
+    /// A Python function that creates the display; `None` if no progress is shown.
     start: Option<Py<PyAny>>,
     running: Running,
     shown: Option<Py<PyAny>>,

@@ -47,7 +47,7 @@ pub(crate) struct Session {
     context: SessionContext,
     /// Locked while the tables of one statement are registered under their names.
     names: Arc<Mutex<()>>,
-    /// Creates a display of the progress of a statement.
+    /// A Python function that creates a display of the progress of a statement.
     progress: Option<Py<PyAny>>,
 }
 
@@ -405,7 +405,7 @@ pub(crate) struct Result {
     schema: SchemaRef,
     /// All batches, after they have been collected.
     done: OnceLock<Vec<RecordBatch>>,
-    /// Creates a display of the progress of the statement.
+    /// A Python function that creates a display of the progress of the statement.
     progress: Option<Py<PyAny>>,
 }
 

@@ -11,7 +11,7 @@ use crate::array::index_of;
 use crate::errors::{OrRaise, as_index_error, invalid, wrong_type};
 use crate::memory::{from_numpy, into_numpy, to_numpy};
 
-/// The library whose tensors the results are.
+/// The library whose tensors a function returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Library {
     #[default]
@@ -231,7 +231,7 @@ pub(crate) fn dtype_of(value: &Bound<'_, PyAny>) -> PyResult<(DType, Library)> {
     Ok((by_name(&name)?, Library::Numpy))
 }
 
-/// Returns whether a device is given, or an error if it is not main memory.
+/// Returns whether a device is given. Returns an error for any device other than the CPU.
 pub(crate) fn check_device(device: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
     let Some(device) = device else { return Ok(false) };
     let name = device.str()?.to_string();

@@ -115,7 +115,8 @@ pub(super) const PATIENTS: u64 = 1_000_000_000;
 /// Maximum number of files that `serrate generate` writes to a folder.
 pub(super) const SHARDS: u64 = 100_000;
 
-/// Returns a parser for numbers up to `limit`. No machine has memory, threads or disk for more.
+/// Returns a parser for numbers up to `limit`, because no machine has the memory, threads or disk space for
+/// more.
 pub(super) fn up_to(limit: usize) -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(..=u64::try_from(limit).unwrap_or(u64::MAX))
 }

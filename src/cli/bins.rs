@@ -1,4 +1,4 @@
-//! Bins of histograms: round bounds, few of them, for any range of counted integers.
+//! Divides counted integers into a few histogram bins with round bounds.
 
 /// A range of integers and how many values are in it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -227,7 +227,7 @@ fn fill_store(
     Ok(store)
 }
 
-/// Names the codes and prefixes of the command line that no label has a measurement of, because they may be misspelled.
+/// Returns a note about the given codes and prefixes of which no label has a measurement. They may be misspelled.
 fn describe_unused(args: &FeaturesArgs, features: &Features, used: &[bool]) -> Option<String> {
     const MOST: usize = 5;
     let names = features.spec().keys().iter().zip(used).filter(|(_, used)| !**used);

@@ -30,10 +30,10 @@ static SHELL: AtomicBool = AtomicBool::new(false);
 /// The session of the command, if it runs SQL.
 static SESSION: OnceLock<SessionContext> = OnceLock::new();
 
-/// Time that interrupted work has to clean up before the process exits. After a Ctrl-C in the
+/// Time in milliseconds that interrupted work has to clean up before the process exits. After a Ctrl-C in the
 /// shell, the process does not exit.
 ///
-/// In milliseconds. A server sets another.
+/// `serrate serve` sets a longer time ([`set_grace`]).
 static GRACE: AtomicU64 = AtomicU64::new(800);
 
 /// Maximum time to wait for the tasks of an interrupted statement. Most end at once.
@@ -80,7 +80,7 @@ async fn handle_signals() {
     interrupts.await;
 }
 
-/// Tells the running work to stop. A second signal ends the process, and so does work that continues after
+/// Requests the running work to stop. A second signal ends the process, and so does work that continues after
 /// [`GRACE`]. After a Ctrl-C in the shell, work may take longer than [`GRACE`], because the end of the
 /// process would lose the tables of the shell.
 fn request_stop() {
@@ -98,7 +98,7 @@ fn request_stop() {
 
 /// Remembers the session whose temporary files are removed if the process ends during a query.
 pub(super) fn watch_session(context: &SessionContext) {
-    // The command has one session.
+    // A command sets only one session, so the cell is empty.
     let _ = SESSION.set(context.clone());
 }
 
@@ -116,7 +116,7 @@ fn exit_now() -> ! {
     std::process::exit(exit_code().into())
 }
 
-/// Sets the time that interrupted work has before the process exits.
+/// Sets the time that interrupted work has to clean up before the process exits.
 #[cfg(feature = "serve")]
 pub(super) fn set_grace(time: Duration) {
     GRACE.store(u64::try_from(time.as_millis()).unwrap_or(u64::MAX), Ordering::SeqCst);
@@ -125,7 +125,7 @@ pub(super) fn set_grace(time: Duration) {
 /// Waits for an interrupt.
 #[cfg(feature = "serve")]
 pub(super) async fn wait_for_interrupt() {
-    // The work never ends by itself.
+    // A pending future never completes, so only an interrupt ends the wait.
     let _ = or_cancel(std::future::pending::<Outcome>()).await;
 }
 

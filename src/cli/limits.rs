@@ -58,7 +58,7 @@ const MAPPED: libc::c_int = 128 << 10;
 /// then took 137 MB, and with this setting 45 MB, in the same time.
 fn return_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: `mallopt` only sets numbers of the allocator, which it locks; it takes any value.
+    // SAFETY: `mallopt` accepts any value, and locks the allocator while it sets a parameter.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED);
         libc::mallopt(libc::M_TRIM_THRESHOLD, MAPPED);

@@ -119,7 +119,7 @@ fn run_command(cli: Cli) -> Outcome {
 }
 
 async fn run_file_command(command: Command) -> Outcome {
-    // The output is written at the end, so a refusal would come late.
+    // Checks the output path before the work, because the output is written only at the end.
     if let Some(output) = command.output_path() {
         access::check_write(output).map_err(|e| crate::Error::io(output, e))?;
     }
@@ -157,7 +157,7 @@ async fn run_queries(args: QueryArgs) -> Outcome {
         && !access::is_file(file)
     {
         return Err(Failure::usage(format!(
-            "options stand after the name of a command, as in serrate {name} .. --root DIR; to run a script of this name, write ./{name}"
+            "options must follow the name of a command, as in serrate {name} .. --root DIR; to run a script of this name, write ./{name}"
         )));
     }
     let mut runner = Runner::try_new(&args)?;

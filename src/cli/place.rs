@@ -1,4 +1,4 @@
-//! Finds the place of an error in a script, and shows its line with a caret.
+//! Finds the position of an error in a script, and shows the line with a caret below the position.
 
 use datafusion::common::config::Dialect;
 use datafusion::sql::sqlparser::dialect::dialect_from_str;

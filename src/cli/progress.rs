@@ -93,7 +93,7 @@ pub(super) struct QueryProgress {
 }
 
 impl QueryProgress {
-    /// Starts the clock. Nothing is drawn if stderr is not a terminal.
+    /// Starts the thread that draws the progress after [`DELAY`]. Nothing is drawn if stderr is not a terminal.
     pub(super) fn new() -> Self {
         let plan = Arc::new(OnceLock::new());
         let thread = std::io::stderr().is_terminal().then(|| {

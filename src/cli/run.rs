@@ -106,7 +106,8 @@ impl Runner {
         &mut self.format
     }
 
-    /// Switches between the format `line` and the format before it, and returns the new one. `on` is `None` to change it.
+    /// Switches the format `line` on, off, or (`None`) to the other state. Off restores the last format. Returns the
+    /// format.
     pub(super) fn switch_lines(&mut self, on: Option<bool>) -> Format {
         match (on.unwrap_or(self.format != Format::Line), self.format) {
             (true, Format::Line) => {}

@@ -15,9 +15,9 @@ use crate::config::parse_bytes;
 use crate::io::meds_torch::TensorizedCohort;
 use crate::serve::{AttachSession, ServeConfig, Tls, serve_clients};
 
-/// Maximum number of queries and sessions.
+/// Maximum value of `--max-queries` and `--max-sessions`.
 const MOST: usize = 1 << 16;
-/// Smallest and largest value of `--max-message`. Protocol buffers end at 2 GiB.
+/// Smallest and largest value of `--max-message`. A protocol buffer must be smaller than 2 GiB.
 const MESSAGES: std::ops::RangeInclusive<u64> = (4 << 20)..=((2 << 30) - 1);
 
 /// Arguments of `serrate serve`.
@@ -79,8 +79,8 @@ pub(super) struct ServeArgs {
     worker_token_file: Option<PathBuf>,
 }
 
-/// Secrets of the server. They are read before `--root` applies, because statements could read a file within
-/// that folder.
+/// Secrets of the server. They are read before `--root` restricts the process, because their files must be
+/// outside that folder, where no statement can read them.
 pub(super) struct Secrets {
     token: Option<String>,
     tls: Option<Tls>,
@@ -148,7 +148,8 @@ impl ServeArgs {
         config.token = token;
         let cluster = Cluster::new(&config).map_err(|e| Failure::usage(e.strip_backtrace()))?;
         Ok(Some(std::sync::Arc::new(move |session| {
-            // Nobody reads the notes about statements that run here.
+            // Discards the notes about statements that workers cannot run, because a server cannot show
+            // them.
             drop(cluster.take_notes());
             cluster.attach(session);
         })))
@@ -163,7 +164,7 @@ fn check_outside(file: &Path, root: Option<&Path>) -> Outcome {
     };
     match file_path.starts_with(&root) {
         true => Err(Failure::usage(format!(
-            "{} is a secret, but it is in the folder of --root, whose files every client reads; move it elsewhere",
+            "{} is a secret, but it is in the folder of --root, whose files every client can read; move it out of this folder",
             file.display()
         ))),
         false => Ok(()),
@@ -183,7 +184,7 @@ fn read_token(file: &Path) -> Outcome<String> {
             file.display()
         )));
     }
-    // A header of HTTP holds nothing else.
+    // A bearer token in an HTTP header cannot contain other characters.
     if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(Failure::message(format!(
             "the token in {} has spaces or characters that are not ASCII; use letters, digits and punctuation",
@@ -197,7 +198,9 @@ fn read_token(file: &Path) -> Outcome<String> {
 fn declare_table(table: &str) -> Outcome<String> {
     let Some((name, path)) = table.split_once('=').filter(|(n, p)| !n.is_empty() && !p.is_empty())
     else {
-        return Err(Failure::usage(format!("--table {table}: write NAME=PATH")));
+        return Err(Failure::usage(format!(
+            "--table {table} does not have the form NAME=PATH; write one such as visits=/data/visits.nrt"
+        )));
     };
     let quoted = path.replace('\'', "''");
     let folder = Path::new(path);
@@ -220,7 +223,7 @@ fn default_queries() -> usize {
 
 pub(super) async fn run_server(args: ServeArgs, secrets: Secrets) -> Outcome {
     let positive = |option: &str, n: usize| match n {
-        0 => Err(Failure::usage(format!("{option} 0 lets nothing run; give at least 1"))),
+        0 => Err(Failure::usage(format!("{option} is 0, but must be 1 or more"))),
         n => Ok(n),
     };
     let grace = Duration::from_secs(args.grace);
@@ -252,7 +255,7 @@ pub(super) async fn run_server(args: ServeArgs, secrets: Secrets) -> Outcome {
         }
         let _ = out.flush();
     };
-    // After the grace time, the server itself cancels what still runs.
+    // The server itself cancels running queries after `grace`, so the process exits only later.
     interrupt::set_grace(grace.saturating_add(Duration::from_secs(2)));
     let served =
         serve_clients(config, interrupt::watch_session, ready, interrupt::wait_for_interrupt())

@@ -22,7 +22,7 @@ impl ConfigExtension for ClusterOptions {
     const PREFIX: &'static str = "cluster";
 }
 
-/// Prefixes of the settings that change what a worker computes.
+/// Prefixes of the settings that a session sends to workers, because they change what a worker computes.
 const TRAVELS: [&str; 2] = ["serrate.", "datafusion.execution."];
 /// Maximum length in bytes of the encoded settings, which are sent as one HTTP header. All headers
 /// of a request together may have 16 KiB.

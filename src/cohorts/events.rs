@@ -24,7 +24,7 @@ pub(crate) struct ShardEvents {
     events: Layout,
     times: ScalarBuffer<i64>,
     measurements: Measurements,
-    /// Measurements without a time of each subject; `None` if no predicate is static.
+    /// For each subject, the measurements without a time; `None` if no predicate is static.
     statics: Option<(Layout, Measurements)>,
 }
 

@@ -40,7 +40,7 @@ impl fmt::Display for Scalar {
 pub(super) enum Codes {
     One(String),
     Any(Vec<String>),
-    /// Codes in which the expression matches anywhere.
+    /// Codes that contain a match of the regular expression.
     Regex(Regex),
 }
 
@@ -247,7 +247,7 @@ impl<E: Into<Error>> From<E> for Unlike {
     }
 }
 
-/// Returns which values of a column equal a value; NULL equals none.
+/// Returns which values of a column equal a value. NULL equals no value.
 fn compare_column(column: &ArrayRef, value: &Scalar) -> std::result::Result<BooleanBuffer, Unlike> {
     let found = column.data_type();
     let base = match found {
@@ -264,7 +264,7 @@ fn compare_column(column: &ArrayRef, value: &Scalar) -> std::result::Result<Bool
             })
         }
         (DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View, _) => {
-            Err(Unlike::Type("a text", found.clone()))
+            Err(Unlike::Type("a string", found.clone()))
         }
         (DataType::Boolean, Scalar::Bool(value)) => {
             let column = column.as_boolean();
@@ -274,7 +274,7 @@ fn compare_column(column: &ArrayRef, value: &Scalar) -> std::result::Result<Bool
         }
         (DataType::Boolean, _) => Err(Unlike::Type("a boolean", found.clone())),
         (of, Scalar::Integer(value)) if of.is_integer() => {
-            // A number that 64 bits cannot hold becomes NULL, and equals no integer of a configuration.
+            // A number that does not fit Int64 becomes NULL, and does not equal any integer in a configuration.
             let options = CastOptions { safe: true, ..CastOptions::default() };
             let column = cast_with_options(column, &DataType::Int64, &options)?;
             let column = column.as_primitive::<Int64Type>();
@@ -299,7 +299,7 @@ fn compare_column(column: &ArrayRef, value: &Scalar) -> std::result::Result<Bool
             Err(Unlike::Type("a number", found.clone()))
         }
         (DataType::Null, _) => Ok(BooleanBuffer::new_unset(column.len())),
-        _ => Err(Unlike::Type("a column that holds texts, numbers or booleans", found.clone())),
+        _ => Err(Unlike::Type("a column of strings, numbers or booleans", found.clone())),
     }
 }
 

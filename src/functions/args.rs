@@ -196,7 +196,7 @@ fn resolve_axis(name: &str, axis: i64, ndim: usize, across: &str) -> Result<usiz
     let lists = ndim.saturating_sub(1);
     let resolved = crate::array::resolve_axis(axis, ndim, name).map_err(|_| {
         Error::invalid(format!(
-            "{name}: there is no axis {axis}; the argument has {ndim} axes: 0 is the rows, and 1 to {lists} (or, from the innermost, -1 to -{lists}) are lists"
+            "{name}: there is no axis {axis}; the argument has {ndim} axes: 0 (the rows) to {lists} (the innermost lists, also -1)"
         ))
     })?;
     match resolved {
@@ -335,7 +335,7 @@ impl<'a> Call<'a> {
 
     fn too_big(&self, i: usize, what: impl std::fmt::Display) -> Error {
         Error::invalid(format!(
-            "{}: argument {} does not fit a signed 64-bit integer, so give a smaller number: {what}",
+            "{}: argument {} does not fit a signed 64-bit integer; give a smaller number: {what}",
             self.name(),
             i + 1
         ))

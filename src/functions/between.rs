@@ -64,8 +64,8 @@ fn locate_arguments(
     second_is_list: bool,
     last_is_text: bool,
 ) -> ArgumentPositions {
-    // Four arguments are `(x, time, lo, hi)` if the second is a list and the last is no `closed` literal,
-    // else `(x, lo, hi, closed)`.
+    // Four arguments are `(x, time, lo, hi)` if the second is a list and the last is not a `closed`
+    // literal, else `(x, lo, hi, closed)`.
     match (arguments, second_is_list) {
         (3, _) => ArgumentPositions { values: 0, closed: None },
         (4, false) => ArgumentPositions { values: 0, closed: Some(3) },

@@ -41,7 +41,7 @@ pub(super) static BROADCAST: Def = Def {
         }
         if x.depth() >= y.depth() {
             return Err(plan.refuse(format!(
-                "argument 1 has {} levels of lists, but argument 2 has only {}; argument 2 must have more levels",
+                "argument 1 has {} level(s) of lists, but argument 2 has only {}; argument 2 must have more levels",
                 x.depth(),
                 y.depth()
             )));

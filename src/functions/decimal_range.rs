@@ -22,7 +22,8 @@ static IN_PRECISION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     Arc::new(ScalarUDF::new_from_impl(InPrecision { signature }))
 });
 
-/// Returns the function that returns its argument, and an error for a decimal beyond the precision of its type.
+/// Returns a function that returns its argument, or an error if a decimal has more digits than its type's
+/// precision.
 #[cfg(feature = "cluster")]
 pub(crate) fn in_precision() -> Arc<ScalarUDF> {
     Arc::clone(&IN_PRECISION)

@@ -1,4 +1,4 @@
-//! [`delegate!`]: the methods that a function of DataFusion with another `invoke_with_args` keeps.
+//! [`delegate!`], for functions that replace only `invoke_with_args` of a DataFusion function.
 
 /// Defines methods of `ScalarUDFImpl` that call the same method of the function in a field.
 ///

@@ -51,14 +51,14 @@ pub(super) static DENSIFY: Def = Def {
         let sizes = literal_sizes(plan)?;
         if sizes.len() != lists.depth() {
             return Err(plan.refuse(format!(
-                "argument 2 (the sizes) has {} sizes, but argument 1 has {} axes of lists; give one size per axis",
+                "argument 2 (the sizes) has {} size(s), but the lists of argument 1 have the depth {}; give one size per axis of lists",
                 sizes.len(),
                 lists.depth()
             )));
         }
         if is_text(lists.leaf()) {
             return Err(plan.refuse(format!(
-                "argument 1 has strings ({}), which a tensor of numbers cannot hold (nor the keys of a dictionary, which may differ between batches); encode the strings first, as in densify(ragged_encode(x, 'DIR/metadata/codes.parquet'), ..), or use the column code_id of meds('DIR')",
+                "argument 1 has strings ({}), which a tensor of numbers cannot hold; encode the strings first, as in densify(ragged_encode(x, 'DIR/metadata/codes.parquet'), ..), or use the column code_id of meds('DIR')",
                 lists.leaf()
             )));
         }
@@ -122,7 +122,7 @@ pub(super) static VALID: Def = Def {
         let (lists, sizes) = (plan.lists(0)?, literal_sizes(plan)?);
         if sizes.len() != lists.depth() {
             return Err(plan.refuse(format!(
-                "argument 2 (the sizes) has {} sizes, but argument 1 has {} axes of lists; give one size per axis",
+                "argument 2 (the sizes) has {} size(s), but the lists of argument 1 have the depth {}; give one size per axis of lists",
                 sizes.len(),
                 lists.depth()
             )));
@@ -141,7 +141,7 @@ fn plan_mask(plan: &Plan<'_>) -> Result<FieldRef> {
     let (lists, sizes) = (plan.lists(0)?, literal_sizes(plan)?);
     if sizes.len() > lists.depth() {
         return Err(plan.refuse(format!(
-            "argument 2 (the sizes) has {} sizes, but argument 1 has {} axes of lists; give at most one size per axis",
+            "argument 2 (the sizes) has {} size(s), but the lists of argument 1 have the depth {}; give at most one size per axis of lists",
             sizes.len(),
             lists.depth()
         )));
@@ -242,7 +242,7 @@ fn parse_side(text: Option<&str>) -> Result<Side> {
     text.map_or(Ok(Side::default()), str::parse)
 }
 
-/// Returns the options of a dense tensor. Only one thread builds it, because partitions run in parallel.
+/// Returns the options of a dense tensor. One thread builds the tensor, because partitions already run in parallel.
 fn dense_options(call: &Call<'_>, i: usize) -> Result<DenseOptions> {
     Ok(DenseOptions {
         side: parse_side(call.text(i))?,
@@ -301,7 +301,7 @@ pub(super) static PAD: Def = Def {
             l if l.depth() == 0 && (sizes.is_integer() || sizes.is_null()) => {
                 if lists.depth() > 1 {
                     return Err(plan.refuse(format!(
-                        "argument 2 (the sizes) must be a list of {} sizes, one per axis, with NULL for an axis to leave as it is, such as [256, NULL]; it is a single number",
+                        "argument 2 (the sizes) must be a list of {} size(s), one per axis, with NULL for an axis to leave as it is, such as [256, NULL]; it is a single number",
                         lists.depth()
                     )));
                 }
@@ -357,7 +357,7 @@ fn row_sizes(call: &Call<'_>, axes: usize) -> Result<Vec<RowArg>> {
     let wrong = |row: usize| valid(row) && level.layout().length(row) != axes;
     if let Some(row) = (0..sizes.len()).find(|r| wrong(*r)) {
         return Err(Error::invalid(format!(
-            "{}: argument 2 has {} size(s) in row {row}, but argument 1 has {axes} axes of lists; give one size per axis, NULL for an axis to leave as it is",
+            "{}: argument 2 has {} size(s) in row {row}, but the lists of argument 1 have the depth {axes}; give one size per axis, NULL for an axis to leave as it is",
             call.name(),
             level.layout().length(row)
         )));

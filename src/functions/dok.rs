@@ -172,7 +172,7 @@ fn result_field(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Res
             Some(known) if known.depth() == given.depth() => *known = known.widened_by(&given),
             Some(known) => {
                 return Err(plan.refuse(format!(
-                    "argument {} ({name}) has {} levels of lists, but another key has {}; keys must be scalars or lists of the same lengths",
+                    "argument {} ({name}) has {} level(s) of lists, but another key has {}; keys must be scalars or lists of the same lengths",
                     i + 1,
                     given.depth(),
                     known.depth()

@@ -15,16 +15,16 @@ use serrate_core::internal::{canonical_floats, holds_float};
 
 use super::delegate;
 
-/// The elements that a function returns for equal elements of its lists, such as -0.0 and 0.0.
+/// The elements that a function returns if several elements of its lists are equal, such as -0.0 and 0.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Returned {
-    /// The first of them in the lists.
+    /// The first of the equal elements.
     First,
-    /// All of them in any order.
+    /// All equal elements, in any order.
     All,
-    /// All but the first ones.
+    /// The last of the equal elements, because the function removes the first ones.
     Last,
-    /// All but those that another value replaces.
+    /// All equal elements that the function does not replace with another value, at their positions.
     InPlace,
 }
 
@@ -44,9 +44,8 @@ const FUNCTIONS: [(&str, Returned); 13] = [
     ("array_union", Returned::First),
 ];
 
-/// Returns list functions that replace DataFusion's: they find -0.0 for 0.0, and any NaN for NaN, and return
-/// elements as the lists have them. Remove once `stock_lists_still_tell_zeros_apart` in
-/// `tests/sql/float_keys.rs` fails.
+/// Returns list functions that replace DataFusion's: they treat -0.0 and 0.0, and all NaN, as equal, but return
+/// elements unchanged. Remove once `stock_lists_still_tell_zeros_apart` in `tests/sql/float_keys.rs` fails.
 pub(crate) fn float_lists() -> impl Iterator<Item = ScalarUDF> {
     all_default_nested_functions().into_iter().filter_map(|inner| {
         let (_, returned) = FUNCTIONS.iter().find(|(name, _)| *name == inner.name())?;
@@ -61,7 +60,7 @@ struct FloatList {
 }
 
 impl FloatList {
-    /// Returns how many arguments are compared.
+    /// Returns the number of leading arguments that the function compares.
     fn count_compared(&self) -> usize {
         match self.returned {
             Returned::First | Returned::Last | Returned::InPlace => 2,
@@ -69,7 +68,7 @@ impl FloatList {
         }
     }
 
-    /// Returns how many arguments are lists whose elements the result contains.
+    /// Returns the number of leading arguments that are lists whose elements the result contains.
     fn count_sources(&self) -> usize {
         match self.name() {
             "array_union" | "array_intersect" => 2,
@@ -122,8 +121,8 @@ impl ScalarUDFImpl for FloatList {
 }
 
 impl FloatList {
-    /// Returns `found` with the elements of `args` in place of the canonical ones of `keys`, or `None` if
-    /// the type of a list is not supported.
+    /// Returns the result `found` with the original elements of `args` in place of the canonical floats of
+    /// `keys`, or `None` if the type of a list is not supported.
     fn restore_elements(
         &self,
         args: &[ArrayRef],
@@ -177,7 +176,7 @@ impl FloatList {
                 within.extend(range.map(|at| base.saturating_add(at)));
                 base = base.saturating_add(*length);
             }
-            // One element of each set of equal ones that canonical floats have changed.
+            // One element of each set of equal elements in which canonical floats differ from the original ones.
             let mut classes: Vec<usize> = Vec::new();
             for at in &within {
                 if to_key(*at, *at) != Ordering::Equal

@@ -125,7 +125,8 @@ pub(super) fn is_harmless_call(name: &str, literals: &[Option<ScalarValue>]) -> 
     }
 }
 
-/// Returns the value of a literal, also of a string that is cast to another type of strings or joined of literals.
+/// Returns the value of a literal, of a string literal cast to another string type, or of concatenated string
+/// literals.
 pub(super) fn read_literal(e: &Expr) -> Option<ScalarValue> {
     match e {
         Expr::Literal(value, _) => Some(value.clone()),
@@ -141,7 +142,7 @@ pub(super) fn read_literal(e: &Expr) -> Option<ScalarValue> {
     }
 }
 
-/// Returns the value of an integer literal; 1 for NULL, for which functions return NULL.
+/// Returns the value of an integer literal. Returns 1 for NULL, because functions cannot fail for a NULL argument.
 fn read_integer(literal: &ScalarValue) -> Option<i64> {
     match literal.data_type() {
         t if t.is_integer() || t.is_null() => match literal.cast_to(&DataType::Int64) {

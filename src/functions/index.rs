@@ -150,8 +150,8 @@ pub(super) static GET: Def = Def {
         let given = index.iter().filter(|i| i.takes_axis()).count();
         if given > lists.depth() {
             return Err(plan.refuse(format!(
-                "argument 2 has {given} items, but argument 1 has {} axes of lists (the first item is for axis \
-                 1); give at most one item per axis",
+                "argument 2 has {given} items, but the lists of argument 1 have the depth {} (the first item is for \
+                 axis 1); give at most one item per axis",
                 lists.depth()
             )));
         }
@@ -264,7 +264,7 @@ fn check_coordinates(plan: &Plan<'_>, lists: &Lists, first: usize) -> Result<()>
     let given = plan.len() - first;
     if given != lists.depth() {
         return Err(plan.refuse(format!(
-            "argument 1 has {} axes of lists and requires {} coordinates, but {given} are given; give one per axis",
+            "argument 1 has lists of depth {}, which requires {} coordinate(s), one per axis of lists; {given} given",
             lists.depth(),
             lists.depth()
         )));

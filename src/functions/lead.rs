@@ -27,13 +27,12 @@ use datafusion::physical_expr::expressions::Literal;
 /// with `lead` to evaluate a window in the opposite order. Obsolete once the test
 /// `stock_leads_over_null_are_still_wrong` fails.
 ///
-/// DataFusion also takes an offset of NULL for 0. Obsolete once the test
-/// `stock_lags_by_null_are_still_values` fails.
+/// DataFusion also treats an offset of NULL as 0. Obsolete once the test `stock_lags_by_null_are_still_values` fails.
 ///
 /// A LIMIT above `lag(x, -n)` drops the rows below the window that the function needs, because DataFusion
 /// assumes that `lag` only looks back. Obsolete once the test `stock_lags_forward_still_lose_rows` fails.
 ///
-/// A default that is not a literal is evaluated for the row of the result. DataFusion refuses it.
+/// A default that is not a literal is evaluated for the row of the result. DataFusion refuses such defaults.
 pub(crate) fn shifted_windows() -> [WindowUDF; 2] {
     [lead_udwf(), lag_udwf()].map(|stock| WindowUDF::new_from_impl(Shifted { stock }))
 }
@@ -61,7 +60,7 @@ impl WindowUDFImpl for Shifted {
         let Some(default) = find_column_default(exprs) else {
             return self.stock.expressions(args);
         };
-        // DataFusion returns no expression at all if it cannot read the default.
+        // Omits the default here, because DataFusion returns no expressions if the default is not a literal.
         let mut values = self.stock.expressions(ExpressionArgs::new(&exprs[..2], &fields[..2]));
         values.push(Arc::clone(default));
         values
@@ -134,7 +133,8 @@ impl WindowUDFImpl for Shifted {
 }
 
 impl Shifted {
-    /// Returns how many rows before the row of the result its value is. A negative number counts rows after it.
+    /// Returns the distance from the row of a result back to the row of its value; negative for a value in a later
+    /// row.
     fn count_rows_back(&self, offset: Option<&ScalarValue>, is_reversed: bool) -> Result<i64> {
         let rows = match offset.map(|offset| offset.cast_to(&DataType::Int64)).transpose()? {
             Some(ScalarValue::Int64(Some(rows))) => rows,
@@ -159,7 +159,7 @@ struct WholePartition {
     default: Option<ColumnDefault>,
 }
 
-/// A default with a value for each row, which is the last argument of the evaluation.
+/// A default that is not a literal. Its values are the last array in the arguments of the evaluation.
 #[derive(Debug)]
 struct ColumnDefault {
     /// See [`Shifted::count_rows_back`].
@@ -168,12 +168,12 @@ struct ColumnDefault {
 }
 
 impl ColumnDefault {
-    /// Replaces the results of the rows without a value by their defaults.
+    /// Replaces the results of rows for which `lead` or `lag` found no value with the defaults of these rows.
     fn fill_missing(&self, found: &ArrayRef, defaults: &ArrayRef) -> Result<ArrayRef> {
         let checked = CastOptions { safe: false, ..CastOptions::default() };
         let defaults = cast_with_options(defaults, found.data_type(), &checked)?;
         if self.ignores_nulls {
-            // A value is never NULL, so a NULL has no value.
+            // If NULLs are ignored, a value that was found is never NULL, so a NULL means that none was found.
             return Ok(zip(&is_null(found)?, &defaults, found)?);
         }
         let rows = found.len();

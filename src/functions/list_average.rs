@@ -1,4 +1,4 @@
-//! `array_avg` without the averages of times and durations, which DataFusion returns as numbers of no unit.
+//! `array_avg` without the averages of times and durations, which DataFusion returns as numbers without a unit.
 
 use std::sync::Arc;
 

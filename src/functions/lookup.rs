@@ -162,7 +162,7 @@ fn plan_types(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
             return Ok([key.data_type().clone(), value.data_type().clone()]);
         }
         return Err(plan.refuse(format!(
-            "argument {} is one too many; remove it (only the planner adds this argument)",
+            "argument {} is not accepted, because only the planner adds it; remove it",
             from + 4
         )));
     }

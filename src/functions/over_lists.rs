@@ -54,8 +54,8 @@ const REFUSING_LISTS: [&str; 8] = [
     "to_timestamp_seconds",
 ];
 
-/// Whether a function itself accepts lists. A function that DataFusion calls with the text of a list, as it does
-/// `left`, does not.
+/// Whether a function itself accepts lists. False for functions such as `left`, to which DataFusion
+/// passes lists as text.
 fn accepts_lists(call: &ScalarFunction, types: &[DataType], schema: &DFSchema) -> bool {
     if Expr::ScalarFunction(call.clone()).get_type(schema).is_err() {
         return false;
@@ -63,7 +63,7 @@ fn accepts_lists(call: &ScalarFunction, types: &[DataType], schema: &DFSchema) -
     if REFUSING_LISTS.contains(&call.name()) {
         return false;
     }
-    // These make text of values of any type.
+    // These functions convert values of any type, also lists, to strings.
     if ["concat", "concat_ws"].contains(&call.name()) {
         return true;
     }

@@ -39,7 +39,7 @@ impl ExprPlanner for LiteralLists {
         schema: &DFSchema,
     ) -> Result<PlannerResult<Vec<Expr>>> {
         let exprs = cast_strings_to_times(exprs, schema);
-        // Decimals beside floats stay a call, whose elements a rule casts to doubles.
+        // A list of decimals and floats stays a call of `make_array`, and a later rule casts its elements to doubles.
         let has = |test: fn(&DataType) -> bool| {
             exprs.iter().any(|e| e.get_type(schema).is_ok_and(|t| test(&t)))
         };
@@ -52,8 +52,8 @@ impl ExprPlanner for LiteralLists {
     }
 }
 
-/// Casts string literals in a list of dates, times or intervals, such as `[DATE '2020-01-01', '2020-01-02']`, to
-/// the type of the others.
+/// Casts string literals in a list of dates, times or intervals, such as `[DATE '2020-01-01', '2020-01-02']`, to the
+/// type of the other elements.
 fn cast_strings_to_times(mut exprs: Vec<Expr>, schema: &DFSchema) -> Vec<Expr> {
     let is_string =
         |e: &Expr| matches!(e, Expr::Literal(v, _) if v.try_as_str().flatten().is_some());
@@ -476,8 +476,8 @@ fn negate_mask(mask: Expr) -> Expr {
     }
 }
 
-/// Returns the call of a function that tests each string of a list, for an operator such as `~`. Returns
-/// `None` for other operators, and if the left side is not a list or the right side is one.
+/// Returns the call of a function that tests each string of a list, for an operator such as `~`. Returns `None` for
+/// other operators, and if the left side is not a list or the right side is a list.
 fn plan_test(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     use BinaryOperator::{
         PGILikeMatch, PGLikeMatch, PGNotILikeMatch, PGNotLikeMatch, PGRegexIMatch, PGRegexMatch,
@@ -529,13 +529,13 @@ fn with_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr
     expr
 }
 
-/// Depth of nested operators, such as `((a + b) + c) + d`, at which the planner casts them to their own type.
-/// An operator outside the cast then need not compute the types of all operators inside.
+/// Minimum number of nested operators, as in `((a + b) + c) + d`, whose result the planner casts to its own type. An
+/// operator outside the cast then need not compute the types of all operators inside.
 const KNOWN: usize = 16;
 
-/// Shortens the computation of types in long expressions such as `a + b + c`, because the type of each
-/// operator depends on its whole left side. A left side of numbers becomes one call. Other left sides get a
-/// cast to their own type, which the simplifier removes again, and which column names do not show.
+/// Shortens the computation of types in long expressions such as `a + b + c`, because the type of each operator
+/// depends on its whole left side. A long left side with numbers becomes one call. Any other long left side gets a
+/// cast to its own type, which the simplifier removes, and which column names do not show.
 fn with_known_type(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if chain::is_long(&expr.left) {
         let left = std::mem::replace(&mut expr.left, lit(ScalarValue::Null));
@@ -622,8 +622,8 @@ fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     Some(chain::join_lists(super::scalar(name)?.call(vec![left, right])))
 }
 
-/// Plans operators on dates and numbers of days, on either side in lists or not, as for scalars: the difference of two
-/// dates is a number of days, and a date plus or minus an integer is a date. Returns `None` for other operands.
+/// Plans arithmetic on dates and numbers of days as for scalars, if at least one operand is a list: the difference of
+/// two dates is a number of days, and a date plus or minus an integer is a date. Returns `None` for other operands.
 fn plan_days(
     op: Op,
     expr: &RawBinaryExpr,
@@ -654,8 +654,8 @@ fn plan_days(
     Some(cast(&days, &days_type, DataType::Date32))
 }
 
-/// If timestamps are subtracted from dates or the other way round, or durations are added to dates, casts the dates to
-/// timestamps: on either side, in lists or not. Returns both operands, or `None` for other operands.
+/// If one operand has dates and the other has timestamps or durations, casts the dates to timestamps. At least one
+/// operand is a list. Returns both operands, or `None` for other operands.
 fn dates_with_times(
     expr: &RawBinaryExpr,
     left: &DataType,
@@ -681,8 +681,8 @@ fn dates_with_times(
     }
 }
 
-/// If intervals with hours are added to dates or subtracted from them, casts the dates to timestamps: on either
-/// side, in lists or not. Returns both operands, or `None` for other operands.
+/// If one operand has dates and the other has intervals that may have hours, casts the dates to timestamps. At least
+/// one operand is a list. Returns both operands, or `None` for other operands.
 fn dates_with_hours(
     expr: &RawBinaryExpr,
     left: &DataType,
@@ -703,8 +703,8 @@ fn dates_with_hours(
     }
 }
 
-/// Whether an expression of type `t` is an interval that is not known to be a number of whole days and months.
-/// The sum of such intervals, and the product of one and an integer, are known, too.
+/// Whether an expression of type `t` is an interval that may have hours or smaller units. It cannot if it is a literal
+/// without them, or a sum or integer multiple of such intervals.
 pub(crate) fn may_have_hours(expr: &Expr, t: &DataType, schema: &DFSchema) -> bool {
     const NANOSECONDS_PER_DAY: i64 = 86_400_000_000_000;
     if !matches!(t, DataType::Interval(IntervalUnit::DayTime | IntervalUnit::MonthDayNano)) {

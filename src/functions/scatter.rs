@@ -50,7 +50,7 @@ pub(super) static SCATTER: Def = Def {
         let values = Lists::of(plan.data_type(2));
         if values.depth() != lists.depth() && values.depth() > 0 {
             return Err(plan.refuse(format!(
-                "argument 3 (the values) has {} levels of lists, but argument 1 has {}; give as many",
+                "argument 3 (the values) has {} level(s) of lists, but argument 1 has {}; give values with as many levels",
                 values.depth(),
                 lists.depth()
             )));

@@ -87,8 +87,8 @@ pub(super) static MAX_SHAPE: Def = Def {
     ..Def::DEFAULTS
 };
 
-/// Replaces the sizes of the deeper axes in shapes with those of the type. The array cannot tell the sizes: if a batch
-/// has a NULL list, its FixedSizeList becomes a ragged axis.
+/// Replaces the sizes of the deeper axes in shapes with the sizes of the type `lists`. The array does not have these
+/// sizes if a batch has a NULL list, because its FixedSizeList then becomes a ragged axis.
 fn with_sizes_of_type(shapes: &RaggedArray, lists: &DataType) -> Result<RaggedArray> {
     let mut sizes: Vec<i64> = Vec::new();
     let mut level = lists;

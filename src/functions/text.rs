@@ -138,7 +138,7 @@ fn plan_test(
     if let Some(text) = plan.known_literal(1).and_then(|v| v.try_as_str()).flatten() {
         of(text, flags)
             .check()
-            .map_err(|e| plan.refuse(format!("argument 2 is invalid as a pattern: {e}")))?;
+            .map_err(|e| plan.refuse(format!("argument 2 is not a valid pattern: {e}")))?;
     }
     Ok(nullable(lists.plain_leaf(DataType::Boolean)))
 }

@@ -267,7 +267,8 @@ impl ScalarUDFImpl for TakesUnsigned {
     }
 }
 
-/// Functions that search a list for a value, and functions that return a list with other elements.
+/// Functions that search a list for a value. `CHANGING` has functions that return a list with changed
+/// elements.
 const SEARCHING: [&str; 3] = ["array_has", "array_position", "array_positions"];
 const CHANGING: [&str; 8] = [
     "array_append",
@@ -280,10 +281,10 @@ const CHANGING: [&str; 8] = [
     "array_replace_n",
 ];
 
-/// Returns the types with which a function compares numbers with the elements of a list, or puts them into
-/// it, if DataFusion has no common type: decimals that represent both, doubles if there are floats. A UInt64
-/// list stays one where elements are put into it, and a negative integer is then an error. Returns `None`
-/// for any other call.
+/// Returns the argument types of a call that compares numbers with the elements of a list, or inserts numbers
+/// into the list, if DataFusion has no common type: a decimal type that represents both, or Float64 if there
+/// are floats. A list of UInt64 keeps its type if numbers are inserted; a negative integer is then an error.
+/// Returns `None` for any other call.
 fn element_types(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
     let is_search = SEARCHING.contains(&function);
     if !is_search && !CHANGING.contains(&function) {
@@ -317,8 +318,8 @@ fn element_types(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
     Some(found)
 }
 
-/// Returns the decimal type that represents integers and decimals, or Float64 if there are floats, too. `None`
-/// for other types, and if 38 digits do not suffice.
+/// Returns the decimal type that represents all values of the integer and decimal types `types`, or Float64 if
+/// they include floats. Returns `None` for other types, and if 38 digits do not suffice.
 fn common_decimal(types: &[&DataType]) -> Option<DataType> {
     let (mut whole, mut fraction) = (0u8, 0u8);
     for t in types.iter().filter(|t| !t.is_null()) {

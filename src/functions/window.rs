@@ -148,7 +148,11 @@ pub(super) static ROLLING: Def = Def {
         call.lists(&match how_of(call.text(2), call.constant(4)) {
             Some(How::Quantile(q)) => window::rolling_quantile(&x, n, q, least)?,
             Some(How::Reduce(how)) => window::rolling(&x, n, how, least)?,
-            None => return Err(Error::invalid("the reduction of a rolling window is missing")),
+            None => {
+                return Err(Error::invalid(
+                    "internal error: ragged_rolling has no valid reduction; please report it",
+                ));
+            }
         })
     },
     facts: Facts::NONE,
@@ -202,7 +206,7 @@ enum How {
 }
 
 impl How {
-    /// Returns the reduction whose result has the type of this one.
+    /// Returns a [`Reduction`] with the same result type.
     fn as_reduction(self) -> Reduction {
         match self {
             Self::Reduce(how) => how,
@@ -259,7 +263,7 @@ fn parse_how(plan: &Plan<'_>, i: usize, q: usize) -> Result<Option<How>> {
         }
         (Some(_), false) => {
             return Err(plan.refuse(format!(
-                "argument {} (q) is for how => 'quantile'; argument {} (how) is {name}",
+                "argument {} (q) applies only to how => 'quantile', but argument {} (how) is {name}; leave (q) out",
                 q + 1,
                 i + 1
             )));
@@ -337,8 +341,8 @@ fn is_time(t: &DataType) -> bool {
     matches!(t, Timestamp(..) | Date32 | Date64 | Duration(_))
 }
 
-/// Returns an error if the times, `at` and the spans have types that cannot be compared. To find out, it
-/// compares empty arrays.
+/// Returns an error if the times, `at` and the spans cannot be compared. Checks this with a call on empty
+/// arrays.
 fn check_types(plan: &Plan<'_>, given: Option<&TimeWindow>) -> Result<()> {
     let none = |i: usize| RaggedArray::try_from_arrow(&new_empty_array(plan.data_type(i)));
     let (x, time) = (none(0)?, none(1)?);
@@ -356,7 +360,7 @@ fn check_types(plan: &Plan<'_>, given: Option<&TimeWindow>) -> Result<()> {
     })
 }
 
-/// Casts the strings in `at` to `to`. Returns `at` unchanged if it has no strings or `to` is no time type.
+/// Casts the strings in `at` to `to`. Returns `at` unchanged if it has no strings or `to` is not a time type.
 fn parse_times(at: RaggedArray, to: &DataType) -> Result<RaggedArray> {
     if !at.leaf_type().is_string() || !is_time(to) {
         return Ok(at);

@@ -1,4 +1,4 @@
-//! The limit of running queries, and the queue of those that wait.
+//! Limits the number of running queries, and queues the others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,10 +9,10 @@ use tonic::Status;
 
 use super::metrics::Metrics;
 
-/// Maximum number of queries that wait.
+/// Maximum number of waiting queries.
 const QUEUE: usize = 1024;
 
-/// Admits a number of queries at a time. The others wait in the order of their arrival.
+/// Lets at most `count` queries run at a time. The others wait for a [`Place`] in the order of their arrival.
 #[derive(Debug)]
 pub(super) struct Admission {
     places: Arc<Semaphore>,
@@ -22,7 +22,7 @@ pub(super) struct Admission {
     metrics: Arc<Metrics>,
 }
 
-/// The place of a running query, which it leaves when this value is dropped.
+/// The permission of one query to run. Dropping it lets the next waiting query run.
 #[derive(Debug)]
 pub(super) struct Place {
     _permit: OwnedSemaphorePermit,
@@ -35,7 +35,7 @@ impl Drop for Place {
     }
 }
 
-/// Counts a waiting query, also if the query is dropped while it waits.
+/// Counts one waiting query until it is dropped, also if the client disconnects while the query waits.
 struct Waiting<'a>(&'a Admission);
 
 impl Drop for Waiting<'_> {
@@ -51,7 +51,7 @@ impl Admission {
         Self { places, count, waiting: AtomicUsize::new(0), patience, metrics }
     }
 
-    /// Waits for a place, for a limited time.
+    /// Waits until a query may run. Returns an error if the queue is full or the query has waited for `patience`.
     pub(super) async fn wait_for_turn(&self) -> Result<Place, Status> {
         match Arc::clone(&self.places).try_acquire_owned() {
             Ok(permit) => Ok(self.take_place(permit)),
@@ -60,7 +60,7 @@ impl Admission {
                 Err(_) => {
                     self.metrics.rejected.add(1);
                     Err(Status::resource_exhausted(format!(
-                        "the query waited {} s for one of {} places; try again later, or start the server with a higher --max-queries or --queue-timeout",
+                        "the query waited {} s, because the server already ran as many queries as --max-queries allows ({}); try again later, or start the server with a higher --max-queries or --queue-timeout",
                         self.patience.as_secs(),
                         self.count
                     )))
@@ -69,7 +69,7 @@ impl Admission {
         }
     }
 
-    /// Waits for a place without a limit, to continue a query that has run already.
+    /// Waits, without a time limit, until a query that has already run may continue.
     pub(super) async fn enter_again(&self) -> Result<Place, Status> {
         match Arc::clone(&self.places).try_acquire_owned() {
             Ok(permit) => Ok(self.take_place(permit)),
@@ -84,13 +84,13 @@ impl Admission {
         if before >= most {
             self.metrics.rejected.add(1);
             return Err(Status::resource_exhausted(format!(
-                "{} queries run and {most} wait; try again later",
+                "the server already runs as many queries as --max-queries allows ({}), and {most} more wait, the maximum; try again later",
                 self.count
             )));
         }
         match Arc::clone(&self.places).acquire_owned().await {
             Ok(permit) => Ok(self.take_place(permit)),
-            Err(_) => Err(Status::unavailable("the server stops; connect again later")),
+            Err(_) => Err(Status::unavailable("the server is shutting down; connect again later")),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Tokens of clients.
+//! Checks the tokens of clients.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use tonic::{Request, Status};
 
 use super::sessions::Sessions;
 
-/// Who sends a request, after its token is checked.
+/// The sender of a request, which its header `authorization` identifies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Caller {
-    /// A client with the token of the server, or of a server without a token.
+    /// A client that sent the token of the server, or any client of a server without a token.
     Client,
-    /// The client to which a handshake returned this key of a session.
+    /// A client that sent the key of a session. A handshake returned the key to it.
     OfSession(String),
 }
 
@@ -67,7 +67,7 @@ impl Gate {
             "basic" => {
                 let decoded = BASE64_STANDARD.decode(credential).ok()?;
                 let text = String::from_utf8(decoded).ok()?;
-                // Any user name will do.
+                // Any user name is accepted.
                 let (_, password) = text.split_once(':')?;
                 match &self.token {
                     Some(token) => is_equal(password, token).then_some(Caller::Client),
@@ -101,7 +101,7 @@ mod tests {
         let gate = Gate::new(Some("secret"), sessions_of(1));
         assert_eq!(gate.find_caller(&MetadataMap::new()), None);
         assert_eq!(caller(&gate, "Bearer secret"), Some(Caller::Client));
-        // user:secret and user:secret2
+        // The credential encodes `user:secret`, and the one in `wrong` encodes `user:secret2`.
         assert_eq!(caller(&gate, "Basic dXNlcjpzZWNyZXQ="), Some(Caller::Client));
         let wrong =
             ["Bearer secre", "bearer", "Basic dXNlcjpzZWNyZXQy", "Basic ?", "Digest secret"];

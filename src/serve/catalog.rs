@@ -1,4 +1,4 @@
-//! Catalogs, schemas and tables of a session.
+//! Lists the catalogs, schemas and tables of a session.
 
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ pub(super) fn list_table_types(command: CommandGetTableTypes) -> Result<RecordBa
     builder.build()
 }
 
-/// Returns the empty list of primary keys.
+/// Returns an empty list of primary keys, because tables have none.
 pub(super) fn list_primary_keys() -> RecordBatch {
     let text = |name, nullable| Field::new(name, DataType::Utf8, nullable);
     RecordBatch::new_empty(Arc::new(Schema::new(vec![
@@ -95,7 +95,7 @@ pub(super) fn list_primary_keys() -> RecordBatch {
     ])))
 }
 
-/// Returns the empty list of foreign keys, which all three commands about these share.
+/// Returns an empty list of foreign keys, the answer to all three commands about foreign keys.
 pub(super) fn list_foreign_keys() -> RecordBatch {
     let text = |name, nullable| Field::new(name, DataType::Utf8, nullable);
     RecordBatch::new_empty(Arc::new(Schema::new(vec![

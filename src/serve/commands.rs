@@ -1,4 +1,4 @@
-//! Commands that ask for the catalogue or about the server.
+//! Answers commands that request metadata: catalogs, schemas, tables, types, and properties of the server.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::query::Engine;
 use super::sessions::Session;
 use super::status::{to_invalid, to_status};
 
-/// Returns the rows that a command asks for.
+/// Returns the rows that answer a command.
 pub(super) async fn answer_command(
     engine: &Engine,
     session: &Arc<Session>,
@@ -28,7 +28,7 @@ pub(super) async fn answer_command(
         Command::CommandGetDbSchemas(command) => list_schemas(ctx, command).map_err(of_flight),
         Command::CommandGetTables(command) => {
             let ctx = ctx.clone();
-            // A table may read its files.
+            // Runs on the threads for queries, because a table may read files to find its schema.
             let listed = async move { list_tables(&ctx, command).await.map_err(|e| to_status(&e)) };
             engine.run(listed).await
         }
@@ -46,7 +46,7 @@ pub(super) async fn answer_command(
             command.into_builder(&types).build().map_err(of_flight)
         }
         other => Err(Status::unimplemented(format!(
-            "the server does not know the command {}; send SQL text",
+            "the server does not support the command {}; send SQL text instead",
             other.type_url()
         ))),
     }

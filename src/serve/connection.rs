@@ -1,4 +1,4 @@
-//! Connections with a number, whose end the server notices.
+//! Numbered TCP connections. When a connection closes, the server updates the sessions that used it.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -12,11 +12,11 @@ use tonic::{Extensions, Status};
 
 use super::sessions::Sessions;
 
-/// Number of a connection, which no later connection of the process has.
+/// Number of a connection, unique in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ConnectionId(pub(super) u64);
 
-/// A connection. When it ends, so does the session that belongs to it.
+/// A TCP connection. Dropping it calls [`Sessions::close_connection`].
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: TcpStream,

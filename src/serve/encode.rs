@@ -1,8 +1,8 @@
-//! Record batches as messages of Flight, of bounded size.
+//! Encodes record batches as Flight messages of bounded size.
 //!
-//! Serrate encodes messages itself: the encoder of arrow-flight 59.3 declares LargeList as List
-//! (`stock_encoder_still_declares_large_lists_as_lists`) and splits batches by the size of buffers that a
-//! slice shares.
+//! Serrate encodes messages itself, because the encoder of arrow-flight 59.3 declares LargeList as List
+//! (test `stock_encoder_still_declares_large_lists_as_lists`) and measures a slice by its whole buffers,
+//! which it shares with other slices.
 
 use arrow::array::{RecordBatch, UInt64Array};
 use arrow::compute::take_record_batch;
@@ -15,7 +15,7 @@ use tonic::Status;
 use super::status::to_invalid;
 use super::types::to_wire_batch;
 
-/// Size of a message in bytes that the encoder aims at. Clients limit messages to 4 MiB or more.
+/// Maximum size in bytes of a message with several rows. Clients limit messages to 4 MiB or more.
 const TARGET: usize = 3 << 20;
 
 /// Encodes the batches of one result.
@@ -25,9 +25,9 @@ pub(super) struct Encoder {
     generator: IpcDataGenerator,
     dictionaries: DictionaryTracker,
     context: IpcWriteContext,
-    /// Number of rows that the next message has, unless it is too large.
+    /// Number of rows to try for the next message.
     rows: usize,
-    /// Maximum size of a message with one row.
+    /// Maximum size in bytes of a message with one row.
     limit: usize,
 }
 
@@ -44,12 +44,13 @@ impl Encoder {
         }
     }
 
-    /// Returns the first message of a result.
+    /// Returns the first message of a result, which contains the schema.
     pub(super) fn encode_schema(&self) -> FlightData {
         SchemaAsIpc::new(&self.wire, &self.options).into()
     }
 
-    /// Encodes rows of a batch from row `start` on. Returns the message and the number of its rows.
+    /// Encodes the rows from row `start` on that fit in a message. Returns the message and its number of
+    /// rows.
     pub(super) fn encode_rows(
         &mut self,
         batch: &RecordBatch,
@@ -61,16 +62,20 @@ impl Encoder {
             let piece = batch.slice(start, rows);
             let message = match self.encode_piece(&piece) {
                 Ok(message) => message,
-                // Text of more than 2 GiB fits only in several messages.
+                // The cast of a view array fails if its strings have more than 2 GiB, so try fewer rows.
                 Err(_) if rows > 1 => {
                     rows /= 2;
                     continue;
                 }
-                Err(e) => return Err(to_invalid(format!("the result cannot be sent: {e}"))),
+                Err(e) => {
+                    return Err(to_invalid(format!(
+                        "a batch of the result cannot be encoded: {e}"
+                    )));
+                }
             };
             let size = size_of(&message);
             if size <= TARGET {
-                // The next message may have more rows, if these were few bytes.
+                // This message is small, so try twice as many rows for the next one.
                 if size < TARGET / 2 {
                     self.rows = self.rows.max(rows.saturating_mul(2));
                 }
@@ -85,15 +90,17 @@ impl Encoder {
         }
     }
 
-    /// Encodes a row that takes more than the target. Its arrays may share buffers with other rows.
+    /// Encodes a row whose message exceeds [`TARGET`]. Copies the row, because it may share buffers with
+    /// other rows.
     fn encode_large_row(&mut self, row: &RecordBatch, size: usize) -> Result<FlightData, Status> {
-        let failed = |e: ArrowError| to_invalid(format!("the result cannot be sent: {e}"));
+        let failed =
+            |e: ArrowError| to_invalid(format!("a row of the result cannot be encoded: {e}"));
         let copied = take_record_batch(row, &UInt64Array::from(vec![0])).map_err(failed)?;
         let message = self.encode_piece(&copied).map_err(failed)?;
         let size = size.min(size_of(&message));
         if size > self.limit {
             return Err(Status::resource_exhausted(format!(
-                "one row takes {size} bytes, more than a message of {} bytes; select fewer columns or list elements, or start the server with a higher --max-message and raise the limit of the client",
+                "one row takes {size} bytes, but a message has at most {} bytes; select fewer columns or list elements, or start the server with a higher --max-message and raise the limit of the client",
                 self.limit
             )));
         }

@@ -1,4 +1,4 @@
-//! Health and metrics over HTTP.
+//! Serves `/health` and `/metrics` over HTTP.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::metrics::Metrics;
 
 /// Maximum number of connections at a time.
 const CONNECTIONS: usize = 64;
-/// Time for the headers of a request, and for a whole connection.
+/// Maximum time to receive the headers of a request. `LONGEST` is the maximum duration of a connection.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_secs(300);
 
@@ -34,7 +34,7 @@ pub(super) async fn serve_metrics(listener: TcpListener, metrics: Arc<Metrics>) 
                     let _ = tokio::time::timeout(LONGEST, answer_requests(stream, metrics)).await;
                 });
             }
-            // The process has too many open files, for example; closed connections free some.
+            // Waits before the next attempt: too many files may be open until other connections close.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }
@@ -47,7 +47,7 @@ async fn answer_requests(stream: TcpStream, metrics: Arc<Metrics>) {
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(16 << 10);
-    // A client that sends nonsense gets an error of HTTP.
+    // Ignores an error, because hyper itself answers an invalid request.
     let _ = http.serve_connection(TokioIo::new(stream), service).await;
 }
 

@@ -11,10 +11,10 @@ use arrow_flight::sql::{
 
 use crate::access;
 
-/// Maximum length of texts and binary values, in bytes.
+/// Maximum length of strings and binary values, in bytes.
 const LONGEST: i32 = i32::MAX;
 
-/// Returns what the server can do, by the numbers of Flight SQL.
+/// Returns the properties and capabilities of the server, by their codes in Flight SQL.
 pub(super) fn describe_server() -> Result<SqlInfoData, FlightError> {
     let mut info = SqlInfoDataBuilder::new();
     info.append(SqlInfo::FlightSqlServerName, "serrate");
@@ -54,7 +54,7 @@ pub(super) fn describe_server() -> Result<SqlInfoData, FlightError> {
     info.build()
 }
 
-/// Name, code, size, radix, quotes and scale of a type.
+/// Name, code, column size, radix and literal quote of a type.
 struct Row(&'static str, XdbcDataType, i32, Option<i32>, Option<&'static str>);
 
 /// Returns the types of scalars. Lists and structs have no code in ODBC.

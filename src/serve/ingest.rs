@@ -1,4 +1,4 @@
-//! Tables that clients send as batches.
+//! Reads the batches that clients send: rows to write to a table, and values of parameters.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +23,7 @@ use tonic::Status;
 use super::sessions::random_key;
 use super::status::{to_invalid, to_status};
 
-/// Maximum size of all values of parameters that a client binds at once, in bytes.
+/// Maximum size in bytes of the parameter values in one request.
 const BOUND: usize = 64 << 20;
 
 /// The messages of a request, including the first.
@@ -34,10 +34,10 @@ fn decode_messages(messages: Messages) -> FlightRecordBatchStream {
 }
 
 fn of_client(e: FlightError) -> DataFusionError {
-    plan_datafusion_err!("the batches of the client cannot be read: {e}")
+    plan_datafusion_err!("the batches that the client sent cannot be decoded: {e}")
 }
 
-/// Reads batches with the values of parameters.
+/// Reads the parameter values of a request, as batches with one column per parameter.
 pub(super) async fn read_parameters(messages: Messages) -> Result<Vec<RecordBatch>, Status> {
     let mut total = 0usize;
     let counted = messages.map(move |message| {
@@ -45,7 +45,7 @@ pub(super) async fn read_parameters(messages: Messages) -> Result<Vec<RecordBatc
         total = total.saturating_add(message.data_body.len());
         match total > BOUND {
             true => Err(Status::resource_exhausted(format!(
-                "the values of the parameters take more than {BOUND} bytes; load them as a table"
+                "the parameter values of one request take more than {BOUND} bytes; load them into a table, and join it"
             ))),
             false => Ok(message),
         }
@@ -61,7 +61,7 @@ pub(super) async fn read_parameters(messages: Messages) -> Result<Vec<RecordBatc
     Ok(batches)
 }
 
-/// The batches of a client as a table that is read once.
+/// The batches that a client sends, as a table that can be read only once.
 struct Incoming {
     schema: SchemaRef,
     batches: Mutex<Option<BoxStream<'static, Result<RecordBatch>>>>,
@@ -81,7 +81,7 @@ impl PartitionStream for Incoming {
     fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
         let taken = self.batches.lock().unwrap_or_else(PoisonError::into_inner).take();
         let batches = taken.unwrap_or_else(|| {
-            stream::once(async { exec_err!("the batches of the client were read already") }).boxed()
+            stream::once(async { exec_err!("internal error: the batches that the client sent are read twice; please report it") }).boxed()
         });
         Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches))
     }
@@ -94,15 +94,15 @@ pub(super) async fn ingest_batches(
     messages: Messages,
 ) -> Result<i64, Status> {
     if command.transaction_id.is_some() {
-        return Err(to_invalid("transactions are not supported; each statement is one"));
+        return Err(to_invalid(
+            "transactions are not supported, because each statement commits by itself; send it without a transaction",
+        ));
     }
     if let Some(option) = command.options.keys().next() {
-        return Err(to_invalid(format!(
-            "the option {option} of the ingestion is unknown; omit it"
-        )));
+        return Err(to_invalid(format!("the ingestion option {option} is unknown; omit it")));
     }
     let mut decoded = decode_messages(messages);
-    // The schema is known once the first message is decoded, which may be followed by a batch.
+    // `decoded` knows the schema only after it has returned the first batch or the end of the stream.
     let first =
         decoded.next().await.transpose().map_err(|e| to_invalid(of_client(e).strip_backtrace()))?;
     let schema = decoded
@@ -117,7 +117,7 @@ pub(super) async fn ingest_batches(
     let table = table.map_err(|e| to_status(&e))?;
     let source = TableReference::bare(name.clone());
     ctx.register_table(source.clone(), Arc::new(table)).map_err(|e| to_status(&e))?;
-    // A dropped request must not leave the table behind.
+    // Drop deregisters the table, also if the request is dropped.
     let _named = Named { ctx: ctx.clone(), name: source };
     let written = target.write_rows(ctx, &name).await;
     written.map_err(|e| to_status(&e))
@@ -134,9 +134,9 @@ impl Drop for Named {
     }
 }
 
-/// The table that a client writes to, and what to do if it exists.
+/// The table to which a client writes, and what to do if the table exists or does not exist.
 struct Target {
-    /// Name in SQL.
+    /// Qualified and quoted name, for SQL.
     name: String,
     reference: TableReference,
     creates: bool,

@@ -1,4 +1,4 @@
-//! Counts of the server, as text for Prometheus.
+//! Metrics of the server, in the text format of Prometheus.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::memory::{memory_limit, memory_used};
 
-/// One count. Gauges go up and down, counters only up.
+/// A gauge, or a counter, which never decreases.
 #[derive(Debug, Default)]
 pub(super) struct Count(AtomicU64);
 
@@ -24,26 +24,25 @@ impl Count {
     }
 }
 
-/// All counts of a server.
 #[derive(Debug)]
 pub(super) struct Metrics {
     started: Instant,
-    /// Queries that compute.
+    /// Number of queries that run now.
     pub(super) running: Count,
-    /// Queries that wait for a place among the running queries.
+    /// Number of queries that wait until they may run.
     pub(super) queued: Count,
-    /// Queries whose result is not yet read to its end, also those that wait for their reader.
+    /// Number of queries whose result is not fully read, including those that wait for their client to read.
     pub(super) open: Count,
     pub(super) finished: Count,
     pub(super) failed: Count,
     pub(super) cancelled: Count,
-    /// Queries that found the queue full, or that waited too long.
+    /// Number of queries that were refused, because the queue was full or they had waited too long.
     pub(super) rejected: Count,
     pub(super) rows: Count,
     pub(super) bytes: Count,
     pub(super) sessions: Count,
     pub(super) connections: Count,
-    /// Requests with a wrong token, or without one.
+    /// Number of requests with a wrong token or without a token.
     pub(super) unauthenticated: Count,
 }
 
@@ -73,9 +72,9 @@ impl Metrics {
         let uptime = self.started.elapsed().as_secs();
         let memory = u64::try_from(memory_used()).unwrap_or(u64::MAX);
         let gauges = [
-            ("queries_running", "Queries that compute", self.running.get()),
-            ("queries_queued", "Queries that wait for their turn", self.queued.get()),
-            ("queries_open", "Queries whose result is not read to its end", self.open.get()),
+            ("queries_running", "Queries that run now", self.running.get()),
+            ("queries_queued", "Queries that wait until they may run", self.queued.get()),
+            ("queries_open", "Queries whose result is not fully read", self.open.get()),
             ("sessions", "Open sessions", self.sessions.get()),
             ("connections", "Open connections", self.connections.get()),
             ("memory_reserved_bytes", "Bytes charged to the memory limit", memory),
@@ -85,7 +84,11 @@ impl Metrics {
             ("queries_finished_total", "Queries that ended", self.finished.get()),
             ("queries_failed_total", "Queries that ended with an error", self.failed.get()),
             ("queries_cancelled_total", "Queries that were cancelled", self.cancelled.get()),
-            ("queries_rejected_total", "Queries without a place in time", self.rejected.get()),
+            (
+                "queries_rejected_total",
+                "Queries refused because the queue was full or they waited too long",
+                self.rejected.get(),
+            ),
             ("rows_sent_total", "Rows of results", self.rows.get()),
             ("bytes_sent_total", "Bytes of results", self.bytes.get()),
             (

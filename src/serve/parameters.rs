@@ -1,4 +1,4 @@
-//! Values of parameters as literals of SQL.
+//! Converts parameter values to SQL literals.
 //!
 //! A statement is planned with its values in place, like a statement of EXECUTE: functions see constants, and
 //! a value is not cast to the type of the column that it is compared with.
@@ -15,12 +15,12 @@ use datafusion::logical_expr::sqlparser::ast::{Expr as SqlExpr, Value};
 use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
 use datafusion::logical_expr::sqlparser::parser::Parser;
 
-/// Maximum number of elements that the lists of one value have.
+/// Maximum number of list elements in one parameter value.
 const ELEMENTS: usize = 1 << 16;
-/// Maximum depth of the lists and structs of a value.
+/// Maximum depth of nested lists and structs in one parameter value.
 const DEPTH: usize = 16;
 
-/// Returns the values of each row of a batch.
+/// Returns the values of each row of a batch as SQL literals.
 pub(super) fn to_arguments(batch: &RecordBatch) -> Result<Vec<Vec<SqlExpr>>> {
     let rows = 0..batch.num_rows();
     rows.map(|row| batch.columns().iter().map(|column| to_literal(column, row)).collect()).collect()
@@ -28,7 +28,7 @@ pub(super) fn to_arguments(batch: &RecordBatch) -> Result<Vec<Vec<SqlExpr>>> {
 
 fn to_literal(column: &ArrayRef, row: usize) -> Result<SqlExpr> {
     let mut writer = Literal { text: String::new(), elements: 0 };
-    // A text is no SQL that is parsed.
+    // A string becomes a literal directly. Only other values are written as SQL and parsed.
     if let (DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View, false) =
         (column.data_type(), column.is_null(row))
     {
@@ -56,7 +56,7 @@ impl Literal {
         self.add("'");
     }
 
-    /// Writes a call that casts what `value` writes to a type.
+    /// Writes SQL that casts a value to `data_type`. The function `value` writes the SQL of the value.
     fn add_cast(
         &mut self,
         data_type: &DataType,
@@ -72,7 +72,9 @@ impl Literal {
 
     fn write_value(&mut self, column: &ArrayRef, row: usize, depth: usize) -> Result<()> {
         if depth > DEPTH {
-            return plan_err!("a parameter has lists or structs of more than {DEPTH} levels");
+            return plan_err!(
+                "a parameter value nests lists or structs more than {DEPTH} levels deep; pass a value with fewer levels"
+            );
         }
         let data_type = column.data_type();
         if let DataType::Dictionary(_, values) = data_type {
@@ -99,7 +101,7 @@ impl Literal {
             }
             DataType::Int64 => {
                 let text = shown(column)?;
-                // The parser reads the number without its sign, which is too large.
+                // The parser reads the digits without the sign, and 2^63 does not fit an Int64.
                 match text == i64::MIN.to_string() {
                     true => self.add(&format!("arrow_cast('{text}', 'Int64')")),
                     false => self.add(&text),
@@ -162,7 +164,7 @@ impl Literal {
                 self.elements = self.elements.saturating_add(values.len());
                 if self.elements > ELEMENTS {
                     return plan_err!(
-                        "a parameter has more than {ELEMENTS} list elements; load them as a table, and join it"
+                        "a parameter value has more than {ELEMENTS} list elements; load them into a table, and join it"
                     );
                 }
                 self.add_cast(data_type, |this| {
@@ -190,7 +192,7 @@ impl Literal {
             }
             other => {
                 return plan_err!(
-                    "a parameter cannot have the type {other}; pass a text and cast it"
+                    "a parameter value cannot have the type {other}; pass a string, and cast it in the statement"
                 );
             }
         }
@@ -206,7 +208,10 @@ fn list_values(column: &ArrayRef, row: usize) -> Result<ArrayRef> {
     | DataType::ListView(item)
     | DataType::LargeListView(item)) = column.data_type()
     else {
-        return plan_err!("{} is no list type", column.data_type());
+        return plan_err!(
+            "internal error: {} is not a list type; please report it",
+            column.data_type()
+        );
     };
     let plain = DataType::LargeList(std::sync::Arc::clone(item));
     let lists = cast(&column.slice(row, 1), &plain)?;
@@ -226,7 +231,7 @@ mod tests {
 
     use super::*;
 
-    /// Selects the value of each row as a parameter, and returns the value with its type.
+    /// Runs `SELECT ?` with the value of each row as the parameter, and returns the results.
     async fn select_parameter(column: &ArrayRef) -> Vec<ArrayRef> {
         let ctx = crate::sql::session();
         let batch = RecordBatch::try_from_iter([("p", Arc::clone(column))]).unwrap();

@@ -30,7 +30,7 @@ use super::status::{of_panic, to_status};
 use super::types::to_wire_schema;
 use crate::sql::of_statement;
 
-/// Number of messages that a query is ahead of its reader.
+/// Maximum number of messages that a query computes before its client reads them.
 const AHEAD: usize = 2;
 
 /// State that all queries of a server share.
@@ -48,18 +48,18 @@ pub(super) struct Engine {
 
 /// A result that is ready to be sent.
 pub(super) struct ReadyResult {
-    /// The schema as it travels.
+    /// Schema with the types that are sent to clients.
     pub(super) schema: SchemaRef,
     parts: Vec<Part>,
 }
 
-/// The part of a result that one statement returns.
+/// The rows of one statement in a result: a plan to run, or rows in memory.
 enum Part {
     Plan(Arc<dyn ExecutionPlan>, Arc<TaskContext>),
     Rows(Vec<RecordBatch>),
 }
 
-/// A task that is aborted when this value is dropped, such as with the request of a client that disconnects.
+/// A task that is aborted on drop, for example when its client disconnects and the request is dropped.
 struct Task<T>(JoinHandle<T>);
 
 impl<T> Drop for Task<T> {
@@ -80,7 +80,7 @@ impl<T> Task<Result<T, Status>> {
     }
 }
 
-/// Counts a query, by how it ends. One that is dropped before its end was cancelled.
+/// Counts a query as open, and at its end as finished, failed or (also on drop before the end) cancelled.
 struct Counted<'a> {
     metrics: &'a Metrics,
     ended: bool,
@@ -116,7 +116,7 @@ impl Drop for Counted<'_> {
 impl Engine {
     fn to_cancelled(&self) -> Status {
         match self.stopping.load(Ordering::SeqCst) {
-            true => Status::unavailable("the server stops; connect again later"),
+            true => Status::unavailable("the server is shutting down; connect again later"),
             false => Status::cancelled("the query was cancelled"),
         }
     }
@@ -154,7 +154,7 @@ impl Engine {
             let counted = Counted::new(&engine.metrics);
             let started = engine.start_all(session.session_context(), parse).await;
             match &started {
-                // The query is counted when its result is read.
+                // A query is counted when its result is read, so it is not counted here.
                 Ok(ready) if ready.parts.iter().all(|part| matches!(part, Part::Plan(..))) => {
                     counted.discard_count();
                 }
@@ -179,13 +179,15 @@ impl Engine {
                 Some(ready) if ready.schema == next.schema => ready.parts.extend(next.parts),
                 Some(ready) => {
                     return Err(Status::invalid_argument(format!(
-                        "the rows of parameters give results of different types, {} and {}; bind them one at a time",
+                        "the rows of parameter values give results with different schemas, {} and {}; bind one row at a time",
                         ready.schema, next.schema
                     )));
                 }
             }
         }
-        ready.ok_or_else(|| Status::invalid_argument("no row of parameters is bound; bind one"))
+        ready.ok_or_else(|| {
+            Status::invalid_argument("no row of parameter values is bound; bind one")
+        })
     }
 
     /// Runs statements to their end, and returns the number of rows that they changed; -1 for queries.
@@ -221,7 +223,7 @@ impl Engine {
                     true => Status::new(
                         status.code(),
                         format!(
-                            "row {} of the parameters: {} (the rows before it are done)",
+                            "row {} of the parameter values: {} (the statement has run for the rows before it)",
                             row + 1,
                             status.message()
                         ),
@@ -235,7 +237,7 @@ impl Engine {
     }
 
     /// Returns the messages of a result. Dropping the stream stops the query, and so does
-    /// [`Session::cancel_query`] with its id.
+    /// [`Session::cancel_query`] with `id`.
     pub(super) fn send_messages(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -249,7 +251,7 @@ impl Engine {
         let (start, started) = oneshot::channel::<()>();
         let task = self.queries.spawn(async move {
             let _open: OpenQuery = open;
-            // The end of the query removes what `add_running` adds, so it must not come first.
+            // Waits until `add_running` has registered the query. If the query ended earlier, it would stay registered.
             let _ = started.await;
             let counted = Counted::new(&engine.metrics);
             let sent = AssertUnwindSafe(send_result(&engine, ready, sender)).catch_unwind().await;
@@ -281,7 +283,7 @@ impl Engine {
 }
 
 impl Engine {
-    /// Returns the messages of rows that are in memory.
+    /// Encodes rows in memory as messages.
     pub(super) fn send_rows(
         &self,
         rows: RecordBatch,
@@ -299,7 +301,7 @@ impl Engine {
 }
 
 impl Counted<'_> {
-    /// Ends the count of a statement that will be counted again.
+    /// Ends the count of a query without an outcome, because the query is counted again when its result is read.
     fn discard_count(mut self) {
         self.ended = true;
     }
@@ -320,7 +322,7 @@ async fn start_one(ctx: &SessionContext, statement: Statement) -> PlanResult<Rea
     if effect {
         let mut stream = execute_stream(plan, task)?;
         let schema = to_wire_schema(&stream.schema());
-        // A statement that changes something returns counts only.
+        // Collects the rows, which are only counts for such a statement.
         let mut rows = Vec::new();
         while let Some(batch) = stream.next().await {
             rows.push(batch?);
@@ -361,11 +363,11 @@ pub(super) fn count_rows(batch: &RecordBatch) -> u64 {
     }
 }
 
-/// Sends messages to the reader of a result.
+/// Sends the messages of a result to its client, and waits for a slow client.
 struct Outlet<'a> {
     engine: &'a Engine,
     sender: mpsc::Sender<FlightData>,
-    /// The place among the running queries; `None` while the query waits for its reader.
+    /// The permission to run; `None` while the query waits for its client to read.
     place: Option<Place>,
 }
 
@@ -378,7 +380,7 @@ impl Outlet<'_> {
             Err(mpsc::error::TrySendError::Closed(_)) => return Err(self.engine.to_cancelled()),
         };
         if let Some(message) = message {
-            // A query whose reader is slow leaves its place to others.
+            // Lets another query run while this query waits for its client.
             self.place = None;
             let slot = tokio::time::timeout(self.engine.idle, self.sender.reserve()).await;
             let slot = slot.map_err(|_| {

@@ -27,15 +27,15 @@ use super::service::Service;
 use super::sessions::{AttachSession, Sessions};
 use crate::sql::{process_runtime, session_in};
 
-/// Stack size of the threads for queries, like that of the command.
+/// Stack size in bytes of the threads that run queries, the same as in the `serrate` command.
 const STACK: usize = 64 << 20;
-/// Time between pings of a connection, and the time for their answer.
+/// Time between keep-alive pings on a connection, and maximum time to answer one.
 const PING: Duration = Duration::from_secs(15);
-/// Time that cancelled queries have to end.
+/// Time for cancelled queries to end, and for the last messages to reach clients.
 const LAST: Duration = Duration::from_millis(500);
-/// Time for a handshake of TLS.
+/// Maximum time for a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Requests of a connection at a time.
+/// Maximum number of concurrent requests on a connection.
 const STREAMS: u32 = 256;
 
 /// Certificate and key of the server, as text of PEM files.
@@ -46,18 +46,17 @@ pub(crate) struct Tls {
 
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The key is a secret.
+        // Omits the fields, because the key is a secret.
         f.debug_struct("Tls").finish_non_exhaustive()
     }
 }
 
-/// Settings of a server.
 pub(crate) struct ServeConfig {
     /// Address to listen on; port 0 chooses a free port.
     pub(crate) listen: SocketAddr,
-    /// Address for health and metrics over HTTP.
+    /// Address of `/health` and `/metrics` over HTTP, if any.
     pub(crate) metrics: Option<SocketAddr>,
-    /// Secret that clients must send.
+    /// Secret that clients must send, if any.
     pub(crate) token: Option<String>,
     pub(crate) tls: Option<Tls>,
     /// Whether other machines may connect without token and TLS.
@@ -70,21 +69,21 @@ pub(crate) struct ServeConfig {
     pub(crate) max_message: usize,
     /// Time that running queries have to end when the server stops.
     pub(crate) grace: Duration,
-    /// Names and texts of scripts that each session starts with.
+    /// Name and SQL text of each script that defines the initial tables and settings of sessions.
     pub(crate) scripts: Vec<(String, String)>,
-    /// Changes each new session.
+    /// A function that changes each new session, for example so that it uses workers.
     pub(crate) attach: Option<AttachSession>,
 }
 
 impl ServeConfig {
-    /// Returns an error if other machines could connect without token and TLS, and nobody has allowed it.
+    /// Returns an error if other machines could connect without token and TLS, unless `insecure` allows this.
     fn check_exposure(&self) -> Result<()> {
         if self.insecure {
             return Ok(());
         }
         if !self.listen.ip().is_loopback() && (self.token.is_none() || self.tls.is_none()) {
             return plan_err!(
-                "clients of other machines need a token and an encrypted connection, so the server listens on {} only with --token-file, --tls-cert and --tls-key; listen on 127.0.0.1, or say --insecure-listen",
+                "clients on other machines need a token and an encrypted connection, so the server listens on {} only with --token-file, --tls-cert and --tls-key; set these options, listen on 127.0.0.1, or set --insecure-listen",
                 self.listen.ip()
             );
         }
@@ -117,8 +116,8 @@ async fn bind_address(address: SocketAddr, option: &str) -> Result<TcpListener> 
     })
 }
 
-/// Runs a server until `stop` is ready. Calls `ready` with the addresses for clients and for metrics once
-/// clients can connect, and `watch` with the session that all others share files and memory with.
+/// Runs a server until `stop` completes. Calls `ready` with the addresses for clients and for metrics once clients can
+/// connect, and `watch` with the base session, whose temporary files and memory limit all sessions share.
 ///
 /// # Errors
 /// If an address cannot be used, if other machines could connect without token and TLS, or if a script fails.
@@ -182,7 +181,7 @@ pub(crate) async fn serve_clients(
     let clients = accept_clients(listener, Arc::clone(&sessions));
     let mut server = server;
     let serving = server.add_service(service).serve_with_incoming_shutdown(clients, async {
-        // An error means that `serve` has ended.
+        // An error means that `serve_clients` has ended and dropped the sender.
         let _ = closed.await;
     });
     let sweep = sweep_sessions(Arc::clone(&sessions), config.idle_timeout);
@@ -197,12 +196,12 @@ pub(crate) async fn serve_clients(
     tokio::pin!(serving, helpers, stop);
     tokio::select! {
         served = &mut serving => {
-            return served.map_err(|e| exec_datafusion_err!("the server has failed: {e}"));
+            return served.map_err(|e| exec_datafusion_err!("the server stopped because of an error: {e}"));
         }
         () = &mut helpers => {}
         () = &mut stop => {}
     }
-    // No new connections, and no new requests on open ones; health and metrics answer to the end.
+    // Refuses new connections and new requests, but still answers `/health` and `/metrics`.
     let _ = close.send(());
     let ended = async {
         tokio::select! {
@@ -225,7 +224,7 @@ async fn wait_for_queries(metrics: &Metrics) {
     while metrics.open.get() > 0 {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    // The last messages are on their way to the clients.
+    // Leaves time for the last messages to reach the clients.
     tokio::time::sleep(LAST).await;
 }
 
@@ -239,14 +238,14 @@ fn build_server(config: &ServeConfig) -> Result<Server> {
     let identity = Identity::from_pem(&tls.certificate, &tls.key);
     let tls = ServerTlsConfig::new().identity(identity).timeout(HANDSHAKE);
     server.tls_config(tls).map_err(|_| {
-        // The text of the cause could quote the key.
+        // Omits the cause, whose text could contain the private key.
         plan_datafusion_err!(
-            "--tls-cert and --tls-key are not a certificate and its private key; both are PEM files, the key without a password"
+            "--tls-cert and --tls-key do not name a certificate and its private key; give two PEM files, the key without a password"
         )
     })
 }
 
-/// Returns the connections of a listener.
+/// Returns a stream of the connections that a listener accepts.
 fn accept_clients(
     listener: TcpListener,
     sessions: Arc<Sessions>,
@@ -256,20 +255,21 @@ fn accept_clients(
         loop {
             match listener.accept().await {
                 Ok((stream, _)) => {
-                    // Without the option, small messages wait for acknowledgements.
+                    // Without this option (no Nagle's algorithm), small messages would wait for
+                    // acknowledgements of earlier ones.
                     let _ = stream.set_nodelay(true);
                     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
                     let connection = Connection::new(stream, number, Arc::clone(&sessions));
                     return Some((Ok(connection), (listener, sessions)));
                 }
-                // The process has too many open files, for example; closed connections free some.
+                // Waits before the next attempt: too many files may be open until other connections close.
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             }
         }
     })
 }
 
-/// Ends idle sessions from time to time.
+/// Ends idle sessions periodically.
 async fn sweep_sessions(sessions: Arc<Sessions>, idle: Duration) {
     let period = (idle / 4).clamp(Duration::from_millis(250), Duration::from_secs(15));
     loop {

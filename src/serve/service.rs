@@ -1,4 +1,4 @@
-//! Dispatches the requests of Flight and the commands of Flight SQL.
+//! Dispatches Flight requests and Flight SQL commands.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ use super::sessions::{Session, Sessions, cookie_for, cookie_of};
 use super::statement::{find_schema, parse_complete, prepare_statement, to_plan_status};
 use super::status::{to_invalid, to_status};
 
-/// Maximum number of rows of parameters.
+/// Maximum number of rows of parameter values that a client binds to a statement.
 const ROWS: usize = 1 << 16;
 
 /// Names of the actions that the server knows, with their descriptions.
@@ -42,7 +42,6 @@ const ACTIONS: [(&str, &str); 5] = [
     ("CloseSession", "Ends the session with its queries, tables and settings"),
 ];
 
-/// The service of Flight.
 #[derive(Debug)]
 pub(super) struct Service {
     sessions: Arc<Sessions>,
@@ -57,7 +56,7 @@ impl Service {
         Self { sessions, engine }
     }
 
-    /// Returns the session of a request, and a cookie for clients that keep cookies.
+    /// Returns the session of a request, and the cookie to set if the request has neither a cookie nor a session key.
     async fn find_session<T>(
         &self,
         request: &Request<T>,
@@ -191,20 +190,22 @@ impl Service {
                 if !cancel_info(session, Some(&info))? {
                     return Err(nothing_to_cancel());
                 }
-                // CANCEL_RESULT_CANCELLED, whose type arrow-flight does not export.
+                // 1 is CANCEL_RESULT_CANCELLED of an enum that arrow-flight does not export.
                 let result = ActionCancelQueryResult { result: 1 };
                 Ok(Some(result.as_any().encode_to_vec().into()))
             }
             "CloseSession" => {
                 self.sessions.end_session(session.session_key());
-                // CloseSessionResult with the status CLOSED, which arrow-flight does not have.
+                // These bytes encode a CloseSessionResult with the status CLOSED. arrow-flight does not have this type.
                 Ok(Some(Bytes::from_static(&[0x08, 0x01])))
             }
             "BeginTransaction" | "EndTransaction" | "BeginSavepoint" | "EndSavepoint" => {
-                Err(Status::unimplemented("transactions are not supported; each statement is one"))
+                Err(Status::unimplemented(
+                    "transactions are not supported, because each statement commits by itself; send it without a transaction",
+                ))
             }
             other => Err(Status::unimplemented(format!(
-                "the server does not know the action {}; it knows {}",
+                "the server does not support the action {}; it supports {}",
                 other.chars().take(64).collect::<String>(),
                 ACTIONS.map(|(name, _)| name).join(", ")
             ))),
@@ -233,14 +234,14 @@ impl Service {
     }
 }
 
-/// Binds the rows of a request to a prepared statement.
+/// Binds the rows of parameter values in a request to a prepared statement.
 async fn bind_messages(
     session: &Arc<Session>,
     handle: &str,
     messages: Messages,
 ) -> Result<(), Status> {
     let statement = session.find_statement(handle)?;
-    // A statement without parameters is updated with a message that has no schema.
+    // For a statement without parameters, clients send a message without a schema. There is nothing to bind.
     let mut messages = messages.peekable();
     let first = std::pin::Pin::new(&mut messages).peek().await;
     if first.is_none_or(|m| m.as_ref().is_ok_and(|m| m.data_header.is_empty())) {
@@ -250,14 +251,14 @@ async fn bind_messages(
     for batch in read_parameters(messages.boxed()).await? {
         if batch.num_columns() != statement.count {
             return Err(to_invalid(format!(
-                "the statement has {} parameters, but {} values are bound",
+                "the statement has {} parameter(s), but a bound row has {} value(s); bind one value per parameter",
                 statement.count,
                 batch.num_columns()
             )));
         }
         if rows.len().saturating_add(batch.num_rows()) > ROWS {
             return Err(to_invalid(format!(
-                "more than {ROWS} rows of parameters are bound; load them as a table"
+                "more than {ROWS} rows of parameter values are bound; load them into a table, and join it"
             )));
         }
         rows.extend(to_arguments(&batch).map_err(|e| to_status(&e))?);
@@ -266,7 +267,7 @@ async fn bind_messages(
     Ok(())
 }
 
-/// Stops the queries of a FlightInfo. Returns false if none of them is there.
+/// Stops the queries of a FlightInfo. Returns false if the session has none of them.
 fn cancel_info(session: &Session, info: Option<&FlightInfo>) -> Result<bool, Status> {
     let mut found = false;
     for endpoint in info.iter().flat_map(|info| &info.endpoint) {
@@ -286,14 +287,16 @@ fn nothing_to_cancel() -> Status {
 
 fn unknown_command(command: &Command) -> Status {
     Status::unimplemented(format!(
-        "the server does not know the command {} here; send SQL text",
+        "the server does not support the command {} in DoPut; send SQL text instead",
         command.type_url()
     ))
 }
 
 fn refuse_transaction(id: Option<&Bytes>) -> Result<(), Status> {
     match id.is_some_and(|id| !id.is_empty()) {
-        true => Err(to_invalid("transactions are not supported; each statement is one")),
+        true => Err(to_invalid(
+            "transactions are not supported, because each statement commits by itself; send it without a transaction",
+        )),
         false => Ok(()),
     }
 }
@@ -303,17 +306,23 @@ fn decode_any(bytes: &[u8]) -> Result<Any, Status> {
 }
 
 fn to_command(any: Any) -> Result<Command, Status> {
-    Command::try_from(any).map_err(|e| to_invalid(format!("the request is no command: {e}")))
+    Command::try_from(any)
+        .map_err(|e| to_invalid(format!("the request is not a command of Flight SQL: {e}")))
 }
 
 fn unpack_body<T: ProstMessageExt>(body: &[u8]) -> Result<T, Status> {
     let unpacked = decode_any(body)?.unpack();
-    let unpacked = unpacked.map_err(|e| to_invalid(format!("the request cannot be read: {e}")))?;
-    unpacked.ok_or_else(|| to_invalid("the body of the action has another type than its name says"))
+    let unpacked =
+        unpacked.map_err(|e| to_invalid(format!("the request cannot be decoded: {e}")))?;
+    unpacked.ok_or_else(|| {
+        to_invalid(
+            "the body of the action does not have the type that belongs to the name of the action",
+        )
+    })
 }
 
 fn of_message(e: prost::DecodeError) -> Status {
-    to_invalid(format!("the request cannot be read: {e}"))
+    to_invalid(format!("the request cannot be decoded: {e}"))
 }
 
 fn of_schema(e: arrow::error::ArrowError) -> Status {
@@ -322,7 +331,7 @@ fn of_schema(e: arrow::error::ArrowError) -> Status {
 
 fn to_text(handle: &Bytes) -> Result<String, Status> {
     let text = std::str::from_utf8(handle);
-    text.map(str::to_owned).map_err(|_| to_invalid("the handle is not one of this server"))
+    text.map(str::to_owned).map_err(|_| to_invalid("the handle was not returned by this server; use the handle of a prepared statement or a result"))
 }
 
 fn to_ipc(schema: &Schema) -> Result<Bytes, Status> {
@@ -331,7 +340,7 @@ fn to_ipc(schema: &Schema) -> Result<Bytes, Status> {
     Ok(bytes)
 }
 
-/// Returns a response, with a cookie if the client has none.
+/// Returns a response that sets the cookie, if one is given.
 fn build_response<T>(value: T, cookie: Option<String>) -> Response<T> {
     let mut response = Response::new(value);
     if let Some(cookie) = cookie.and_then(|cookie| cookie.parse().ok()) {
@@ -359,7 +368,9 @@ impl FlightService for Service {
         request: Request<Streaming<HandshakeRequest>>,
     ) -> Answer<Self::HandshakeStream> {
         if !matches!(request.extensions().get::<Caller>(), Some(Caller::Client)) {
-            return Err(Status::unauthenticated("the handshake has no user name and password"));
+            return Err(Status::unauthenticated(
+                "the handshake lacks a user name and a password; send them in the header authorization",
+            ));
         }
         let sessions = Arc::clone(&self.sessions);
         let created = async move { sessions.create_session(None).await };
@@ -368,13 +379,15 @@ impl FlightService for Service {
         let mut response =
             Response::new(stream_of_one(HandshakeResponse { protocol_version: 0, payload }));
         let bearer = format!("Bearer {}", session.session_key()).parse();
-        let bearer = bearer.map_err(|_| Status::internal("the key of the session is no header"))?;
+        let bearer = bearer.map_err(|_| Status::internal("internal error: the key of a session is not valid in an HTTP header; please report it"))?;
         response.metadata_mut().insert("authorization", bearer);
         Ok(response)
     }
 
     async fn list_flights(&self, _request: Request<Criteria>) -> Answer<Self::ListFlightsStream> {
-        Err(Status::unimplemented("the server lists no flights; ask for the tables of Flight SQL"))
+        Err(Status::unimplemented(
+            "the server does not support ListFlights; request the tables with CommandGetTables",
+        ))
     }
 
     async fn get_flight_info(&self, request: Request<FlightDescriptor>) -> Answer<FlightInfo> {
@@ -384,7 +397,7 @@ impl FlightService for Service {
     }
 
     async fn poll_flight_info(&self, _request: Request<FlightDescriptor>) -> Answer<PollInfo> {
-        Err(Status::unimplemented("the server does not poll; use GetFlightInfo"))
+        Err(Status::unimplemented("the server does not support PollFlightInfo; use GetFlightInfo"))
     }
 
     async fn get_schema(&self, request: Request<FlightDescriptor>) -> Answer<SchemaResult> {
@@ -404,7 +417,9 @@ impl FlightService for Service {
                 let statements = own.find_statement(&handle)?.bind_rows()?;
                 let found = async move {
                     let first = statements.into_iter().next();
-                    let first = first.ok_or_else(|| to_invalid("no row of parameters is bound"))?;
+                    let first = first.ok_or_else(|| {
+                        to_invalid("no row of parameter values is bound; bind one")
+                    })?;
                     find_schema(own.session_context(), first).await.map_err(|e| to_plan_status(&e))
                 };
                 self.engine.run(found).await?
@@ -460,6 +475,6 @@ impl FlightService for Service {
         &self,
         _request: Request<Streaming<FlightData>>,
     ) -> Answer<Self::DoExchangeStream> {
-        Err(Status::unimplemented("the server does not exchange; use DoPut and DoGet"))
+        Err(Status::unimplemented("the server does not support DoExchange; use DoPut and DoGet"))
     }
 }

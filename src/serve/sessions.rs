@@ -1,4 +1,4 @@
-//! Sessions of clients: which request belongs to which, how many there are, and when they end.
+//! Sessions of clients: finds the session of a request, limits the number of sessions, and ends idle ones.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -22,13 +22,13 @@ use super::statement::PreparedStatement;
 use super::status::to_status;
 use crate::sql::session_like;
 
-/// Changes each new session, for example so that it uses workers.
+/// A function that changes each new session, for example so that it uses workers.
 pub(crate) type AttachSession = Arc<dyn Fn(&SessionContext) + Send + Sync>;
 
 const COOKIE: &str = "serrate_session";
 /// Maximum number of results of a session that are planned and not yet read.
 const RESULTS: usize = 64;
-/// Time for which a session waits for another connection of its client.
+/// Time for which a session stays open after its last connection has closed, so that its client can reconnect.
 const LINGER: Duration = Duration::from_secs(60);
 /// Maximum number of prepared statements of a session.
 const STATEMENTS: usize = 256;
@@ -37,12 +37,13 @@ const STATEMENTS: usize = 256;
 pub(super) struct Session {
     key: String,
     context: SessionContext,
-    /// Whether the client has sent the key of the session. Otherwise the session ends with its connection.
+    /// Whether the client knows the key of the session, from a handshake or a cookie, and can reconnect.
+    /// Otherwise, the session ends with its connection.
     portable: AtomicBool,
     used: Mutex<Instant>,
-    /// Whether no connection is left that has used the session.
+    /// Whether all connections that used the session are closed.
     detached: AtomicBool,
-    /// Number of queries that run or are read.
+    /// Number of open queries: those that run, and those whose result is being read.
     open: AtomicUsize,
     parts: Mutex<Parts>,
 }
@@ -57,21 +58,21 @@ struct Parts {
 /// A query that can be stopped.
 struct RunningQuery {
     task: AbortHandle,
-    /// Tells the reader at once. The task itself ends when its operators yield.
+    /// Ends the result stream at once. The task itself ends later, when its operators yield.
     stop: oneshot::Sender<()>,
 }
 
 impl RunningQuery {
     fn stop_query(self) {
         self.task.abort();
-        // An error means that the reader has left.
+        // An error means that the client no longer reads the result.
         let _ = self.stop.send(());
     }
 }
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The key is a secret.
+        // Omits the key, which is a secret.
         f.debug_struct("Session").field("open", &self.open).finish_non_exhaustive()
     }
 }
@@ -80,11 +81,14 @@ fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns 128 random bits as text.
+/// Returns 128 random bits in hexadecimal.
 pub(super) fn random_key() -> Result<String, Status> {
     let mut bytes = [0u8; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|e| Status::internal(format!("the system returns no random numbers: {e}")))?;
+    getrandom::fill(&mut bytes).map_err(|e| {
+        Status::internal(format!(
+            "the operating system returns no random numbers for a session key: {e}"
+        ))
+    })?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -143,8 +147,8 @@ impl Session {
         OpenQuery { session: Arc::clone(self), id: id.map(str::to_owned) }
     }
 
-    /// Lets [`cancel_query`](Self::cancel_query) stop a query whose [`OpenQuery`] has this id.
-    /// The sender tells the reader of its result.
+    /// Registers a query, so that [`cancel_query`](Self::cancel_query) can stop it. `id` is the id of its
+    /// [`OpenQuery`], and `stop` ends its result stream.
     pub(super) fn add_running(&self, id: &str, task: AbortHandle, stop: oneshot::Sender<()>) {
         let query = RunningQuery { task, stop };
         lock_mutex(&self.parts).running.insert(id.to_owned(), query);
@@ -156,7 +160,7 @@ impl Session {
         let mut parts = lock_mutex(&self.parts);
         if parts.results.len() >= RESULTS {
             return Err(Status::resource_exhausted(format!(
-                "the session has {RESULTS} results that nobody reads; read or cancel them"
+                "the session already has {RESULTS} unread results, the maximum; read or cancel some of them"
             )));
         }
         parts.results.insert(id.clone(), (result, Instant::now()));
@@ -167,7 +171,7 @@ impl Session {
         let taken = lock_mutex(&self.parts).results.remove(id);
         taken.map(|(result, _)| result).ok_or_else(|| {
             Status::not_found(
-                "the result is not there: it was read, cancelled or not read in time, or is of another session; run the statement again",
+                "the result was not found: it was already read, cancelled or not read in time, or it belongs to another session; run the statement again",
             )
         })
     }
@@ -177,7 +181,7 @@ impl Session {
         let mut parts = lock_mutex(&self.parts);
         if parts.statements.len() >= STATEMENTS {
             return Err(Status::resource_exhausted(format!(
-                "the session has {STATEMENTS} prepared statements; close some of them"
+                "the session already has {STATEMENTS} prepared statements, the maximum; close some of them"
             )));
         }
         parts.statements.insert(id.clone(), Arc::new(statement));
@@ -187,7 +191,7 @@ impl Session {
     pub(super) fn find_statement(&self, id: &str) -> Result<Arc<PreparedStatement>, Status> {
         lock_mutex(&self.parts).statements.get(id).cloned().ok_or_else(|| {
             Status::not_found(
-                "the prepared statement is not there: it is closed or is of another session; prepare it again",
+                "the prepared statement was not found: it was closed, or it belongs to another session; prepare it again",
             )
         })
     }
@@ -196,7 +200,7 @@ impl Session {
         lock_mutex(&self.parts).statements.remove(id);
     }
 
-    /// Stops a query, or forgets its result. Returns false if there is none of this id.
+    /// Stops a running query or drops an unread result. Returns false if the session has neither with this id.
     pub(super) fn cancel_query(&self, id: &str) -> bool {
         let mut parts = lock_mutex(&self.parts);
         let planned = parts.results.remove(id).is_some();
@@ -221,7 +225,6 @@ impl Session {
     }
 }
 
-/// All sessions of a server.
 pub(super) struct Sessions {
     base: SessionContext,
     runtime: RuntimeEnv,
@@ -241,22 +244,23 @@ impl fmt::Debug for Sessions {
 #[derive(Default)]
 struct Table {
     sessions: HashMap<String, Arc<Session>>,
-    /// The sessions of connections whose requests name none.
+    /// For connections whose requests name no session: the session of each.
     connections: HashMap<ConnectionId, Bound>,
-    /// The keys that requests of a connection have named. A proxy may share it among several clients.
+    /// For each connection: the keys of the sessions that its requests have named. There may be several,
+    /// because a proxy can share a connection among clients.
     named: HashMap<ConnectionId, HashSet<String>>,
     /// Number of sessions that are being created.
     creating: usize,
 }
 
-/// The session of a connection.
+/// The session of a connection whose requests name no session.
 enum Bound {
     Session(String),
-    /// The session expired. The next request of the connection returns an error that says so.
+    /// The session has expired. The next request on the connection reports this as an error.
     Expired,
 }
 
-/// Counts a session that is being created, also if its client disconnects meanwhile.
+/// Drop decrements [`Table::creating`], also if the client disconnects before its session exists.
 struct Creating<'a>(&'a Sessions);
 
 impl Drop for Creating<'_> {
@@ -286,8 +290,8 @@ impl Sessions {
         lock_mutex(&self.table).sessions.contains_key(key)
     }
 
-    /// Returns the session of a request, which a handshake, a cookie or the connection names. A client
-    /// without one gets a new session.
+    /// Returns the session that the bearer token or the cookie of a request names, or else the session of
+    /// its connection. Creates a session if the connection has none.
     pub(super) async fn find_session(
         &self,
         extensions: &Extensions,
@@ -299,7 +303,7 @@ impl Sessions {
         }
         if let Some(key) = cookie_of(metadata) {
             return self.find_open(&key, connection).map_err(|mut status| {
-                // Without the cookie, the next request gets a new session.
+                // Deletes the cookie, so that the next request gets a new session.
                 if let Ok(value) = format!("{COOKIE}=; Max-Age=0").parse() {
                     status.metadata_mut().insert("set-cookie", value);
                 }
@@ -314,13 +318,13 @@ impl Sessions {
                         session.mark_used();
                         return Ok(Arc::clone(session));
                     }
-                    // CloseSession has ended it.
+                    // The client has ended the session with CloseSession.
                     table.connections.remove(&connection);
                 }
                 Some(Bound::Expired) => {
                     table.connections.remove(&connection);
                     return Err(Status::not_found(format!(
-                        "the session ended after {} s without a statement, and its tables and settings with it; the next statement begins a new session",
+                        "the session ended after {} s without a statement, so its tables and settings are lost; the next statement begins a new session",
                         self.idle.as_secs()
                     )));
                 }
@@ -342,7 +346,7 @@ impl Sessions {
         Ok(session)
     }
 
-    /// Creates a session of a connection, or one that a client names by its key.
+    /// Creates a session for a connection. If `connection` is `None`, the client names the session by its key.
     pub(super) async fn create_session(
         &self,
         connection: Option<ConnectionId>,
@@ -352,7 +356,7 @@ impl Sessions {
             let mut table = lock_mutex(&self.table);
             if table.sessions.len().saturating_add(table.creating) >= self.limit {
                 return Err(Status::resource_exhausted(format!(
-                    "{} sessions are open; close one, or start the server with a higher --max-sessions",
+                    "as many sessions are open as --max-sessions allows ({}); close one, or start the server with a higher --max-sessions",
                     self.limit
                 )));
             }
@@ -365,7 +369,7 @@ impl Sessions {
         drop(creating);
         let mut table = lock_mutex(&self.table);
         if let Some(connection) = connection {
-            // Another request of the connection may have created it meanwhile.
+            // Another request on the connection may have created its session meanwhile.
             if let Some(Bound::Session(key)) = table.connections.get(&connection)
                 && let Some(other) = table.sessions.get(key)
             {
@@ -395,8 +399,8 @@ impl Sessions {
         }
     }
 
-    /// Ends the session of a connection. A session that its client can name on another connection ends
-    /// later, if none comes.
+    /// Ends the session of a closed connection. A session whose client knows its key ends only if the client
+    /// does not reconnect within [`LINGER`].
     pub(super) fn close_connection(&self, connection: ConnectionId) {
         let ended = {
             let mut table = lock_mutex(&self.table);
@@ -425,7 +429,7 @@ impl Sessions {
         }
     }
 
-    /// Ends the sessions that were not used for some time, and forgets results that nobody reads.
+    /// Ends the sessions that have been idle for too long, and drops old results that were never read.
     pub(super) fn end_idle(&self) {
         let (idle, busy): (Vec<_>, Vec<_>) = {
             let table = lock_mutex(&self.table);
@@ -452,12 +456,12 @@ impl Sessions {
     }
 }
 
-/// Returns the header `set-cookie` that names a session.
+/// Returns the value of the header `set-cookie` that names a session.
 pub(super) fn cookie_for(session: &Session) -> String {
     format!("{COOKIE}={}; HttpOnly", session.key)
 }
 
-/// Returns the key of a session that a client has as a cookie.
+/// Returns the session key in the cookie of a request.
 pub(super) fn cookie_of(metadata: &MetadataMap) -> Option<String> {
     let cookies = metadata.get_all("cookie").iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|cookies| cookies.split(';'));

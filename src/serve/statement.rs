@@ -16,7 +16,7 @@ use super::types::to_wire_schema;
 use crate::config::{SerrateOptions, parse_bytes};
 use crate::sql::{bind_parameters, count_parameters_of, number_parameters_of};
 
-/// Settings that take memory of all sessions, with the largest number that a session may set.
+/// Settings whose values determine memory use, each with the largest value that a session may set.
 const LIMITS: [(&str, u64); 6] = [
     ("datafusion.execution.target_partitions", 1 << 10),
     ("datafusion.execution.planning_concurrency", 1 << 10),
@@ -31,11 +31,11 @@ pub(super) struct PreparedStatement {
     statement: Statement,
     /// Number of parameters.
     pub(super) count: usize,
-    /// Values of the parameters, one list per row that the client has bound.
+    /// Values of the parameters: one list per row that the client has bound.
     rows: Mutex<Vec<Vec<SqlExpr>>>,
 }
 
-/// Types of a prepared statement, as far as planning without values finds them.
+/// Types of the parameters and the result of a prepared statement, if they are known without parameter values.
 #[derive(Debug)]
 pub(super) struct PreparedTypes {
     pub(super) parameters: Schema,
@@ -48,7 +48,7 @@ impl PreparedStatement {
         *self.rows.lock().unwrap_or_else(PoisonError::into_inner) = rows;
     }
 
-    /// Returns the statement with the values of each row of parameters.
+    /// Returns a copy of the statement for each bound row, with the values of the row in place of the parameters.
     pub(super) fn bind_rows(&self) -> Result<Vec<Statement>, Status> {
         if self.count == 0 {
             return Ok(vec![self.statement.clone()]);
@@ -56,7 +56,7 @@ impl PreparedStatement {
         let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         if rows.is_empty() {
             return Err(to_invalid(format!(
-                "the statement has {} parameters without values; bind a row of values first",
+                "the statement has {} parameter(s) without values; bind a row of values first",
                 self.count
             )));
         }
@@ -69,20 +69,20 @@ impl PreparedStatement {
     }
 }
 
-/// Parses a text of one statement.
+/// Parses SQL text, which must have one statement.
 pub(super) fn parse_one(ctx: &SessionContext, text: &str) -> Result<Statement> {
     let mut statements = crate::sql::parse(ctx, text)?;
     match (statements.pop(), statements.len()) {
         (Some(statement), 0) => Ok(statement),
         (None, _) => plan_err!("the SQL text has no statement; write one"),
         (Some(_), others) => plan_err!(
-            "the SQL text has {} statements; send each as a request of its own",
+            "the SQL text has {} statements; send each in its own request",
             others.saturating_add(1)
         ),
     }
 }
 
-/// Parses a text of one statement without parameters.
+/// Parses SQL text, which must have one statement without parameters.
 pub(super) fn parse_complete(ctx: &SessionContext, text: &str) -> Result<Statement> {
     let mut statement = parse_one(ctx, text)?;
     let prepares = matches!(&statement, Statement::Statement(inner)
@@ -96,7 +96,7 @@ pub(super) fn parse_complete(ctx: &SessionContext, text: &str) -> Result<Stateme
     Ok(statement)
 }
 
-/// Parses a statement with parameters `?` or `$1`, and finds the types of parameters and result.
+/// Parses a statement with parameters `?` or `$1`, and finds the types of its parameters and its result.
 pub(super) async fn prepare_statement(
     ctx: &SessionContext,
     text: &str,
@@ -105,13 +105,13 @@ pub(super) async fn prepare_statement(
     let prepares = matches!(&statement, Statement::Statement(inner)
         if matches!(inner.as_ref(), SqlStatement::Prepare { .. }));
     let count = match prepares {
-        // Its parameters are those of EXECUTE.
+        // The parameters in a PREPARE get their values from EXECUTE, not from the client.
         true => 0,
         false => {
             number_parameters_of(&mut statement);
             let Some(count) = count_parameters_of(&statement) else {
                 return plan_err!(
-                    "the parameters of the statement have names; write ? or $1, $2, .. for them"
+                    "the parameters of the statement have names; write ? or $1, $2, .. instead"
                 );
             };
             count
@@ -126,7 +126,7 @@ async fn find_types(
     statement: &Statement,
     count: usize,
 ) -> Result<PreparedTypes> {
-    // Planning these statements changes what the session keeps of them.
+    // Planning one of these statements changes the session, so they are not planned here.
     let keeps = matches!(statement, Statement::Statement(inner) if matches!(
         inner.as_ref(),
         SqlStatement::CreateView(_) | SqlStatement::Prepare { .. } | SqlStatement::Deallocate { .. }
@@ -135,7 +135,7 @@ async fn find_types(
         true => None,
         false => match crate::sql::plan(ctx, statement.clone()).await {
             Ok(plan) => Some(plan),
-            // A function may need the value of a parameter to be planned.
+            // Planning fails if a function needs the value of a parameter, so the types stay unknown.
             Err(_) if count > 0 => None,
             Err(e) => return Err(e),
         },
@@ -159,7 +159,7 @@ async fn find_types(
     Ok(PreparedTypes { parameters, result })
 }
 
-/// Returns the schema of the result of a query as it travels; an empty schema for other statements.
+/// Returns the schema that clients receive for a query; an empty schema for other statements.
 pub(super) async fn find_schema(ctx: &SessionContext, statement: Statement) -> Result<SchemaRef> {
     let plan = crate::sql::plan(ctx, statement).await?;
     check_settings(ctx, &plan)?;
@@ -171,7 +171,7 @@ pub(super) async fn find_schema(ctx: &SessionContext, statement: Statement) -> R
     Ok(to_wire_schema(&plan.schema()))
 }
 
-/// Whether a statement changes tables, files or the session. The others are queries.
+/// Whether a statement changes tables, files or the session. All other statements are queries.
 pub(super) fn has_effect(plan: &LogicalPlan) -> bool {
     matches!(
         plan,
@@ -182,7 +182,7 @@ pub(super) fn has_effect(plan: &LogicalPlan) -> bool {
     )
 }
 
-/// Returns an error if a statement sets what all sessions share.
+/// Returns an error if a statement changes a setting that all sessions share, or exceeds the limit of a setting.
 pub(super) fn check_settings(ctx: &SessionContext, plan: &LogicalPlan) -> Result<()> {
     let LogicalPlan::Statement(statement) = plan else { return Ok(()) };
     let (name, value) = match statement {
@@ -193,7 +193,7 @@ pub(super) fn check_settings(ctx: &SessionContext, plan: &LogicalPlan) -> Result
     let name = name.to_ascii_lowercase();
     if name == "serrate.memory_limit" || name.starts_with("datafusion.runtime.") {
         return plan_err!(
-            "the setting {name} belongs to the server, and no session changes it; start the server with --memory-limit"
+            "the setting {name} belongs to the server, so a session cannot change it; start the server with --memory-limit instead"
         );
     }
     let Some(value) = value else { return Ok(()) };
@@ -202,7 +202,7 @@ pub(super) fn check_settings(ctx: &SessionContext, plan: &LogicalPlan) -> Result
         let now = SerrateOptions::of(ctx.state_ref().read().config_options()).max_dense_bytes;
         if parse_bytes(value).is_ok_and(|bytes| bytes > most.max(now)) {
             return plan_err!(
-                "a session sets serrate.max_dense_bytes to {most} bytes at most; return fewer rows or shorter lists"
+                "a session can set serrate.max_dense_bytes to at most {most} bytes; return fewer rows or shorter lists"
             );
         }
     }
@@ -210,12 +210,12 @@ pub(super) fn check_settings(ctx: &SessionContext, plan: &LogicalPlan) -> Result
     if let Some((_, most)) = limit
         && value.trim().parse::<u64>().is_ok_and(|number| number > *most)
     {
-        return plan_err!("a session sets {name} to {most} at most, not to {value}");
+        return plan_err!("a session can set {name} to at most {most}, not to {value}");
     }
     Ok(())
 }
 
-/// Returns the status of a failed plan, with the code of refusals for settings of the server.
+/// Returns the status of a planning error: `PermissionDenied` for a setting that belongs to the server.
 pub(super) fn to_plan_status(e: &datafusion::error::DataFusionError) -> Status {
     let status = to_status(e);
     match status.message().contains("belongs to the server") {

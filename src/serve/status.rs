@@ -1,4 +1,4 @@
-//! Errors of statements as the status codes of gRPC.
+//! Converts errors of statements to gRPC status codes.
 
 use std::any::Any;
 use std::io;
@@ -10,7 +10,7 @@ use tonic::{Code, Status};
 use crate::error::Error;
 use crate::sql::describe_error;
 
-/// Maximum number of characters of a message. It travels in a header, and clients limit the size of these.
+/// Maximum number of characters of a message. Messages are sent in HTTP headers, whose size clients limit.
 const LONGEST: usize = 2000;
 
 /// Returns the status of a failed statement: its kind as a code, and the text that the command would print.
@@ -39,7 +39,7 @@ fn shorten_text(text: &str) -> String {
 }
 
 fn find_code(e: &DataFusionError, text: &str) -> Code {
-    // Refusals of paths also arrive as text, within the errors of planners and stores.
+    // Planners and object stores report the refusal of a path only in the text of their own errors.
     if text.contains("--root restricts") || text.contains("--read-only refuses") {
         return Code::PermissionDenied;
     }
@@ -52,7 +52,7 @@ fn find_code(e: &DataFusionError, text: &str) -> Code {
     code.unwrap_or(Code::InvalidArgument)
 }
 
-/// Returns the code of one error of a chain, or `None` if its cause decides.
+/// Returns the code of one error in a chain, or `None` if the code depends on its cause.
 fn code_of(e: &(dyn std::error::Error + 'static)) -> Option<Code> {
     if let Some(e) = e.downcast_ref::<io::Error>() {
         return Some(match e.kind() {
@@ -79,7 +79,7 @@ fn code_of(e: &(dyn std::error::Error + 'static)) -> Option<Code> {
         DataFusionError::ExecutionJoin(e) if e.is_panic() => Some(Code::Internal),
         DataFusionError::ExecutionJoin(e) if e.is_cancelled() => Some(Code::Cancelled),
         DataFusionError::NotImplemented(_) => Some(Code::Unimplemented),
-        // The source of these is an error of their own kind.
+        // These errors only wrap other DataFusion errors.
         DataFusionError::Collection(all) => all.first().and_then(|e| code_of(e)),
         DataFusionError::Shared(e) => code_of(e.as_ref()),
         _ => None,

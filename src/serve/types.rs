@@ -1,4 +1,4 @@
-//! The types in which results travel.
+//! Wire types: the types in which results are sent to clients.
 //!
 //! Dictionaries and views become plain arrays: a slice of a view array would send all its buffers with each
 //! message, and not every client reads these types. List views become lists for the same reason.
@@ -10,7 +10,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
-/// Returns the schema in which the batches of a schema travel. Names, nullability and metadata stay.
+/// Returns a schema with wire types. Names, nullability and metadata stay unchanged.
 pub(super) fn to_wire_schema(schema: &Schema) -> SchemaRef {
     let fields: Fields = schema.fields().iter().map(to_wire_field).collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
@@ -44,15 +44,15 @@ fn to_wire_type(data_type: &DataType) -> DataType {
     }
 }
 
-/// Returns a batch with the columns in the types of the wire. The declared nullability of its columns may
-/// differ from that of `wire`, because an operator may return a NULL that its schema excludes.
+/// Casts the columns of a batch to the types of `wire`. All columns of the result are nullable, because an
+/// operator may return a NULL in a column that its schema declares non-nullable.
 pub(super) fn to_wire_batch(
     batch: &RecordBatch,
     wire: &SchemaRef,
 ) -> Result<RecordBatch, ArrowError> {
     if batch.num_columns() != wire.fields().len() {
         return Err(ArrowError::SchemaError(format!(
-            "a batch has {} columns instead of {}",
+            "internal error: a batch has {} columns, but the schema of the result has {}; please report it",
             batch.num_columns(),
             wire.fields().len()
         )));

@@ -180,7 +180,10 @@ async fn prepared_statements_take_parameters() {
     assert!(unbound.to_string().contains("without values"), "{unbound}");
     statement.set_parameters(batch_of(vec![integers(&[Some(1)]), integers(&[Some(1)])])).unwrap();
     let wrong = statement.execute().await.unwrap_err();
-    assert!(wrong.to_string().contains("1 parameters, but 2 values"), "{wrong}");
+    assert!(
+        wrong.to_string().contains("1 parameter(s), but a bound row has 2 value(s)"),
+        "{wrong}"
+    );
     let mut insert = client.prepare("INSERT INTO t VALUES (?)".into(), None).await.unwrap();
     insert.set_parameters(batch_of(vec![integers(&[Some(100), Some(101), None])])).unwrap();
     assert_eq!(insert.execute_update().await.unwrap(), 3);

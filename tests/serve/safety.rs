@@ -105,7 +105,7 @@ fn other_machines_need_token_and_tls() {
     assert!(said.contains("private key") && !said.contains("secret-token"), "{said}");
     // A secret in the folder of --root would be a file like any other.
     let inside = ["--root", dir.path().to_str().unwrap(), "--token-file", token];
-    assert!(refused_start(&inside).contains("every client reads"));
+    assert!(refused_start(&inside).contains("every client can read"));
     assert!(refused_start(&["--max-message", "1MB"]).contains("--max-message"));
     assert!(refused_start(&["--max-queries", "0"]).contains("--max-queries"));
     assert!(refused_start(&["--table", "t"]).contains("NAME=PATH"));

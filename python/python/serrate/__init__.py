@@ -1,4 +1,4 @@
-"""Nested ragged data: SQL over it, tables and tensors of it, and batches for training.
+"""SQL, tables, tensors and training batches for nested ragged data.
 
 >>> import serrate
 >>> visits = {"patient": ["a", "b"], "codes": [[3, 1, 2], [7]]}
@@ -33,11 +33,12 @@ from .loader import Loader, MedsLoader
 
 
 def patch() -> int:
-    """Puts our class where that of nested_ragged_tensors is known; see the module `serrate.patch`.
+    """Replaces the class of nested_ragged_tensors with the class of this package in all loaded modules.
 
-    How many names were changed.
+    Returns the number of replaced names. See the module `serrate.patch`.
     """
-    # The module takes the place of this function, and is called as it is.
+    # This import replaces the attribute `serrate.patch` by the module of this name, which is callable like this
+    # function.
     from .patch import apply
 
     return apply()

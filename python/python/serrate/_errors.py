@@ -1,53 +1,53 @@
-"""The exceptions of the package: each is an `Error` and one of Python's own."""
+"""The exceptions of the package. Each is an `Error` and also one of Python's built-in exceptions."""
 
 
 class Error(Exception):
-    """Everything that the package raises."""
+    """Base class of all exceptions of the package."""
 
 
 class InvalidError(Error, ValueError):
-    """Arguments, statements or data that make no sense, with what would."""
+    """An argument, a statement or data are invalid. The message says what is valid."""
 
 
 class WrongTypeError(Error, TypeError):
-    """A type that an operation does not take."""
+    """An operation does not support the type of an argument."""
 
 
 class OutOfRangeError(Error, IndexError):
-    """An index outside its axis."""
+    """An index is outside its axis."""
 
 
 class InvalidIndexError(InvalidError, OutOfRangeError):
-    """An index or an axis that makes no sense: an IndexError and a ValueError, as numpy's AxisError."""
+    """An index or an axis is invalid. Both an IndexError and a ValueError, like numpy's AxisError."""
 
 
 class BadFileError(InvalidError):
-    """A file whose content is not of its format."""
+    """The content of a file does not have the format of the file."""
 
 
 class NoSuchColumnError(Error, KeyError):
-    """A column that a table does not have."""
+    """A table has no column of this name."""
 
     def __str__(self) -> str:
-        # A KeyError shows its argument as a literal.
+        # The text of a KeyError would be its argument as a literal, in quotes.
         return str(self.args[0]) if self.args else ""
 
 
 class TooWideError(Error, OverflowError):
-    """An integer result that does not fit 64 bits."""
+    """An integer result does not fit 64 bits."""
 
 
 class TooLargeError(Error, MemoryError):
-    """Memory that is refused before it is allocated."""
+    """A result would exceed a memory limit. The memory is not allocated."""
 
 
 class FileError(Error, OSError):
-    """The operating system refused."""
+    """An operation of the operating system failed."""
 
 
 class NotFoundError(FileError, FileNotFoundError):
-    """A file or folder that is not there."""
+    """A file or folder does not exist."""
 
 
 class ExistsError(FileError, FileExistsError):
-    """An output that exists and may not be replaced."""
+    """An output file or folder exists and must not be replaced."""

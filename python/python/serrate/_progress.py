@@ -1,6 +1,6 @@
-"""How far a statement is, in terminals and notebooks, for what takes longer than a second.
+"""Shows the progress of statements that take longer than a second, in terminals and notebooks.
 
-Nothing is shown where nobody looks (neither a terminal nor a notebook), nor with SERRATE_PROGRESS=0.
+Nothing is shown if stderr is neither a terminal nor a notebook, or if SERRATE_PROGRESS=0 is set.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Callable, TextIO
 
 
 def described(seconds: float, rows: int, total: int | None) -> str:
-    """One line.
+    """Returns the progress of a statement as one line.
 
     >>> described(3.21, 1234567, 5000000)
     '3.2 s, 1,234,567 of 5,000,000 rows read (24 %)'
@@ -27,7 +27,7 @@ def described(seconds: float, rows: int, total: int | None) -> str:
 
 
 class Terminal:
-    """A line of a terminal, written over and cleared at the end."""
+    """Shows progress in one line of a terminal, which is overwritten, and cleared at the end."""
 
     def __init__(self, stream: TextIO):
         self._stream = stream
@@ -42,7 +42,7 @@ class Terminal:
 
 
 class Notebook:
-    """A line and a bar below a cell, empty at the end."""
+    """Shows progress as a line and a bar below a notebook cell. They are removed at the end."""
 
     def __init__(self, display: Callable[..., Any]):
         self._handle = display({"text/plain": ""}, raw=True, display_id=True)
@@ -62,7 +62,7 @@ class Notebook:
 
 
 class Called:
-    """A function of the user's."""
+    """Passes progress to a function of the user."""
 
     def __init__(self, function: Callable[[float, int, int | None], Any]):
         self._function = function
@@ -75,7 +75,7 @@ class Called:
 
 
 def shown() -> Any:
-    """What shows a statement here; None where nobody looks."""
+    """Returns a display for one statement, or None if there is neither a terminal nor a notebook."""
     if os.environ.get("SERRATE_PROGRESS") == "0":
         return None
     notebook = sys.modules.get("IPython")
@@ -90,7 +90,7 @@ def shown() -> Any:
 
 
 def starter(progress: bool | Callable[[float, int, int | None], Any] | None) -> Callable[[], Any] | None:
-    """What begins to show a statement of a session, as `connect` is told."""
+    """Returns a function that creates the display of each statement, from the argument `progress` of `connect`."""
     if progress is False:
         return None
     if progress is None or progress is True:
@@ -98,5 +98,5 @@ def starter(progress: bool | Callable[[float, int, int | None], Any] | None) -> 
     if not callable(progress):
         from ._errors import WrongTypeError
 
-        raise WrongTypeError(f"progress is a {type(progress).__name__}; True, False or a function is expected")
+        raise WrongTypeError(f"progress is a {type(progress).__name__}; give True, False or a function")
     return lambda: Called(progress)

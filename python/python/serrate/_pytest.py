@@ -1,4 +1,4 @@
-"""A plugin of pytest: with SERRATE_PATCH=1, tests of others run on this package."""
+"""A pytest plugin. With SERRATE_PATCH=1, tests of nested_ragged_tensors and its users run on this package."""
 
 import os
 

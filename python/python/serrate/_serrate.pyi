@@ -1,4 +1,4 @@
-"""What the package is made of, in Rust."""
+"""Types of the extension module, which is written in Rust."""
 
 import builtins
 import os
@@ -9,7 +9,7 @@ import numpy as np
 Side = Literal["left", "right"]
 
 class RaggedArray:
-    """One column of nested lists: flat values over one set of offsets per axis. Axis 0 is the rows."""
+    """One column of nested lists, stored as flat values and the offsets of each axis. Axis 0 has the rows."""
 
     def __init__(self, values: Any, dtype: Any = None) -> None: ...
     @staticmethod
@@ -93,7 +93,7 @@ class RaggedArray:
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]: ...
 
 class RaggedTable:
-    """Columns that share their nesting: each a flat array on one of a chain of axes. Axis 0 is the rows."""
+    """Columns that share their lists. Each column is a flat array on one axis; axis 0 has the rows."""
 
     def __init__(
         self, data: Any, schema: Mapping[str, Any] | None = None, axes: Sequence[str] | None = None
@@ -151,7 +151,7 @@ class RaggedTable:
     def _axis_len(self, axis: int) -> int: ...
     def _without_scalars(self) -> RaggedTable: ...
 
-# A tensor of torch or an array of numpy, as the arguments were.
+# A torch tensor or a numpy array, of the same library as the arguments.
 Tensor = Any
 Dtype = Any
 Device = Any
@@ -375,7 +375,7 @@ def get_mask_from_indices(mask_num_targets: int, indices: RaggedBatch) -> Tensor
 def squeeze_except_batch_and_sample(data: Any) -> RaggedBatch | Tensor: ...
 
 class DokTensor:
-    """A sparse tensor as a dictionary of keys: coordinates to values, zero where there is none."""
+    """A sparse tensor, stored as a dictionary from coordinates to values. Elements without an entry are zero."""
 
     dense_limit: int | None
 
@@ -489,7 +489,7 @@ class DokTensor:
     def __matmul__(self, other: Any) -> DokTensor | Tensor: ...
 
 class HashMap:
-    """A hash map of rows to rows, read and written many keys at a time."""
+    """A hash map from rows to rows that reads and writes many keys at a time."""
 
     def __init__(
         self,

@@ -15,8 +15,9 @@ _default: tuple[int, "Session"] | None = None
 class Result:
     """The result of a statement.
 
-    A statement that only reads runs when its result is looked at. `__arrow_c_stream__` streams it anew each
-    time; `.arrow()`, `.polars()`, `.pandas()`, `.numpy()`, `.torch()`, `.table()` and `len()` keep it.
+    A statement that only reads runs when its result is used. `.arrow()`, `.polars()`, `.pandas()`, `.numpy()`,
+    `.torch()`, `.table()` and `len()` run it once and keep its rows. Unless the rows are kept, each use of
+    `__arrow_c_stream__` runs it again.
 
     >>> r = serrate.sql("SELECT range(3) AS i, 'x' AS t")
     >>> r.columns, r.types
@@ -47,37 +48,37 @@ class Result:
         return self._inner.__arrow_c_stream__(requested_schema)
 
     def collect(self) -> "Result":
-        """Runs the statement now and keeps all of its result."""
+        """Runs the statement now and keeps its whole result."""
         self._inner.collect()
         return self
 
     def arrow(self) -> Any:
-        """A `pyarrow.Table` over the same memory."""
+        """Returns a `pyarrow.Table` over the memory of the result."""
         import pyarrow
 
         return pyarrow.table(self._inner.collect())
 
     def reader(self) -> Any:
-        """A `pyarrow.RecordBatchReader`: batch by batch, while the query runs."""
+        """Returns a `pyarrow.RecordBatchReader`, which yields batches while the query runs."""
         import pyarrow
 
         return pyarrow.RecordBatchReader.from_stream(self._inner)
 
     def polars(self) -> Any:
-        """A `polars.DataFrame`."""
+        """Returns a `polars.DataFrame`."""
         import polars
 
         return polars.DataFrame(self._inner.collect())
 
     def pandas(self) -> Any:
-        """A `pandas.DataFrame`."""
+        """Returns a `pandas.DataFrame`."""
         return self.arrow().to_pandas()
 
     def numpy(self) -> dict[str, Any]:
-        """A dict of numpy arrays, over the same memory where the result is one batch.
+        """Returns a dict of numpy arrays, without a copy if the result is one batch.
 
-        Flat columns are arrays (masked where there are NULLs, of objects for texts), lists of one length
-        arrays of more axes, other lists `RaggedArray`.
+        Flat columns become arrays (masked if they have NULLs, of objects for strings), FixedSizeList columns of
+        numbers become arrays with more axes, and other lists become `RaggedArray`s.
 
         >>> serrate.sql("SELECT 1 AS a, [1, 2] AS b").numpy()
         {'a': array([1]), 'b': RaggedArray([[1, 2]], shape=(1, None), dtype=int64)}
@@ -85,19 +86,19 @@ class Result:
         return self._inner.numpy()
 
     def torch(self, padding_side: str = "right") -> dict[str, Any]:
-        """A dict of torch tensors: numbers as they are, lists padded, with masks `dim1/mask`, ..
+        """Returns a dict of torch tensors: numbers, padded lists, and the masks `dim1/mask`, .. of the lists.
 
-        Columns that are no numbers are refused: leave them out, or encode them first.
+        Columns of other values than numbers are an error: omit them, or encode them first.
         """
         dense = self._inner.table().to_dense(padding_side=padding_side)
         return {name: share(array) for name, array in dense.items()}
 
     def table(self) -> _serrate.RaggedTable:
-        """A `RaggedTable`, for results whose columns share their lists."""
+        """Returns a `RaggedTable`. The lists of all columns must have the same lengths."""
         return self._inner.table()
 
     def to_dict(self) -> dict[str, list]:
-        """A dict of Python lists."""
+        """Returns a dict of Python lists."""
         return self._inner.to_dict()
 
     def show(self, rows: int = 20) -> None:
@@ -112,7 +113,7 @@ class Result:
 
 
 class Session:
-    """A session: settings, registered tables, views. Made by `connect`.
+    """A session: settings, registered tables and views. `connect` creates one.
 
     >>> session = serrate.connect(memory_limit="1G")
     >>> session.register("t", {"x": [1, 2, 3]})
@@ -144,21 +145,21 @@ class Session:
         /,
         **tables: Any,
     ) -> Result:
-        """The result of a statement; see `serrate.sql`."""
+        """Returns the result of a statement; see `serrate.sql`."""
         if "params" in tables and params is None and isinstance(tables["params"], (list, tuple, dict)):
             params = tables.pop("params")
         return Result(self._inner.sql(query, params, tables or None))
 
     def register(self, name: str, table: Any) -> None:
-        """Gives a table a name, replacing what had it."""
+        """Registers a table under a name. Replaces any table of this name."""
         self._inner.register(name, table)
 
     def deregister(self, name: str) -> bool:
-        """Takes a name away; whether there was a table of it."""
+        """Removes the table of this name. Returns whether there was one."""
         return self._inner.deregister(name)
 
     def register_store(self, url: str, folder: str | os.PathLike) -> None:
-        """Gives the files of a folder URLs that begin with `url`.
+        """Makes the files of a folder available under URLs that begin with `url`.
 
         >>> session = serrate.connect()
         >>> session.register_store("lake://cohort/", "tests/data/tiny-meds")
@@ -166,7 +167,7 @@ class Session:
         self._inner.register_store(url, os.fspath(folder))
 
     def tables(self) -> list[str]:
-        """Names of tables and views."""
+        """Returns the names of the tables and views."""
         return self._inner.tables()
 
 
@@ -182,21 +183,22 @@ def connect(
     stores: Mapping[str, str | os.PathLike] | None = None,
     progress: bool | Callable[[float, int, int | None], Any] | None = None,
 ) -> Session:
-    """A session of its own.
+    """Creates a session.
 
-    `settings` are those of SET, such as `{"serrate.nrt_nan": "nan"}`; `memory_limit` is as in `"2G"`,
-    `threads` the partitions that a query is run in. `stores` are folders by the URLs that their files are to
-    have: with `{"lake://cohort/": "/data/cohort"}`, `FROM 'lake://cohort/a.parquet'` reads `/data/cohort/a.parquet`.
-    Stores of S3 and the like are not built in.
+    `settings` are the settings of SET, such as `{"serrate.nrt_nan": "nan"}`. `memory_limit` is a size such as
+    `"2G"`, and `threads` is the number of partitions in which a query runs. `stores` maps URLs to folders: with
+    `{"lake://cohort/": "/data/cohort"}`, `FROM 'lake://cohort/a.parquet'` reads `/data/cohort/a.parquet`. Object
+    stores such as S3 are not built in.
 
     A statement that takes longer than a second shows its progress in terminals and notebooks. `progress` is False
-    for never, or a function that is called with seconds, rows read, and rows in all (None if that is not known).
+    to show none, or a function that is called with the seconds, the rows read, and the total rows (None if
+    unknown).
     """
     return Session(settings, memory_limit, threads, stores, progress)
 
 
 def default_session() -> Session:
-    """The session of `serrate.sql`, one per process."""
+    """Returns the session of `serrate.sql`. Each process has its own."""
     global _default
     process = os.getpid()
     if _default is None or _default[0] != process:
@@ -210,10 +212,10 @@ def sql(
     /,
     **tables: Any,
 ) -> Result:
-    """The result of a statement over files and over the tables that are given by name.
+    """Returns the result of a statement over files and over the tables in the keyword arguments.
 
-    A table is a `RaggedTable`, a dict of nested lists or arrays, a `Result`, or anything with
-    `__arrow_c_stream__`: of pyarrow, polars, pandas, DuckDB. `params` is a list for `$1`, `$2`, .. or a dict
+    A table is a `RaggedTable`, a dict of nested lists or arrays, a `Result`, or any object with
+    `__arrow_c_stream__` (pyarrow, polars, pandas, DuckDB). `params` is a list for `$1`, `$2`, .. or a dict
     for `$name`.
 
     >>> serrate.sql("SELECT x + $1 AS y FROM t", [10], t={"x": [1, 2]}).to_dict()

@@ -1,4 +1,4 @@
-"""Arrays and tables as arrays of awkward (version 2), and back, without a copy of their values.
+"""Converts arrays and tables to awkward arrays (version 2) and back, without a copy of their values.
 
 >>> import awkward as ak
 >>> from serrate.awkward import from_awkward, to_awkward
@@ -7,8 +7,8 @@
 >>> from_awkward(ak.Array([[1.5], [], [2.5, 3.5]])).sum(axis=-1)
 RaggedArray([1.5, 0.0, 6.0], shape=(3,), dtype=float64)
 
-Booleans are bits here and bytes there, and copied. All but plain numbers on the way to awkward goes through Arrow, and
-needs pyarrow.
+Booleans are copied, because Arrow stores them as bits and awkward as bytes. The conversion of anything but plain
+numbers to awkward uses Arrow and needs pyarrow.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ._serrate import RaggedArray, RaggedTable
 
 
 def to_awkward(data: RaggedArray | RaggedTable) -> Any:
-    """An `awkward.Array` over the memory of an array; of a table, with a field for each column.
+    """Returns an `awkward.Array` over the memory of an array, or records with a field per column of a table.
 
     >>> table = serrate.RaggedTable({"age": [71, 38], "code": [[1, 2], [3]]})
     >>> to_awkward(table).fields
@@ -33,7 +33,7 @@ def to_awkward(data: RaggedArray | RaggedTable) -> Any:
         columns = {name: to_awkward(data[name]) for name in data.columns}
         return ak.zip(columns, depth_limit=1)
     if not isinstance(data, RaggedArray):
-        raise WrongTypeError(f"a {type(data).__name__}; a RaggedArray or a RaggedTable is expected")
+        raise WrongTypeError(f"the data is a {type(data).__name__}; give a RaggedArray or a RaggedTable")
     leaves = None if data.has_nulls else data.leaves
     if leaves is None or leaves.dtype.kind == "O":
         import pyarrow
@@ -46,7 +46,7 @@ def to_awkward(data: RaggedArray | RaggedTable) -> Any:
 
 
 def from_awkward(array: Any) -> RaggedArray | RaggedTable:
-    """A `RaggedArray` over the memory of an `awkward.Array`; of records, a `RaggedTable` with their fields.
+    """Returns a `RaggedArray` over the memory of an `awkward.Array`, or a `RaggedTable` of the fields of records.
 
     >>> import awkward as ak
     >>> from_awkward(ak.Array([{"x": 1, "y": [1, 2]}, {"x": 3, "y": []}])).to_dict()
@@ -55,7 +55,7 @@ def from_awkward(array: Any) -> RaggedArray | RaggedTable:
     import awkward as ak
 
     if not isinstance(array, ak.Array):
-        raise WrongTypeError(f"a {type(array).__name__}; an awkward.Array is expected")
+        raise WrongTypeError(f"the array is a {type(array).__name__}; give an awkward.Array")
     layout = ak.to_layout(array)
     if layout.is_record:
         return RaggedTable({name: from_awkward(array[name]) for name in array.fields})
@@ -66,12 +66,12 @@ def from_awkward(array: Any) -> RaggedArray | RaggedTable:
     while hasattr(kind, "value_type"):
         kind = kind.value_type
     if pyarrow.types.is_union(kind):
-        raise WrongTypeError(f"an array of {array.type.content}; values of one kind are expected")
+        raise WrongTypeError(f"the array has values of {array.type.content}; give an array with values of one kind")
     return RaggedArray(_Arrow(made))
 
 
 class _Arrow:
-    """An array of pyarrow as one that is only Arrow."""
+    """Hides all interfaces of a pyarrow array except `__arrow_c_array__`."""
 
     def __init__(self, array: Any):
         self._array = array

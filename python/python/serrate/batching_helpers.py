@@ -1,4 +1,4 @@
-"""`RaggedBatch` and the batched operations of accvlab's batching_helpers, under its names.
+"""`RaggedBatch` and the batched operations of accvlab's batching_helpers, under the same names.
 
 >>> import numpy as np
 >>> from serrate.batching_helpers import RaggedBatch, average_over_targets, batched_indexing_access
@@ -7,9 +7,9 @@
 >>> average_over_targets(batched_indexing_access(predictions, matches))
 array([0.5, 2. ])
 
-Everything is computed in main memory, and gradients are not recorded. Filler is zero or as set, what is written to it
-is gone. An index out of range is an error that says where, and of two entries that are written to one place the last one
-stays.
+Everything is computed in main memory, and gradients are not recorded. Filler is zero, or the value that was set; values
+written to filler are dropped. An index out of range is an error that names its position. If two entries are written to
+the same index, the last one remains.
 """
 
 from ._serrate import (

@@ -1,4 +1,4 @@
-"""`HetTensor` under the names of the library of that name.
+"""`HetTensor` under the names of the library hettensor.
 
 >>> from serrate.hettensor import HetTensor, cat
 >>> import numpy as np
@@ -8,8 +8,8 @@
 >>> z * np.array([[[1, 10, 100]]])
 [tensor([[1, 20, 300], [4, 50, 600]]), tensor([[7, 80, 900]])]
 
-Of the library, `scatter` and `running_counts` are missing, and gradients are not recorded. Empty lists behind the
-last value stay, means of integers are floats, `==` compares element by element.
+`scatter` and `running_counts` are missing, and gradients are not recorded. Unlike in hettensor, empty lists after the
+last value are kept, means of integers are floats, and `==` compares element by element.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ._serrate import HetTensor, RaggedArray
 
 
 class DimType(str, Enum):
-    """Whether the size of a dim is the same everywhere."""
+    """Type of a dim: `batch` if its size is the same everywhere, `het` if it varies."""
 
     batch = "batch"
     het = "het"

@@ -1,12 +1,12 @@
-"""`JointNestedRaggedTensorDict`: the class of nested_ragged_tensors 0.3.0, over the tables of Rust.
+"""`JointNestedRaggedTensorDict`: the class of nested_ragged_tensors 0.3.0 ("upstream"), implemented in Rust.
 
-Names, types, shapes, texts of errors and forms of display are upstream's, so that code written for it, and
-its tests, run unchanged. Where upstream's answer is wrong (negative slices and slices past the end of ragged
-keys, indices through a level without keys, arrays of indices and flat keys, slashes in names, keys whose
-numbers of rows differ) this one is right or an error.
+Names, types, shapes, error messages and text representations are upstream's, so that upstream's tests and code
+written for it run unchanged. In cases in which upstream returns a wrong result, this class returns the right one or
+raises an error: negative slices and slices past the end of ragged keys, indices through a level without keys, arrays of
+indices with flat keys, slashes in names, and keys that differ in their number of rows.
 
-Files are mapped and read where they are looked at. Nothing here starts threads: objects may be used in
-workers of a DataLoader, forked or spawned, and be pickled.
+Files are memory-mapped, and only the parts that are used are read. Nothing here starts threads, so objects work in
+forked and spawned DataLoader workers. Objects can be pickled.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LISTS = (list, tuple, np.ndarray)
 
 
 def is_ndim_list(L: Any, dim: int = 1) -> bool:
-    """Whether `L` is lists within lists, exactly `dim` deep, around numbers.
+    """Returns whether `L` consists of nested lists of numbers that are exactly `dim` levels deep.
 
     >>> is_ndim_list([[1, 2], []], 2)
     True
@@ -50,7 +50,7 @@ def is_ndim_list(L: Any, dim: int = 1) -> bool:
 
 
 def pprint_dense(dense_dict: dict[str, np.ndarray]) -> None:
-    """Prints what `to_dense` gives, level by level, blank lines as dots.
+    """Prints the result of `to_dense` level by level, with dots for blank lines.
 
     >>> pprint_dense(JointNestedRaggedTensorDict({"a": [[1, 2], [3]]}).to_dense())
     dim1/mask
@@ -74,13 +74,13 @@ def pprint_dense(dense_dict: dict[str, np.ndarray]) -> None:
 
 
 def _parts(name: str) -> tuple[int, str]:
-    """Level and key of a stored name."""
+    """Returns the level and the key in a stored name `dim{level}/{key}`."""
     level, key = name.split("/", 1)
     return int(level[3:]), key
 
 
 def _infer_dtype(values: Any) -> Any:
-    """The least type for flat values: bool, the narrowest integers, else float32."""
+    """Returns the smallest type for flat values: bool, the narrowest integer type, or float32."""
     array = np.asarray(values)
     if array.size == 0:
         raise ValueError("Cannot infer dtype from empty values; provide an explicit `schema=`.")
@@ -121,7 +121,7 @@ def _no_float(least: Any, greatest: Any) -> ValueError:
 
 
 def _lengths_and_values(value: Any) -> tuple[list[list[int]], list]:
-    """Lengths of the lists of each level, and the values below them in one list."""
+    """Returns the lengths of the lists of each level, and all values in one list."""
     lengths = []
     while not is_ndim_list(value, 2):
         nested = isinstance(value, list) and value and all(isinstance(x, _LISTS) for x in value)
@@ -134,7 +134,7 @@ def _lengths_and_values(value: Any) -> tuple[list[list[int]], list]:
 
 
 class _Accepting(type):
-    """Upstream's objects count as ours."""
+    """Makes `isinstance` accept objects of upstream's class."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         if super().__instancecheck__(instance):
@@ -162,9 +162,9 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
     _tensors_fp: Path | None = None
     _requested: tuple[str, ...] | None = None
     _schema: dict[str, Any] | None = None
-    #: Whether the schema is that of a slice, by stored names and with bounds, as upstream has it.
+    #: Whether this object is a slice, whose schema has stored names and includes bounds, as upstream's does.
     _of_slice: bool = False
-    #: Whose schema this one's is, when it is asked for.
+    #: The object whose schema this object returns, if it has no own schema yet.
     _schema_of: JointNestedRaggedTensorDict | None = None
 
     _RESERVED_SUBSET_NAMES: tuple[str, ...] = _RESERVED
@@ -189,7 +189,7 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
             )
         if keys is not None and tensors_fp is None:
             raise ValueError("`keys` may only be specified alongside `tensors_fp`.")
-        # Kept, not copied: callers rely on seeing the types that are inferred.
+        # Keeps the caller's dict, because callers read the inferred types from it.
         self._schema = schema if schema is not None else {}
         if raw_tensors is not None:
             self._tensors = self._read_raw(raw_tensors)
@@ -262,7 +262,7 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
             raise KeyError(f"Requested keys {missing} not found in {path}. Available: {available}")
         return tuple(dict.fromkeys(requested))
 
-    # What it is made of.
+    # Sources of the data.
 
     @classmethod
     def _of_table(
@@ -288,7 +288,7 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
         return self._file
 
     def _core(self) -> _serrate.RaggedTable:
-        """All of it as a table."""
+        """Returns all tensors as a table."""
         if self._table is None:
             if self._tensors is not None:
                 self._table = _serrate.table_of_stored(self._tensors)
@@ -329,7 +329,7 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
 
     @property
     def schema(self) -> dict[str, Any]:
-        """Types by key: one dict, which stays the same object."""
+        """The type of each key. Always returns the same dict."""
         if self._schema is None:
             if self._schema_of is not None:
                 self._schema, self._schema_of = self._schema_of.schema, None
@@ -364,20 +364,20 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
             raise ValueError(f"Already saved to {self._tensors_fp}!")
         _serrate.save_stored(Path(fp), self.tensors)
 
-    # What is in it.
+    # Contents.
 
     @property
     def max_n_dims(self) -> int:
-        """List levels of the deepest key."""
+        """Number of dimensions of the deepest key."""
         return max(_parts(k)[0] for k in self._tensor_keys) + 1
 
     @property
     def min_n_dims(self) -> int:
-        """List levels of the shallowest key."""
+        """Number of dimensions of the shallowest key."""
         return min(_parts(k)[0] for k in self._tensor_keys) + 1
 
     def keys(self) -> set[str]:
-        """Names of all keys."""
+        """Returns the names of all keys."""
         return {_parts(k)[1] for k in self._tensor_keys if not self._is_meta_key(k)}
 
     @staticmethod
@@ -397,7 +397,7 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
         raise KeyError(f"Key '{key}' not found in '{known}'")
 
     def keys_at_dim(self, dim: int) -> set[str]:
-        """Names of the keys of one level."""
+        """Returns the names of the keys of one level."""
         parts = (_parts(k) for k in self._tensor_keys if not self._is_meta_key(k))
         return {key for level, key in parts if level == dim}
 
@@ -416,7 +416,7 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
     __hash__ = None
 
     def equals(self, other: object, equal_nan: bool = False) -> bool:
-        """Whether names and values are the same; NaN equals NaN where `equal_nan`.
+        """Returns whether names and values are the same. If `equal_nan` is True, NaN equals NaN.
 
         >>> J = JointNestedRaggedTensorDict({"T": [[float("nan"), 1.0]]})
         >>> J == J, J.equals(J, equal_nan=True)
@@ -454,7 +454,7 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
     # Operations.
 
     def __getitem__(self, idx: Any) -> JointNestedRaggedTensorDict:
-        """A row, rows, or the elements of a row.
+        """Returns a row, several rows, or elements of a row.
 
         >>> J = JointNestedRaggedTensorDict({"code": [[[1, 2], [3]], [[4]]]})
         >>> J[0, -1:].tensors["dim1/code"]
@@ -467,28 +467,28 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
         return self._of_table(table, of_slice=gone == 0 and not isinstance(idx, np.ndarray))
 
     def to_dense(self, padding_side: str = "right") -> dict[str, np.ndarray]:
-        """Padded arrays of all keys that have values, and a mask `dim{level}/mask` per level with keys."""
+        """Returns padded arrays of all keys that have values, and a mask `dim{level}/mask` per level with keys."""
         if padding_side not in ("left", "right"):
             raise ValueError(f"padding_side must be 'left' or 'right'; got '{padding_side}'")
         return self._core()._to_dense_joint(padding_side)
 
     def squeeze(self, dim: int) -> JointNestedRaggedTensorDict:
-        """Removes the first dimension, which has one row."""
+        """Removes the first dimension, which must have one row."""
         if dim != 0:
             raise ValueError(f"Only supports dim = 0 for now; got {dim}")
         return self._of_table(self._core()._without_scalars().squeeze(0))
 
     def unsqueeze(self, dim: int) -> JointNestedRaggedTensorDict:
-        """Adds a first dimension of one row."""
+        """Inserts a first dimension with one row."""
         if dim != 0:
             raise ValueError(f"Only supports dim = 0 for now; got {dim}")
         return self._of_table(self._core()._without_scalars().unsqueeze(0), schema_of=self)
 
     def flatten(self, dim: int = -1) -> JointNestedRaggedTensorDict:
-        """Merges the innermost dimension into the one above.
+        """Merges the innermost dimension into the dimension above.
 
-        Keys of the one above have their value at the first of the elements that take its place, and zeros
-        at the others.
+        A key of the dimension above keeps each value at the first of the elements that replace its element, and has
+        zeros at the others.
         """
         innermost = self.max_n_dims - 1
         if (dim + self.max_n_dims if dim < 0 else dim) != innermost:
@@ -512,14 +512,14 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
 
     @classmethod
     def vstack(cls, tensor_dicts: list) -> JointNestedRaggedTensorDict:
-        """Every one as one row of a new first dimension: what makes a batch of items."""
+        """Stacks objects along a new first dimension, with one row for each, to form a batch."""
         if len(tensor_dicts) == 1:
             return cls._ours(tensor_dicts[0]).unsqueeze(0)
         return cls._joined(tensor_dicts, True)
 
     @classmethod
     def concatenate(cls, tensors: list) -> JointNestedRaggedTensorDict:
-        """The rows of all, one after the other; keys and types must be the same."""
+        """Concatenates the rows of all objects. Their keys and types must be the same."""
         if len(tensors) == 1:
             return tensors[0]
         return cls._joined(tensors, False)
@@ -535,7 +535,7 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
         if len(given) == 0:
             raise ValueError("Can't concatenate an empty list!")
         each = [cls._ours(one) for one in given]
-        # What was never asked for cannot have been changed: types are those of the tables.
+        # A schema that was never requested cannot have been changed, so the types are the types of the tables.
         untouched = all(one._schema is None and one._schema_of is None and not one._of_slice for one in each)
         if not (untouched and _serrate.same_kinds([one._core() for one in each], stack)):
             cls._check_same(each, stack)
@@ -547,7 +547,7 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
         first = each[0]
 
         def keys(one):
-            # A stack has no place for what is left of keys whose only dimension an index took.
+            # A negative level is a scalar: a key whose only dimension an index has removed. A stack omits scalars.
             names = (_parts(k) for k in one._tensor_keys if not one._is_meta_key(k))
             return {key for level, key in names if level >= 0 or not stack}
 

@@ -1,4 +1,4 @@
-"""`MedsLoader` and `Loader`: epochs of batches for training, made in Rust.
+"""`MedsLoader` and `Loader`: epochs of training batches, built in Rust.
 
 Both are iterables of dicts of torch tensors (numpy arrays without torch, or with `output="numpy"`), and
 datasets for a DataLoader with `batch_size=None` and any number of workers.
@@ -22,18 +22,18 @@ def _has_torch() -> bool:
 
 
 class _Batches:
-    """What both loaders share: epochs, places in them, workers."""
+    """Base class of both loaders: epochs, the position in an epoch, and DataLoader workers."""
 
     def __init__(self, output: str | None, pin_memory: bool, nested: bool, options: dict[str, Any]):
         if output not in (None, "torch", "numpy"):
-            raise InvalidError(f"the output is 'torch' or 'numpy', not {output!r}")
+            raise InvalidError(f"output must be 'torch' or 'numpy', not {output!r}")
         self._output = output or ("torch" if _has_torch() else "numpy")
         if (pin_memory or nested) and self._output != "torch":
-            raise InvalidError("pinned memory and nested tensors are those of torch")
+            raise InvalidError("pin_memory and nested require torch tensors; set output='torch'")
         if nested and options.get("form") != "packed":
-            raise InvalidError("nested tensors are made of packed batches: form='packed'")
+            raise InvalidError("nested=True requires packed batches; set form='packed'")
         if self._output == "torch" or "torch" in sys.modules:
-            # A DataLoader tells what it iterates from what it indexes by this class.
+            # A DataLoader iterates over instances of this class, and indexes all other datasets.
             torch_module().utils.data.IterableDataset.register(_Batches)
         if pin_memory and not _has_accelerator():
             warnings.warn("pin_memory has no effect, because torch has no accelerator here", stacklevel=3)
@@ -53,7 +53,7 @@ class _Batches:
         if self._made is None or self._made[0] != process:
             options = dict(self._options)
             if self._made is not None or _worker() is not None:
-                # A worker's batches are made by the worker: its siblings are the other threads.
+                # A DataLoader worker builds its batches on one thread, because the other workers run in parallel.
                 options.update(threads=1, prefetch=0)
             self._made = (process, self._open(options))
         return self._made[1]
@@ -63,55 +63,55 @@ class _Batches:
         state["_made"] = None
         return state
 
-    # Size and place.
+    # Size and position.
 
     @property
     def num_items(self) -> int:
-        """Items of an epoch: windows that are stepped through, labels, or rows."""
+        """Number of items of an epoch: rows, labels, or the windows of step sampling."""
         return self._loader().num_items
 
     def __len__(self) -> int:
-        """Batches of the epoch that comes next."""
+        """Number of batches of the next epoch."""
         return self._loader().num_batches(self._epoch)
 
     @property
     def epoch(self) -> int:
-        """Number of the epoch that iteration begins or goes on with."""
+        """Number of the epoch that the next iteration begins or continues."""
         return self._epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """Goes to the beginning of an epoch."""
+        """Moves to the beginning of an epoch."""
         self._epoch, self._batch = int(epoch), 0
 
     def state_dict(self) -> dict[str, int]:
-        """Where iteration stands, for `load_state_dict`: the epoch and its next batch."""
+        """Returns the position of the iteration for `load_state_dict`: the epoch and its next batch."""
         return {"epoch": self._epoch, "batch": self._batch}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Goes to where `state_dict` was taken; batches before are not made."""
+        """Moves to a position from `state_dict`. Earlier batches are not built."""
         self._epoch, self._batch = int(state["epoch"]), int(state["batch"])
 
     # Batches.
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """The rest of the epoch; the next iteration begins the next one.
+        """Iterates over the rest of the epoch. The next iteration begins the next epoch.
 
-        In a worker of a DataLoader, the worker's share of the batches: the DataLoader gives them out in
-        order. Workers that are started anew for every epoch know nothing of those before: call `set_epoch`
-        before each, as for samplers.
+        In a worker of a DataLoader, iterates over the worker's share of the batches, which the DataLoader returns
+        in order. Workers that start again in every epoch do not know the number of the epoch, so call
+        `set_epoch` before each epoch, as for samplers.
         """
         worker = _worker()
         share_of, shares = (worker.id, worker.num_workers) if worker is not None else (0, 1)
         epoch, batch = self._epoch, self._batch
         made = self._loader().epoch(epoch, batch + share_of, shares)
         for arrays in made:
-            # The batch that is given counts as gone.
+            # The batch counts as consumed before the caller has used it.
             self._batch = made.position - 1 + shares - share_of
             yield self._finished(arrays)
         self._epoch, self._batch = epoch + 1, 0
 
     def batch_of(self, items: list[int], epoch: int = 0) -> dict[str, Any]:
-        """One batch of items by their numbers in source order, for samplers of one's own."""
+        """Builds one batch of the items with these indices in source order, for custom samplers."""
         return self._finished(self._loader().batch_of(epoch, list(items)))
 
     def _finished(self, arrays: dict[str, Any]) -> dict[str, Any]:
@@ -127,7 +127,7 @@ class _Batches:
 
 
 def _nested(batch: dict[str, Any], arrays: dict[str, Any]) -> dict[str, Any]:
-    """Flat values of items as nested tensors; what has one value per item stays."""
+    """Converts the flat values of the items to nested tensors. Tensors with one value per item stay unchanged."""
     elements = {}
     for name, ends in arrays.items():
         if name.endswith("/cu_seqlens"):
@@ -153,23 +153,23 @@ def _worker() -> Any:
 
 
 class MedsLoader(_Batches):
-    """Batches of health records: of a MEDS data set, or a cohort that meds-torch-data tensorized.
+    """Batches of health records from a MEDS data set or a cohort that meds-torch-data has tensorized.
 
         loader = serrate.MedsLoader("cohort", split="train", batch_size=256, max_seq_len=512, shuffle=True)
         for epoch in range(10):
             for batch in loader:
                 loss = model(batch["code"], batch["time_delta_days"])
 
-    Options, all by keyword:
+    Options, all keyword arguments:
 
-    * `split`: `"train"`, `"tuning"`, `"held_out"` or another; all subjects unless given
+    * `split`: `"train"`, `"tuning"`, `"held_out"` or another split; all subjects by default
     * `labels`: folder or file of labels, or a table of them (`subject_id`, `prediction_time`, values)
     * `batch_size`, `max_seq_len`; `unit`: `"measurement"` (SM) or `"event"` (SEM)
     * `window`: `"random"`, `"balanced"`, `"start"`, `"end"`, `"step"` (with `stride` or `overlap`)
     * `statics`: `"include"`, `"prepend"`, `"omit"`
     * `measurements_per_event`, `fixed_shape`, `numeric_value`, `time_delta`, `window_counts`
-    * `compat`: exactly the tensors of meds-torch-data
-    * `form`: `"padded"` or `"packed"`; `nested=True` for nested tensors of packed ones; `position_ids`
+    * `compat`: True for exactly the tensors of meds-torch-data
+    * `form`: `"padded"` or `"packed"`; `nested=True` converts packed batches to nested tensors; `position_ids`
     * `padding_side`; `shuffle`, `seed`; `bucket`; `drop_last`; `rank`, `world` for distributed training
     * `threads`, `prefetch`, `limit` (bytes of a batch), `pin_memory`, `output`: `"torch"` or `"numpy"`
     """
@@ -191,12 +191,12 @@ class MedsLoader(_Batches):
 
     @property
     def unknown_labels(self) -> int:
-        """Labels that were left out because their subjects are not there."""
+        """Number of labels that were omitted because their subjects are unknown."""
         return self._loader().unknown_labels
 
     @property
     def categories(self) -> list[str]:
-        """The categories that `categorical_value` counts."""
+        """The categories that `categorical_value` refers to by index."""
         return self._loader().categories
 
 
@@ -209,11 +209,11 @@ class Loader(_Batches):
     [[1, 2, 3], [4, 0, 0]]
     [[5, 6]]
 
-    Options, all by keyword: `batch_size`; `window` (elements of axis 1) with `sampling` `"start"`, `"end"`,
+    Options, all keyword arguments: `batch_size`; `window` (elements of axis 1) with `sampling` `"start"`, `"end"`,
     `"random"`, `"balanced"` or `"step"` (and `stride`); `columns`; `masks` (axes); `validity`; `sizes`;
     `padding_side`; `fill` (a value, or a dict by column); `tokens_as_i64`; and `form`, `nested`,
     `position_ids`, `shuffle`, `seed`, `bucket`, `drop_last`, `rank`, `world`, `threads`, `prefetch`,
-    `limit`, `pin_memory`, `output` as those of `MedsLoader`.
+    `limit`, `pin_memory`, `output` as for `MedsLoader`.
     """
 
     def __init__(

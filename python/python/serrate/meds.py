@@ -1,4 +1,4 @@
-"""MEDS data sets as tables, and tables as MEDS data sets.
+"""Reads MEDS data sets as tables, and writes tables as MEDS data sets.
 
 >>> from serrate import meds
 >>> table = meds.read("tests/data/tiny-meds")
@@ -19,7 +19,7 @@ from . import _serrate
 from ._errors import ExistsError, NoSuchColumnError
 from ._sql import sql
 
-#: Columns of MEDS with their types in SQL.
+#: Columns of MEDS data with their SQL types.
 _TYPES = {"subject_id": "BIGINT", "time": "TIMESTAMP", "code": "VARCHAR", "numeric_value": "FLOAT"}
 
 
@@ -105,7 +105,7 @@ def generate(
 
 
 def _long(table: _serrate.RaggedTable, prefix: str, deepest: int) -> dict[str, Any]:
-    """The columns of MEDS with one row per measurement, and their positions."""
+    """Returns the MEDS columns with one row per measurement, and a column with the index of the row."""
     needed = ["subject_id", prefix + "code"] + (["time"] if deepest == 2 else [])
     missing = [name for name in needed if name not in table]
     if missing:

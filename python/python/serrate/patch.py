@@ -1,11 +1,11 @@
-"""Runs code that is written for nested_ragged_tensors on this package.
+"""Runs code written for nested_ragged_tensors with the classes of this package.
 
 In Python:
 
     import serrate
     serrate.patch()
 
-and for a command and all processes that it starts:
+For a command and all processes that it starts:
 
     python -m serrate.patch MTD_preprocess MEDS_dataset_dir=.. output_dir=..
 """
@@ -16,15 +16,15 @@ import os
 import sys
 import types
 
-#: Set in processes that are patched while they start.
+#: Environment variable that is set to 1 in processes that patch themselves at startup.
 VARIABLE = "SERRATE_PATCH"
 
 
 def apply() -> int:
-    """Puts our class where upstream's is known; how many names were changed.
+    """Replaces upstream's class (in nested_ragged_tensors) with the class of this package.
 
-    Modules that bound upstream's name when they were imported are found and changed, too. Modules that are
-    imported later find ours. Doing it twice changes nothing.
+    Also replaces the names that loaded modules have imported from upstream; modules that are imported later get
+    this package's class. A second call changes nothing. Returns the number of replaced names.
     """
     from .joint import JointNestedRaggedTensorDict as ours
     from .joint import is_ndim_list, pprint_dense
@@ -50,10 +50,10 @@ def apply() -> int:
 
 
 def _stand_in(ours, is_ndim_list, pprint_dense) -> None:
-    """Modules of upstream's names where upstream is not installed."""
-    package = types.ModuleType("nested_ragged_tensors", "Stood in for by serrate.")
+    """Adds modules with upstream's names, for the case that upstream is not installed."""
+    package = types.ModuleType("nested_ragged_tensors", "Provided by serrate.")
     package.__path__ = []
-    module = types.ModuleType("nested_ragged_tensors.ragged_numpy", "Stood in for by serrate.")
+    module = types.ModuleType("nested_ragged_tensors.ragged_numpy", "Provided by serrate.")
     for each in (package, module):
         each.JointNestedRaggedTensorDict = ours
     module.is_ndim_list = is_ndim_list
@@ -64,7 +64,7 @@ def _stand_in(ours, is_ndim_list, pprint_dense) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """That of a process which patches itself, and those it starts, before anything else runs."""
+    """Returns an environment in which a Python process and its child processes patch themselves at startup."""
     environment = dict(os.environ)
     startup = os.path.join(os.path.dirname(__file__), "_startup")
     before = environment.get("PYTHONPATH")
@@ -74,7 +74,7 @@ def _environment() -> dict[str, str]:
 
 
 def main(arguments: list[str]) -> None:
-    """`python -m serrate.patch COMMAND ..`: the command takes the place of this process."""
+    """Runs `python -m serrate.patch COMMAND ..`: replaces this process with the command."""
     if not arguments or arguments[0] in ("-h", "--help"):
         print(__doc__)
         sys.exit(0 if arguments else 2)
@@ -85,12 +85,12 @@ def main(arguments: list[str]) -> None:
     try:
         os.execvpe(command, [arguments[0], *arguments[1:]], _environment())
     except FileNotFoundError:
-        print(f"there is no command {arguments[0]}", file=sys.stderr)
+        print(f"the command {arguments[0]} was not found; give the name or the path of a program", file=sys.stderr)
         sys.exit(127)
 
 
 class _Callable(types.ModuleType):
-    """`serrate.patch` is this module, and called as a function it is `apply`."""
+    """Makes this module callable: `serrate.patch()` calls `apply`."""
 
     def __call__(self) -> int:
         return apply()

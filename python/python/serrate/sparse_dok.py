@@ -1,4 +1,4 @@
-"""`DokTensor` and `HashMap` under the names of sparse_dok.
+"""`DokTensor` and `HashMap` under the names of the library sparse_dok.
 
 >>> import numpy as np
 >>> from serrate.sparse_dok import CudaClosedHashmap, SparseDOKTensor
@@ -11,9 +11,10 @@ Coo(size=(3, 4), indices=array([[0, 2],
 >>> len(CudaClosedHashmap(n_buckets=100))
 0
 
-Everything is computed in main memory, on the CPU. `x[index]` is numpy's indexing; axis by axis, as the last example of
-its README has it, is `x.get_orthogonal(index)`. `select` and `index_select` are views, sums and norms sparse tensors of
-ours; functions of torch are given sparse tensors of torch. A map compares keys themselves: it has no `uuid`.
+Everything is computed in main memory, on the CPU. `x[index]` follows numpy; for indexing axis by axis, as in the last
+example of the README of sparse_dok, use `x.get_orthogonal(index)`. `select` and `index_select` return views, and sums
+and norms return a `DokTensor`; functions of torch get sparse torch tensors. A map compares whole keys, so it has no
+`uuid`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ._serrate import DokTensor, HashMap
 
 
 class Coo(NamedTuple):
-    """The entries of a sparse tensor by coordinates, in order."""
+    """The entries of a sparse tensor in COO format, sorted by coordinates."""
 
     size: tuple[int, ...]
     indices: Any
@@ -32,7 +33,7 @@ class Coo(NamedTuple):
 
 
 class Csr(NamedTuple):
-    """The entries of a sparse matrix by rows."""
+    """The entries of a sparse matrix in CSR format."""
 
     size: tuple[int, ...]
     crow_indices: Any

@@ -54,7 +54,7 @@ impl DokTensor {
         Self { inner, library }
     }
 
-    /// Creates a tensor from this tensor with `f`, for the same library.
+    /// Applies `f` to this tensor. The result has the same library.
     fn then(
         &self,
         py: Python<'_>,
@@ -672,7 +672,7 @@ impl DokTensor {
 
     #[classattr]
     fn __array_ufunc__() -> Option<bool> {
-        // None makes numpy leave operators to this class.
+        // With None, numpy leaves operators to this class.
         None
     }
 

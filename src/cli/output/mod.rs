@@ -52,8 +52,8 @@ impl OutputTarget {
         matches!(self.to, Destination::File(_))
     }
 
-    /// Whether the reader of standard output closed the pipe. Callers ask here, because errors of
-    /// Arrow's writers do not show it.
+    /// Whether the reader of standard output closed the pipe. Callers use this flag, because errors of
+    /// Arrow's writers do not contain the cause.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }

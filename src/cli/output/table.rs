@@ -160,7 +160,7 @@ enum ShownColumn {
     Omitted,
 }
 
-/// Whether values of a type are never cut, because a part of a number or a time reads like another one.
+/// Whether values of a type are never truncated, because a truncated number or time would be read as another value.
 fn is_shown_whole(t: &DataType) -> bool {
     t.is_numeric() || t.is_temporal() || matches!(t, DataType::Interval(_) | DataType::Boolean)
 }

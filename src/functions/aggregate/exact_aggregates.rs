@@ -314,7 +314,7 @@ impl AggregateUDFImpl for ExactAggregate {
     }
 }
 
-/// The sum or mean of values that are all NULL, with the type of the result.
+/// Accumulator of a sum or mean whose argument is the literal NULL. The result is a NULL of this type.
 #[derive(Debug)]
 struct Nothing(DataType);
 

@@ -38,7 +38,7 @@ pub(super) static HISTOGRAM: AggDef = AggDef {
     plan: |types| {
         if types.len() > 1 && !types.data_type(1).is_integer() && !types.data_type(1).is_null() {
             return Err(types.refuse(format!(
-                "argument 2 (n) must be an integer; it is {}",
+                "argument 2 (n) must be an integer such as 5; it is {}",
                 types.data_type(1)
             )));
         }
@@ -154,7 +154,7 @@ fn parse_top(begin: &AggBegin<'_>) -> Result<Option<usize>> {
                     ))
             })
         }
-        other => Err(begin.types.refuse(format!("argument 2 (n) must be an integer; it is {other}"))),
+        other => Err(begin.types.refuse(format!("argument 2 (n) must be an integer such as 5; it is {other}"))),
     }
 }
 

@@ -77,10 +77,9 @@ impl AggregateUDFImpl for MaxShape {
             [t] => plan_err!(
                 "{NAME}: the argument must be a list (List, LargeList or FixedSizeList); it is {t}"
             ),
-            _ => plan_err!(
-                "{NAME} takes 1 argument, a list, as in {NAME}(x); {} arguments given",
-                types.len()
-            ),
+            _ => {
+                plan_err!("{NAME} takes 1 argument, a list, as in {NAME}(x); {} given", types.len())
+            }
         }
     }
 
@@ -152,7 +151,7 @@ impl Extents {
             }
             if shape.len() != self.axes {
                 return Err(exec_datafusion_err!(
-                    "{NAME}: a row has {} axes of lists, but earlier rows have {}; all rows must have the same type",
+                    "{NAME}: a row has {} level(s) of lists, but earlier rows have {}; all rows must have the same type",
                     shape.len(),
                     self.axes
                 ));

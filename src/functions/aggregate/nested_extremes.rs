@@ -70,7 +70,8 @@ impl Fold for NestedExtremes {
             self.best.resize(most, None);
         }
         let new = self.chunks.len();
-        // Comparators of the new values with each array in `chunks` and, last, with one another.
+        // Comparators of the new values with each array in `chunks`, and a last one of the new values with
+        // each other.
         let mut orders: Vec<Option<DynComparator>> = Vec::new();
         orders.resize_with(new.saturating_add(1), || None);
         let mut changed = Vec::new();

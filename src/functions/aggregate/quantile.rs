@@ -254,8 +254,8 @@ impl Accumulator for DistinctQuantile {
     }
 
     fn evaluate(&mut self) -> DfResult<ScalarValue> {
-        // The quantile is computed from the distinct values, which the state of `stock` lists. It gets the
-        // type of the result of `stock`.
+        // The state of `stock` has the distinct values. Their quantile is cast to the type of DataFusion's
+        // result.
         let stock = self.stock.evaluate()?;
         let state = self.stock.state()?;
         let Some(ScalarValue::List(lists)) = state.first() else { return Ok(stock) };

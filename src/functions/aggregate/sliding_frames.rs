@@ -1,9 +1,9 @@
 //! Sliding frames of aggregates that cannot remove rows: DataFusion's `bool_and`, `bool_or`, `bit_and`, `bit_or`,
-//! `string_agg` and `approx_..`, and Serrate's aggregates of lists. For DataFusion's, obsolete once the test
-//! `stock_frames_of_booleans_still_fail` fails.
+//! `string_agg` and `approx_..`, and Serrate's aggregates of lists. The code for DataFusion's aggregates is
+//! obsolete once the test `stock_frames_of_booleans_still_fail` fails.
 //!
-//! `bit_xor` can remove rows, but is 0 over frames from which all rows were removed. Obsolete once the test
-//! `stock_bit_xor_of_no_rows_is_still_zero` fails.
+//! DataFusion's `bit_xor` can remove rows, but is 0 instead of NULL over a frame from which all rows were removed.
+//! The replacement is obsolete once the test `stock_bit_xor_of_no_rows_is_still_zero` fails.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -61,7 +61,7 @@ impl ScalarUDFImpl for Bits {
             [DataType::Null] => Ok(vec![DataType::Int64]),
             [t] if t.is_integer() => Ok(vec![t.clone()]),
             types => plan_err!(
-                "{} takes one integer; it is given {types:?}, so cast the argument to an integer",
+                "{} takes one integer, but the argument types are {types:?}; cast the argument to an integer",
                 self.name()
             ),
         }

@@ -78,7 +78,7 @@ impl ScalarUDFImpl for DateDiff {
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let [part, start, end] = types else {
             return plan_err!(
-                "{NAME} takes a part and two times, as in {NAME}('day', start, end); {} arguments given",
+                "{NAME} takes 3 arguments, a part and two times, as in {NAME}('day', start, end); {} given",
                 types.len()
             );
         };
@@ -96,7 +96,7 @@ impl ScalarUDFImpl for DateDiff {
                 );
             }
         }
-        // Times without a zone beside times with one are local times in that zone.
+        // If only one of the two times has a zone, the other is a local time in this zone.
         let zone = [start, end].into_iter().find_map(|time| match time {
             DataType::Timestamp(_, zone) => zone.clone(),
             _ => None,
@@ -148,7 +148,7 @@ fn count_boundaries(part: Part, start: &ArrayRef, end: &ArrayRef) -> Result<Arra
             Part::Weeks => {
                 to_microseconds(times, true)?.unary(|t| t.div_euclid(MICROSECONDS_PER_DAY))
             }
-            // Days follow the calendar; hours are elapsed time.
+            // Days follow the local calendar; hours and shorter parts are elapsed time.
             Part::Microseconds(length) => to_microseconds(times, length >= MICROSECONDS_PER_DAY)?
                 .unary(|t| t.div_euclid(length)),
         })

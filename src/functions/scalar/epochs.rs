@@ -14,7 +14,8 @@ use datafusion::scalar::ScalarValue;
 use crate::kernels::times::per_unit;
 
 /// Returns `epoch_ms`, `epoch_us` and `epoch_ns`: the milliseconds, microseconds or nanoseconds between 1970 and a date
-/// or timestamp, rounded down. `epoch_ms` of an integer is the timestamp.
+/// or timestamp, rounded down. For an integer, `epoch_ms` instead returns the timestamp that many milliseconds after
+/// 1970.
 pub(super) fn epoch_functions() -> [ScalarUDF; 3] {
     use TimeUnit::{Microsecond, Millisecond, Nanosecond};
     [Millisecond, Microsecond, Nanosecond].map(|unit| {
@@ -52,7 +53,7 @@ impl ScalarUDFImpl for Epoch {
                 Ok(vec![DataType::Int64])
             }
             types => plan_err!(
-                "{} takes one date or timestamp; it is given {types:?}, so cast the argument, as in {}(x::TIMESTAMP)",
+                "{} takes one date or timestamp, but the argument types are {types:?}; cast the argument, as in {}(x::TIMESTAMP)",
                 self.name(),
                 self.name()
             ),
@@ -85,7 +86,7 @@ impl ScalarUDFImpl for Epoch {
 
 impl Epoch {
     fn count_units(&self, times: &ArrayRef, from: TimeUnit) -> Result<ArrayRef> {
-        // `per_unit` is in nanoseconds.
+        // `per_unit` returns the length of a unit in nanoseconds.
         let (from, to) = (per_unit(from), per_unit(self.unit));
         let ticks = cast(times, &DataType::Int64)?;
         let convert = |ticks: i64| {

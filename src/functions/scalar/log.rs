@@ -8,8 +8,8 @@ use crate::functions::delegate;
 
 /// Returns `log(x)` and `log(base, x)`.
 ///
-/// DataFusion 55 computes `log(x)` as a quotient of logarithms: `log(1000)` is 2.9999999999999996. This one
-/// is `log10(x)`, as in DuckDB. Obsolete once the test `stock_log_is_still_inexact` fails.
+/// DataFusion 55 computes `log(x)` as a quotient of logarithms: `log(1000)` is 2.9999999999999996. This
+/// function returns `log10(x)`, as in DuckDB. Obsolete once the test `stock_log_is_still_inexact` fails.
 pub(super) fn exact_log() -> ScalarUDF {
     ScalarUDF::new_from_impl(Log { stock: math::log(), base_10: math::log10() })
 }

@@ -102,8 +102,7 @@ pub(super) fn is_text(t: &DataType) -> bool {
     plain.is_string() || plain.is_null()
 }
 
-/// Reads the third argument of a function, the number of a group of the pattern. Without it, the group is the whole
-/// match.
+/// Reads the third argument of a function: the number of a group in the pattern; 0, the whole match, if not given.
 pub(super) fn read_group(function: &str, group: Option<ColumnarValue>) -> Result<usize> {
     let group = match group {
         None => return Ok(0),

@@ -10,10 +10,10 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, Sca
 
 use crate::functions::delegate;
 
-/// Returns `regexp_replace`, in whose replacement `\1` is a group, `\\` is a backslash, and `$` stands for itself.
+/// Returns `regexp_replace`, in whose replacement `\1` is a group, `\\` is a backslash, and `$` is a dollar sign.
 ///
-/// DataFusion 55 reads `$1` and `$name` as groups, too, so that 'for $9' becomes 'for '. Obsolete once the
-/// test `stock_replacements_still_have_dollar_groups` fails. It also keeps both backslashes of `\\`.
+/// DataFusion 55 also replaces `$1` and `$name` with groups, so that 'for $9' becomes 'for '. Obsolete once the
+/// test `stock_replacements_still_have_dollar_groups` fails. DataFusion also keeps both backslashes of `\\`.
 pub(super) fn regexp_replace() -> ScalarUDF {
     ScalarUDF::new_from_impl(RegexpReplace { stock: regex::regexp_replace() })
 }
@@ -49,7 +49,8 @@ fn escape_replacements(texts: &ArrayRef) -> Result<ArrayRef> {
     Ok(cast(&escaped, texts.data_type())?)
 }
 
-/// Doubles each `$`, and replaces `\\` with one backslash unless a digit follows, with which it would name a group.
+/// Converts a replacement to DataFusion's syntax: doubles each `$`, and replaces `\\` with one backslash, unless a
+/// digit follows, because a backslash and a digit name a group.
 fn escape_replacement(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();

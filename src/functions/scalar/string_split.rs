@@ -45,7 +45,7 @@ impl ScalarUDFImpl for StringSplit {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [text, separator] = args.args.as_slice() else {
             return exec_err!(
-                "{NAME} takes a string and a separator, as in {NAME}(code, '//'); {} arguments given",
+                "{NAME} takes 2 arguments, a string and a separator, as in {NAME}(code, '//'); {} given",
                 args.args.len()
             );
         };

@@ -1,11 +1,11 @@
-"""Patches a process while it starts; see `serrate.patch`."""
+"""Patches a Python process at startup; see `serrate.patch`."""
 
 import os
 import sys
 
 
 def _next_of_name() -> None:
-    """Runs the sitecustomize that this one stands before."""
+    """Runs the next `sitecustomize.py` in `sys.path`, which this file hides."""
     here = os.path.dirname(os.path.abspath(__file__))
     for folder in sys.path:
         path = os.path.join(folder or ".", "sitecustomize.py")

@@ -135,7 +135,7 @@ fn list_quantiles(profile: &ColumnProfile) -> [String; 5] {
     texts
 }
 
-/// Formats quantile `q` of a column. Quantiles that are rounded are not written more precisely than they are.
+/// Formats quantile `q` of a column. A rounded quantile is formatted with only the digits that are known.
 fn format_quantile(profile: &ColumnProfile, q: f64) -> String {
     let Some(value) = profile.sketch.find_quantile(q) else { return NONE.into() };
     let is_rounded = profile.sketch.count_distinct().is_none() && q > 0.0 && q < 1.0;

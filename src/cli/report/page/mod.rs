@@ -12,7 +12,7 @@ mod timelines;
 use super::html::Html;
 use super::{Content, Report};
 
-/// A section of the page: its anchor and heading, a function that writes it, and a function that tells
+/// A section of the page: its anchor and heading, a function that writes it, and a function that returns
 /// whether the source has data for it.
 struct Section {
     anchor: &'static str,
