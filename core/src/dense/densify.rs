@@ -168,7 +168,7 @@ fn make_plan(
     Ok((dtype, plan_axes(array.len(), layouts, sizes, dtype, options, what)?))
 }
 
-/// Checks the size of the result in bytes; returns the [`Plan`], which tells where values and padding are.
+/// Checks the size of the result in bytes; returns the [`Plan`], which describes where values and padding are.
 pub(crate) fn plan_axes(
     rows: usize,
     layouts: Vec<Layout>,
@@ -214,7 +214,8 @@ pub(crate) enum Padding {
 }
 
 impl Padding {
-    /// Returns the padding that writes `fill` to every padding element, whatever the memory holds.
+    /// Returns the padding that writes `fill` to every padding element, regardless of the contents of the
+    /// memory.
     pub(super) fn overwriting(fill: &[u8]) -> Self {
         match fill {
             [first, rest @ ..] if rest.iter().all(|b| b == first) => Self::Byte(*first),

@@ -53,8 +53,8 @@ impl Index {
     /// A whole axis: `:`.
     pub const ALL: Self = Self::Slice { start: None, stop: None, step: None };
 
-    /// Returns false for `...`, which may stand for no axis, and for `None`, which inserts an axis; all other
-    /// items use at least one axis of the array.
+    /// Returns whether the item uses at least one axis of the array. False for `...`, which may cover zero
+    /// axes, and for `None`, which inserts an axis.
     ///
     /// ```
     /// # use serrate_core as serrate;

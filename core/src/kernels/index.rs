@@ -422,8 +422,8 @@ pub fn new_axis(array: &RaggedArray, axis: usize) -> Result<RaggedArray> {
 ///
 /// # Errors
 /// When the index is for more axes than the array has, or an integer is out of range for a valid list. Also
-/// when an array or mask is combined with another one or with an integer: NumPy pairs these element by
-/// element (apply them one after the other instead). Messages name the axes of `array`.
+/// when an array or mask is combined with another array, mask or integer, whose elements NumPy would pair;
+/// index in two steps instead. Messages name the axes of `array`.
 pub fn get(array: &RaggedArray, index: &[Index]) -> Result<RaggedArray> {
     let lists = array.ndim() - 1;
     let what = format!("an array with {lists} axes of lists (the first index is axis 1)");

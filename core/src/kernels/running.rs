@@ -391,9 +391,8 @@ pub fn shift(
     array.with_leaves(found)
 }
 
-/// Shifts all leaves as if they were one list. If this moves a leaf into another list, replaces the
-/// leaf with null. Also returns a bit per leaf of the result: whether the leaf comes from the list
-/// that it is in.
+/// Shifts all leaves as if they were one list. If this moves a leaf into another list, replaces the leaf with
+/// null. Also returns a bit per leaf of the result: whether the leaf was in the same list before the shift.
 fn shift_lists(
     leaves: &ArrayRef,
     lists: &Layout,

@@ -255,8 +255,8 @@ impl RaggedTable {
     }
 }
 
-/// Expands one value per list to one value per element: the first element of a list gets the value, and the
-/// others get what `fill` says.
+/// Expands one value per list to one value per element: the first element of a list gets the value, and `fill`
+/// determines the values of the other elements.
 fn expand_values(values: &ArrayRef, layout: &Layout, fill: FlattenFill) -> Result<ArrayRef> {
     let lists = 0..layout.lists();
     let fill = match fill {
