@@ -76,9 +76,10 @@ pub fn confine(rules: &Confinement) -> Result<()> {
         let real = fs::canonicalize(root).map_err(|e| Error::io(root, e))?;
         match real.is_dir() {
             true => Ok((root.clone(), real)),
-            false => {
-                Err(Error::file(root, "the path is not a folder; give the folder that contains the files"))
-            }
+            false => Err(Error::file(
+                root,
+                "the path is not a folder; give the folder that contains the files",
+            )),
         }
     };
     let root = rules.root.as_ref().map(resolve).transpose()?;
@@ -135,7 +136,8 @@ fn refuse_outside(root: &Path) -> io::Error {
 
 fn refuse_write() -> io::Error {
     to_refusal(
-        "--read-only forbids writing files; write to standard output, or run without --read-only".into(),
+        "--read-only refuses to write files; write to standard output, or run without --read-only"
+            .into(),
     )
 }
 

@@ -128,7 +128,7 @@ pub(crate) fn check_out_len(plan: &Plan, dtype: DType, what: &str, out: &[u8]) -
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "{what}: the output buffer has {} bytes, but a {dtype} tensor of shape {:?} takes exactly {}; give a buffer of this size",
+        "{what}: the output buffer has {} byte(s), but a {dtype} tensor of shape {:?} needs {}; give a buffer of exactly this size",
         out.len(),
         plan.shape(),
         plan.bytes()
@@ -182,7 +182,7 @@ pub(crate) fn plan_axes(
     match sizes {
         Some(sizes) if sizes.len() != axes => {
             return Err(Error::invalid(format!(
-                "{what}: {} size(s) {sizes:?} are given for {axes} axes; give one size for each axis after the rows",
+                "{what}: {} size(s) {sizes:?} are given for {axes} level(s) of lists; give one size per level",
                 sizes.len()
             )));
         }

@@ -128,7 +128,7 @@ fn apply_mask(array: &RaggedArray, axis: usize, keep: &[bool]) -> Result<RaggedA
     let layout = level.layout();
     if keep.len() != layout.max_length() {
         return Err(Error::invalid(format!(
-            "the mask has {} values, but the longest list of dim {} has {} elements; give a mask with one value per element of this list",
+            "the mask has {} value(s), but the longest list of dim {} has {} element(s); give a mask with one value per element of this list",
             keep.len(),
             axis - 1,
             layout.max_length()

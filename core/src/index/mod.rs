@@ -178,7 +178,7 @@ impl<T> IndexArray<T> {
         let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
         if elements != Some(values.len()) {
             return Err(Error::invalid(format!(
-                "an index array of shape {shape:?} cannot hold {} values; give as many values as the shape has elements",
+                "an index array of shape {shape:?} cannot have {} value(s); give one value per element of the shape",
                 values.len()
             )));
         }

@@ -20,7 +20,7 @@ pub fn aligned(
 ) -> Result<(RaggedArray, RaggedArray)> {
     if left.len() != right.len() {
         return Err(Error::invalid(format!(
-            "there are {} rows on the left and {} on the right; both sides must have the same number of rows",
+            "there are {} row(s) on the left and {} on the right; both sides must have the same number of rows",
             left.len(),
             right.len()
         )));

@@ -48,7 +48,7 @@ pub fn over_values(
         let answers = test(values)?;
         if answers.len() != values.len() {
             return Err(Error::invalid(format!(
-                "the predicate returned {} results for {} values; write a predicate that returns one result per value",
+                "the predicate returned {} result(s) for {} value(s); write a predicate that returns one result per value",
                 answers.len(),
                 values.len()
             )));
@@ -282,6 +282,6 @@ mod tests {
     fn a_test_answers_for_every_value() {
         let text: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
         let e = over_values(&text, |_| Ok(BooleanArray::from(vec![true]))).unwrap_err();
-        assert!(e.to_string().contains("1 results for 2 values"), "{e}");
+        assert!(e.to_string().contains("1 result(s) for 2 value(s)"), "{e}");
     }
 }

@@ -343,7 +343,7 @@ fn take_positions(
         let range = layout.range(list);
         if let Some(length) = length.filter(|n| *n != range.len()) {
             return Err(Error::invalid(format!(
-                "the mask has {length} values, but the list has {} elements on axis {axis} in row {}; give one mask value per element",
+                "the mask has {length} value(s), but the list has {} element(s) on axis {axis} in row {}; give one mask value per element",
                 range.len(),
                 row(list)
             )));
@@ -432,7 +432,7 @@ pub fn get(array: &RaggedArray, index: &[Index]) -> Result<RaggedArray> {
     let integers = items.iter().filter(|i| matches!(i, Index::At(_))).count();
     if arrays > 0 && arrays + integers > 1 {
         return Err(Error::invalid(
-            "the index combines an array or mask with another array, mask or integer, but does not pair their elements as NumPy does; index in two steps",
+            "the index has an array or mask together with another array, mask or integer, whose elements would have to be paired, which ragged arrays do not support; index in two steps",
         ));
     }
     let mut out = array.clone();

@@ -46,7 +46,7 @@ impl DokTensor {
     pub fn to_csr(&self) -> Result<Csr> {
         let &[rows, cols] = self.shape().as_slice() else {
             return Err(Error::invalid(format!(
-                "compressed sparse rows need a tensor of two axes, but this tensor has {} axes; reshape it first",
+                "compressed sparse rows need a tensor of 2 axes, but the number of axes of this tensor is {}; reshape the tensor first",
                 self.ndim()
             )));
         };

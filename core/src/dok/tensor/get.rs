@@ -183,7 +183,7 @@ impl DokTensor {
         let count = columns.first().map_or(0, |c| c.len());
         if columns.len() != self.ndim() || columns.iter().any(|c| c.len() != count) {
             return Err(Error::invalid(format!(
-                "columns of coordinates with the lengths {:?} are given for a tensor of {} axes; give one column per axis, all of the same length",
+                "the columns of coordinates have the lengths {:?}, and the number of axes of the tensor is {}; give one column per axis, all of the same length",
                 columns.iter().map(|c| c.len()).collect::<Vec<_>>(),
                 self.ndim()
             )));
@@ -241,7 +241,7 @@ impl DokTensor {
         let shape = self.shape();
         if coordinates.len() != shape.len() {
             return Err(Error::invalid(format!(
-                "{} coordinates are given for an element of a tensor of {} axes; give one per axis",
+                "{} coordinate(s) are given for an element, but the number of axes of the tensor is {}; give one coordinate per axis",
                 coordinates.len(),
                 shape.len()
             )));

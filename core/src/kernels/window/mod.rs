@@ -368,7 +368,7 @@ impl WindowInput {
         }
         if target.at_layout().lists() != target.element_lists()?.layout().lists() {
             return Err(Error::invalid(format!(
-                "{} lists of window times are given for {} lists of elements; give one list of times per list of elements",
+                "{} list(s) of window times are given for {} list(s) of elements; give one list of times per list of elements",
                 target.at_layout().lists(),
                 target.element_lists()?.layout().lists()
             )));
