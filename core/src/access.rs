@@ -435,7 +435,8 @@ mod tests {
         let path = base.join("in/x");
         let file = File::open(&path).unwrap();
         assert!(matches!(policy.check_opened(&file, &path).unwrap(), Opened::Inside));
-        // As if `path` had been a symbolic link to `secret` when the file was opened, and was replaced since.
+        // Simulate that `path` was a symbolic link to `secret` when the file was opened, and was replaced
+        // since.
         let secret = File::open(base.join("secret")).unwrap();
         assert!(matches!(policy.check_opened(&secret, &path).unwrap(), Opened::Replaced));
         fs::remove_file(&path).unwrap();

@@ -173,7 +173,7 @@ fn to_nanoseconds(values: &dyn Array, days_per_month: Option<i128>) -> Result<De
                     (0..spans.len()).find(|&i| spans.is_valid(i) && spans.value(i).months != 0)
             {
                 return Err(Error::invalid(format!(
-                    "the interval {} cannot be compared with a duration, because a month has no fixed length; write INTERVAL '30 days'",
+                    "the interval {} cannot be compared with a duration or converted to one, because a month has no fixed length; write days, such as INTERVAL '30 days'",
                     array_value_to_string(spans, row)?
                 )));
             }

@@ -45,7 +45,7 @@ impl RaggedTableBuilder {
         self
     }
 
-    /// Adds the next axis from the ends of its lists, as stored in an `.nrt` file.
+    /// Adds the next axis from the ends of its lists, as stored in an `.nrt` file (nested ragged tensors).
     ///
     /// ```
     /// # use serrate_core as serrate;

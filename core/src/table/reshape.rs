@@ -26,9 +26,9 @@ pub enum FlattenFill {
 }
 
 impl RaggedTable {
-    /// Removes an axis that has exactly one element in every list (negatives count from the
-    /// innermost). Columns on this axis and below move up by one; if axis 0 is removed, its columns
-    /// become [`scalars`](Self::scalars). Copies nothing.
+    /// Removes an axis that has exactly one element in every list (negatives count from the innermost). Columns
+    /// on this axis and below move up by one; if axis 0 is removed, its columns become
+    /// [`scalars`](Self::scalars). Copies nothing if no list is null.
     ///
     /// A list that is null in all columns that have it becomes a null element.
     ///

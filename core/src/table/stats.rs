@@ -317,7 +317,8 @@ impl TableStats {
     }
 }
 
-/// Returns the bytes per value in a dense tensor; `None` for strings, which have no dense form.
+/// Returns the bytes per value in a dense tensor; `None` for a type of variable width, such as strings, which
+/// has no dense form.
 fn dense_width(column: &ColumnStats) -> Option<u128> {
     match &column.data_type {
         DataType::Boolean => Some(1),
