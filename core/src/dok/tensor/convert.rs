@@ -42,7 +42,7 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// If the tensor does not have two axes, or memory for the row starts cannot be allocated.
+    /// If the tensor does not have two axes, or the row starts exceed [`dense_limit`](Self::dense_limit).
     pub fn to_csr(&self) -> Result<Csr> {
         let &[rows, cols] = self.shape().as_slice() else {
             return Err(Error::invalid(format!(

@@ -68,8 +68,9 @@ impl DokTensor {
         self.get_selected(&storage, &selection)
     }
 
-    /// Returns the elements that [`get`](Self::get) selects, as an independent sparse tensor, whose size
-    /// [`dense_limit`](Self::dense_limit) does not limit.
+    /// Returns the elements that [`get`](Self::get) selects, as an independent sparse tensor. The shape of the
+    /// result has no limit, but [`dense_limit`](Self::dense_limit) applies to the entries that index arrays
+    /// select, at 16 bytes each.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -84,7 +85,7 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// Same as [`get`](Self::get) without the limit; also if the result has more than 2^63 elements.
+    /// Same as [`get`](Self::get), with the limit above; also if the result has more than 2^63 elements.
     pub fn get_sparse(&self, index: &[Index]) -> Result<Self> {
         let storage = self.storage.read();
         let selection = PlaceSelection::for_numpy_index(&self.view, &storage, index)?;
