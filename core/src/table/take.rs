@@ -98,7 +98,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When there is no such axis, or the length of the mask differs from the axis.
+    /// When there is no such axis, or the length of the mask differs from the length of the axis.
     pub fn filter_axis(&self, axis: i64, keep: &BooleanArray) -> Result<Self> {
         let axis = self.resolve_axis(axis)?;
         if axis == 0 {
