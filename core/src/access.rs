@@ -1,4 +1,4 @@
-//! Access to files, which [`confine`] restricts to a folder, or to reading.
+//! Access to files. [`confine`] restricts it to one folder, to reading, or to both.
 //!
 //! Every file of the crate is opened by the functions of this module, so one policy holds for every path
 //! that an argument, a statement, a URL or a file names. `tests/layers.rs` finds calls that bypass it.
@@ -17,10 +17,10 @@ use crate::error::{Error, Result};
 /// The policy of the process. It is set at most once, so that nothing can lift it.
 static POLICY: OnceLock<Policy> = OnceLock::new();
 
-/// Number of times that a file is opened again because another process replaced it in the meantime.
+/// Maximum number of attempts to open a file, because another process may replace the file during an attempt.
 const REOPENS: usize = 16;
 
-/// Restrictions on the files of the process, for [`confine`].
+/// Restrictions that [`confine`] sets on the file access of the process.
 ///
 /// ```
 /// use serrate_core as serrate;
@@ -59,31 +59,32 @@ struct Policy {
     read_only: bool,
 }
 
-/// Restricts which files this process reads and writes, for all its sessions and threads and for good.
+/// Restricts which files this process reads and writes, in all sessions and threads, until the process ends.
 ///
-/// The policy belongs to the process and not to a session: files are opened in many places (readers,
-/// functions, writers, caches that sessions share), and a place that did not know its session would be a
-/// hole. Run one process for each tenant.
+/// The policy belongs to the process and not to a session: files are opened in many places (readers, functions,
+/// writers, caches that sessions share), some of which do not know the session. Run one process for each
+/// tenant.
 ///
-/// Files that are open already stay open. Files that other code of the process opens are not restricted, nor
-/// are DataFusion sessions without [`configure`](https://docs.rs/serrate): their object stores are their own.
-/// A hard link inside the folder is a file of the folder.
+/// Files that are already open stay open. Files that code outside this crate opens are not restricted, and
+/// neither are DataFusion sessions without [`configure`](https://docs.rs/serrate), which use their own object
+/// stores. A hard link inside the folder counts as a file of the folder.
 ///
 /// # Errors
-/// If the folder does not exist, or if the process is confined already.
+/// If the folder does not exist, or if `confine` was called before.
 pub fn confine(rules: &Confinement) -> Result<()> {
     let resolve = |root: &PathBuf| {
         let real = fs::canonicalize(root).map_err(|e| Error::io(root, e))?;
         match real.is_dir() {
             true => Ok((root.clone(), real)),
-            false => {
-                Err(Error::file(root, "this is no folder; name the folder that has the files"))
-            }
+            false => Err(Error::file(
+                root,
+                "the path is not a folder; give the folder that contains the files",
+            )),
         }
     };
     let root = rules.root.as_ref().map(resolve).transpose()?;
     POLICY.set(Policy { root, read_only: rules.read_only }).map_err(|_| {
-        Error::invalid("the process is confined already; confine it once, before it opens files")
+        Error::invalid("the file access of this process is already restricted, and restrictions cannot change; call `confine` only once")
     })
 }
 
@@ -103,7 +104,8 @@ impl Policy {
         }
     }
 
-    /// Checks that an open file is inside the folder, wherever its path leads by now.
+    /// Checks that `path`, from which `file` was opened, still names this file, and that the file is inside the
+    /// folder.
     fn check_opened(&self, file: &File, path: &Path) -> io::Result<Opened> {
         let Some((given, real)) = &self.root else { return Ok(Opened::Inside) };
         let Ok(full) = fs::canonicalize(path) else { return Ok(Opened::Replaced) };
@@ -121,7 +123,7 @@ impl Policy {
 
 enum Opened {
     Inside,
-    /// The path names another file by now.
+    /// The path does not name the open file any more.
     Replaced,
 }
 
@@ -134,7 +136,8 @@ fn refuse_outside(root: &Path) -> io::Error {
 
 fn refuse_write() -> io::Error {
     to_refusal(
-        "--read-only refuses to write files; write to standard output, or run without it".into(),
+        "--read-only refuses to write files; write to standard output, or run without --read-only"
+            .into(),
     )
 }
 
@@ -148,7 +151,7 @@ fn resolve_path(path: &Path) -> io::Result<PathBuf> {
                 full.extend(missing.iter().rev());
                 return Ok(full);
             }
-            // A link to nothing: the system would create the file to which it points.
+            // Refuse a symbolic link to a missing file, because writing to the link would create this file.
             Err(e) if fs::symlink_metadata(&there).is_ok() => return Err(e),
             Err(e) => match there.components().next_back() {
                 Some(Component::Normal(name)) => missing.push(name.to_owned()),
@@ -183,7 +186,7 @@ pub fn check_new(path: impl AsRef<Path>, overwrite: bool) -> Result<()> {
     }
 }
 
-/// Returns an error if the process must not write, to whatever place.
+/// Returns an error if the process must not write any file.
 #[doc(hidden)]
 pub fn check_writes() -> io::Result<()> {
     if is_read_only() { Err(refuse_write()) } else { Ok(()) }
@@ -194,20 +197,20 @@ pub fn check_writes() -> io::Result<()> {
 pub fn check_store() -> io::Result<()> {
     match POLICY.get().and_then(|policy| policy.root.as_ref()) {
         Some((given, _)) => Err(to_refusal(format!(
-            "--root restricts the process to the folder {}, so it reads no store; copy the file to this folder",
+            "--root restricts the process to the folder {}, so object stores cannot be read; copy the file to this folder",
             given.display()
         ))),
         None => Ok(()),
     }
 }
 
-/// Whether the process is restricted to a folder.
+/// Returns whether the process is restricted to a folder.
 #[doc(hidden)]
 pub fn has_root() -> bool {
     POLICY.get().is_some_and(|policy| policy.root.is_some())
 }
 
-/// Whether the process must not write files.
+/// Returns whether the process must not write files.
 #[doc(hidden)]
 pub fn is_read_only() -> bool {
     POLICY.get().is_some_and(|policy| policy.read_only)
@@ -232,8 +235,8 @@ fn refuse_replaced() -> io::Error {
 pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     let path = path.as_ref();
     let Some(policy) = POLICY.get() else { return File::open(path) };
-    // The check of the path keeps devices and pipes outside the folder from being opened at all. The check
-    // of the open file finds a path whose links changed between the two.
+    // Check the path first, because merely opening a device or pipe outside the folder can have effects. Check
+    // the open file, too, because a symbolic link in the path may have changed in the meantime.
     for _ in 0..REOPENS {
         policy.check_path(path, false)?;
         let file = File::open(path)?;
@@ -281,7 +284,8 @@ pub fn temporary_in(folder: impl AsRef<Path>) -> io::Result<File> {
     tempfile::tempfile_in(folder)
 }
 
-/// Removes a folder of rows that a query spilled, which has a name of the system's choice.
+/// Removes a temporary folder to which a query spilled rows. The path is not checked, because no user chooses
+/// it.
 #[doc(hidden)]
 pub fn remove_spilled(folder: &Path) -> io::Result<()> {
     fs::remove_dir_all(folder)
@@ -296,7 +300,7 @@ pub fn write_new(path: impl AsRef<Path>, contents: impl AsRef<[u8]>) -> io::Resu
 /// Creates a folder and its missing parents.
 #[doc(hidden)]
 pub fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
-    // Nothing is written if the folder exists. A writer to it checks its own file.
+    // If the folder exists, nothing is written, so reading must be allowed, but not writing.
     if path.as_ref().is_dir() {
         return check_read(path);
     }
@@ -318,20 +322,20 @@ pub fn canonicalize(path: impl AsRef<Path>) -> io::Result<PathBuf> {
     fs::canonicalize(path)
 }
 
-/// Whether something exists at `path`. A refused path counts as existing, so that the error of the function
-/// that opens it says why.
+/// Returns whether a file or folder exists at `path`. A path outside the folder of the process counts as
+/// existing, so that the caller tries to open it and gets the error of the restriction.
 #[doc(hidden)]
 pub fn exists(path: impl AsRef<Path>) -> bool {
     check_read(&path).is_err() || path.as_ref().exists()
 }
 
-/// Whether a folder is at `path`; false for a refused path.
+/// Returns whether `path` is a folder; false for a path outside the folder of the process.
 #[doc(hidden)]
 pub fn is_dir(path: impl AsRef<Path>) -> bool {
     check_read(&path).is_ok() && path.as_ref().is_dir()
 }
 
-/// Whether a file is at `path`; false for a refused path.
+/// Returns whether `path` is a file; false for a path outside the folder of the process.
 #[doc(hidden)]
 pub fn is_file(path: impl AsRef<Path>) -> bool {
     check_read(&path).is_ok() && path.as_ref().is_file()
@@ -344,7 +348,7 @@ pub fn read_dir(path: impl AsRef<Path>) -> io::Result<ReadDir> {
     fs::read_dir(path)
 }
 
-/// Lists a folder and its sub-folders, also those behind symbolic links, in the order of their names.
+/// Lists the entries of a folder and its sub-folders in the order of their names. Follows symbolic links.
 #[doc(hidden)]
 pub fn walk(path: &Path) -> impl Iterator<Item = Result<DirEntry>> + use<> {
     let top = path.to_path_buf();
@@ -366,7 +370,8 @@ pub fn walk(path: &Path) -> impl Iterator<Item = Result<DirEntry>> + use<> {
                 return Some(Err(Error::io(path, cause)));
             }
         };
-        // A link may lead out of the folder, so it is checked before the walk follows it.
+        // A symbolic link may point outside the folder of the process, so check the link before listing its
+        // target.
         if entry.path_is_symlink()
             && let Err(e) = check_read(entry.path())
         {
@@ -430,7 +435,8 @@ mod tests {
         let path = base.join("in/x");
         let file = File::open(&path).unwrap();
         assert!(matches!(policy.check_opened(&file, &path).unwrap(), Opened::Inside));
-        // The path was a link to a file outside when the file was opened, and is none any more.
+        // Simulate that `path` was a symbolic link to `secret` when the file was opened, and was replaced
+        // since.
         let secret = File::open(base.join("secret")).unwrap();
         assert!(matches!(policy.check_opened(&secret, &path).unwrap(), Opened::Replaced));
         fs::remove_file(&path).unwrap();

@@ -60,7 +60,7 @@ pub mod keyed {
     pub use crate::io::keyed::*;
 }
 
-/// Views of MEDS data sets for queries.
+/// Views of MEDS (Medical Event Data Standard) data sets for queries.
 #[cfg(feature = "parquet")]
 pub mod meds {
     pub use crate::io::meds::shard::Needed;

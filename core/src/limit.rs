@@ -4,8 +4,8 @@ use crate::error::{Error, Result};
 
 pub(crate) const DEFAULT_LIMIT: u64 = 4 << 30;
 
-/// Returns `bytes` as a `usize`, or an error if it exceeds `limit` or the address space. In the error
-/// message, `what` names the result that needs the memory, and `hint` says what to do.
+/// Returns `bytes` as a `usize`, or an error if it exceeds `limit` or the address space. In the error message,
+/// `what` names the result that needs the memory, and `hint` is advice to the user.
 pub(crate) fn check_bytes(
     limit: Option<u64>,
     bytes: u128,

@@ -16,7 +16,7 @@ pub fn memory_limit() -> usize {
     LIMIT.load(Ordering::Relaxed)
 }
 
-/// Sets the limit of the process in bytes. Charges that exist already stay.
+/// Sets the limit of the process in bytes. Existing charges stay, even if they exceed the new limit.
 pub fn set_memory_limit(bytes: usize) {
     LIMIT.store(bytes, Ordering::Relaxed);
 }
@@ -26,13 +26,13 @@ pub fn memory_used() -> usize {
     USED.load(Ordering::Relaxed)
 }
 
-/// Charges bytes without regard to the limit.
+/// Charges bytes even if they exceed the limit.
 #[doc(hidden)]
 pub fn add_used(bytes: usize) {
     USED.fetch_add(bytes, Ordering::Relaxed);
 }
 
-/// Charges bytes, or returns false if fewer are left.
+/// Charges bytes and returns true; if they would exceed the limit, charges nothing and returns false.
 #[doc(hidden)]
 pub fn try_add_used(bytes: usize) -> bool {
     let limit = memory_limit();
@@ -40,18 +40,18 @@ pub fn try_add_used(bytes: usize) -> bool {
     USED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
 }
 
-/// Returns charged bytes.
+/// Subtracts bytes that are no longer in use from the charged bytes.
 #[doc(hidden)]
 pub fn subtract_used(bytes: usize) {
     USED.fetch_sub(bytes, Ordering::Relaxed);
 }
 
-/// Bytes that are charged to the memory limit until they are dropped.
+/// A number of bytes that is charged to the memory limit until this value is dropped.
 #[derive(Debug, Default)]
 pub struct Charge(usize);
 
 impl Charge {
-    /// Charges `bytes` for `what`, which errors name.
+    /// Charges `bytes`; `what` names the object that needs them in the error message.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -64,7 +64,7 @@ impl Charge {
     /// ```
     ///
     /// # Errors
-    /// If fewer bytes are left below the limit.
+    /// If the charge would exceed the limit.
     pub fn take(what: &str, bytes: usize) -> Result<Self> {
         match try_add_used(bytes) {
             true => Ok(Self(bytes)),
@@ -83,17 +83,17 @@ impl Charge {
         self.0
     }
 
-    /// Charges bytes that are held already, without regard to the limit.
+    /// Charges bytes that are already allocated, even if they exceed the limit.
     #[doc(hidden)]
     pub fn hold(bytes: usize) -> Self {
         add_used(bytes);
         Self(bytes)
     }
 
-    /// Adds `bytes`, with the error of [`take`](Self::take).
+    /// Adds `bytes` to the charge; `what` names the object that needs them in the error message.
     ///
     /// # Errors
-    /// If fewer bytes are left below the limit.
+    /// If the charge would exceed the limit.
     pub fn grow(&mut self, what: &str, bytes: usize) -> Result<()> {
         let mut more = Self::take(what, bytes)?;
         self.0 += std::mem::take(&mut more.0);
@@ -107,7 +107,7 @@ impl Drop for Charge {
     }
 }
 
-/// A value that is charged to the memory limit as long as it lives.
+/// A value whose memory is charged to the memory limit until the value is dropped.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Charged<T> {
@@ -116,7 +116,7 @@ pub struct Charged<T> {
 }
 
 impl<T> Charged<T> {
-    /// Joins a value and the charge for it.
+    /// Combines a value with the charge for its memory.
     pub fn new(value: T, charge: Charge) -> Self {
         Self { value, _charge: charge }
     }

@@ -228,7 +228,7 @@ fn memory_of_the_caller_holds_the_same() {
     assert_eq!(into(&row, &options), row.to_dense_with(&options).unwrap());
     // Too few slices, then one of another length.
     let error = table.to_dense_into(&options, &mut []).unwrap_err().to_string();
-    assert!(error.contains("0 output slices") && error.contains("age, T, dim1/mask"), "{error}");
+    assert!(error.contains("0 output slice(s)") && error.contains("age, T, dim1/mask"), "{error}");
     let mut short: Vec<Vec<u8>> =
         table.dense_specs(&options).unwrap().iter().map(|s| vec![0; s.nbytes()]).collect();
     short[2].pop();

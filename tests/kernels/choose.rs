@@ -208,7 +208,7 @@ fn masks_that_do_not_fit_are_refused() {
         &rows(&[2, 0, 2]),
         "list 2 of axis 1 (row 2) has 3 element(s) on the left and 2 on the right",
     );
-    says(&a, &rows(&[2, 0]), "3 rows on the left and 2 on the right");
+    says(&a, &rows(&[2, 0]), "3 row(s) on the left and 2 on the right");
     let numbers = a.with_leaves(Arc::new(Int64Array::from(vec![1; 5]))).unwrap();
     says(&a, &numbers, "the mask: expected Boolean, found Int64");
     let flat =

@@ -252,5 +252,5 @@ fn masks_and_needles_that_do_not_fit_are_refused() {
     let flat = RaggedArray::try_new(2, vec![], Arc::new(Int64Array::from(vec![1, 2]))).unwrap();
     assert!(searchsorted_lists(&flat, &a, SearchSide::Left).is_err());
     let e = searchsorted_lists(&a, &rows(&[1]), SearchSide::Left).unwrap_err().to_string();
-    assert!(e.contains("2 rows on the left and 1 on the right"), "{e}");
+    assert!(e.contains("2 row(s) on the left and 1 on the right"), "{e}");
 }

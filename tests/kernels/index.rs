@@ -291,7 +291,7 @@ fn errors_of_indices_say_where() {
         ("[0, 1]", "index 1 is out of range for axis 1 of size 1 in row 1"),
         (
             ":, [True, False]",
-            "the mask has 2 values, but the list has 3 elements on axis 2 in row 0",
+            "the mask has 2 value(s), but the list has 3 element(s) on axis 2 in row 0",
         ),
         ("0, [0]", "index in two steps"),
     ] {
@@ -333,18 +333,18 @@ fn arguments_that_do_not_fit_are_refused() {
     let says = |e: Error, what: &str| assert!(e.to_string().contains(what), "{e}");
     says(
         slice(&a, 1, &three, &RowArg::NONE, &RowArg::NONE).unwrap_err(),
-        "start: 3 values are given for 2 rows",
+        "start: 3 value(s) are given for 2 row(s)",
     );
     let steps = RowArg::Each(Int64Array::from(vec![1, 0]));
     says(slice(&a, 2, &RowArg::NONE, &RowArg::NONE, &steps).unwrap_err(), "step of 0 (row 1)");
     says(slice(&a, 2, &RowArg::NONE, &RowArg::NONE, &0.into()).unwrap_err(), "step of 0");
     says(
         at(&a, &[1.into()], None).unwrap_err(),
-        "1 coordinate(s) are given for an array with 2 axes",
+        "1 coordinate(s) are given for an array with 2 level(s)",
     );
     says(
         at(&a, &[1.into(), three], None).unwrap_err(),
-        "coordinate 2: 3 values are given for 2 rows",
+        "coordinate 2: 3 value(s) are given for 2 row(s)",
     );
     let coords = [9.into(), 9.into()];
     let text = StringArray::new_scalar("x");

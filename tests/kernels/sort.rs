@@ -187,5 +187,5 @@ fn times_keep_their_type_and_lists_are_shared() {
     assert!(sort_by(&a, &flat, Order::ASCENDING).is_err());
     let flags = rows(&[3], Arc::new(BooleanArray::from(vec![true, false, true])));
     let e = sort_by(&a, &flags, Order::ASCENDING).unwrap_err().to_string();
-    assert!(e.contains("2 rows on the left and 1 on the right"), "{e}");
+    assert!(e.contains("2 row(s) on the left and 1 on the right"), "{e}");
 }

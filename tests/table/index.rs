@@ -212,14 +212,14 @@ fn errors_name_axis_index_and_size() {
         ("[1, 0, 1], [0, 0, 7]", "index 7 is out of range for axis 1 of size 1 in row 1"),
         ("1:, :, 3", "index 3 is out of range for axis 2 of size 3 in row 1"),
         ("0, :, 1", "index 1 is out of range for axis 2 of size 1"),
-        ("[True]", "a mask of 1 values cannot select from axis 0, which has the size 2"),
+        ("[True]", "a mask of 1 value(s) cannot select from axis 0, which has the size 2"),
         (
             ":, [True, False, True]",
-            "a mask of 3 values cannot select from axis 1, which has the size 1 in row 1",
+            "a mask of 3 value(s) cannot select from axis 1, which has the size 1 in row 1",
         ),
         (
             ":, [False, False, False]",
-            "a mask of 3 values cannot select from axis 1, which has the size 1 in row 1",
+            "a mask of 3 value(s) cannot select from axis 1, which has the size 1 in row 1",
         ),
         ("[0, 1], [0, 0, 0]", "index arrays of lengths [2, 3]"),
         (
@@ -276,7 +276,7 @@ fn arrays_that_take_nothing() {
     }
     let error = get("1, [False, False], :, []").unwrap_err().to_string();
     assert!(
-        error.starts_with("a mask of 2 values cannot select from axis 1, which has the size 1"),
+        error.starts_with("a mask of 2 value(s) cannot select from axis 1, which has the size 1"),
         "{error}"
     );
     assert!(get("1, [False], :, [False, False]").is_ok());

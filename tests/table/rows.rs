@@ -262,7 +262,7 @@ fn what_cannot_be_concatenated_says_why() {
     );
     let flat =
         RaggedTable::builder().column("x", 0, Arc::new(Int64Array::from(vec![1]))).build().unwrap();
-    assert!(error(flat).contains("table 1 has 1 axes"));
+    assert!(error(flat).contains("is 1 for table 1, but"));
     assert!(RaggedTable::concat(&[]).is_err());
 }
 

@@ -302,7 +302,7 @@ fn wrap_in_lists(
             let is_valid = |i| nulls.as_ref().is_none_or(|n| n.is_valid(i));
             if let Some(i) = (0..lists).find(|i| is_valid(*i) && layout.length(*i) != size) {
                 return Err(Error::invalid(format!(
-                    "list {i} has {} elements, but every list of the FixedSizeList must have {size}; convert to List or LargeList",
+                    "list {i} has {} element(s), but every list of the FixedSizeList must have {size}; convert to List or LargeList",
                     layout.length(i)
                 )));
             }

@@ -17,7 +17,7 @@ pub fn with_nulls(values: &ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayR
     let nulls = nulls.filter(|n| n.null_count() > 0);
     if let Some(nulls) = nulls.as_ref().filter(|n| n.len() != values.len()) {
         return Err(Error::invalid(format!(
-            "the validity bitmap has {} bits, but there are {} values; give one bit per value",
+            "the validity bitmap has {} bit(s) for {} value(s); give one bit per value",
             nulls.len(),
             values.len()
         )));
@@ -71,7 +71,7 @@ mod tests {
             let message = with_nulls(values, Some(vec![false].into())).unwrap_err().to_string();
             assert_eq!(
                 message,
-                "the validity bitmap has 1 bits, but there are 3 values; give one bit per value"
+                "the validity bitmap has 1 bit(s) for 3 value(s); give one bit per value"
             );
         }
         let none: ArrayRef = Arc::new(NullArray::new(2));

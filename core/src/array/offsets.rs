@@ -70,7 +70,8 @@ impl Offsets {
         Ok(Self::from_numbers(offsets))
     }
 
-    /// Builds offsets from the ends of the lists, as stored in `dim{d}/bounds` of an `.nrt` file.
+    /// Builds offsets from the ends of the lists, as stored in `dim{d}/bounds` of an `.nrt` file (nested ragged
+    /// tensors).
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -37,14 +37,14 @@ impl ListAxis {
         if let Some(n) = &nulls {
             if n.len() != layout.lists() {
                 return Err(Error::invalid(format!(
-                    "the validity bitmap has {} bits, but there are {} lists; give one bit per list",
+                    "the validity bitmap has {} bit(s) for {} list(s); give one bit per list",
                     n.len(),
                     layout.lists()
                 )));
             }
             if let Some(i) = (0..n.len()).find(|i| n.is_null(*i) && layout.length(*i) > 0) {
                 return Err(Error::invalid(format!(
-                    "list {i} is null but has {} elements; make every null list empty",
+                    "list {i} is null, but has {} element(s); make every null list empty",
                     layout.length(i)
                 )));
             }
@@ -122,7 +122,7 @@ impl RaggedArray {
         for (i, axis) in axes.iter().enumerate() {
             if axis.layout.lists() != expected {
                 return Err(Error::invalid(format!(
-                    "axis {} has {} lists, but axis {i} has {expected} elements; give one list per element",
+                    "axis {} has {} list(s), but axis {i} has {expected} element(s); give one list per element",
                     i + 1,
                     axis.layout.lists()
                 )));
@@ -131,7 +131,7 @@ impl RaggedArray {
         }
         if leaves.len() != expected {
             return Err(Error::invalid(format!(
-                "there are {} leaves, but the innermost axis has {expected} elements; give one leaf per element",
+                "the number of leaves is {}, but the innermost axis has {expected} element(s); give one leaf per element",
                 leaves.len()
             )));
         }

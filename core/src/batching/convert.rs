@@ -9,7 +9,8 @@ use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
-/// A batch as variable-length kernels take it: all entries, and the cumulative sample sizes.
+/// A batch in the form that kernels for sequences of variable length take: all entries, and the cumulative
+/// sample sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packed {
     /// The entries, sample by sample, of shape `[entries, data axes except the non-uniform one..]`.

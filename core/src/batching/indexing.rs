@@ -88,7 +88,7 @@ fn resolve_axis(indices: &RaggedBatch, dim_to_index_in: Option<usize>) -> Result
 ///
 /// # Errors
 /// If an index is out of range (the message names sample, position, index and size), batch axes differ, the
-/// axis is no data axis, the indices are not integers or have data axes, or `filler_value` does not fit.
+/// axis is not a data axis, the indices are not integers or have data axes, or `filler_value` does not fit.
 pub fn batched_indexing_access(
     input_data: impl Into<AnyBatch>,
     input_indices: &RaggedBatch,

@@ -48,8 +48,8 @@ impl RaggedBatch {
     /// Sets the value of the padding in the padded tensor. For an integer batch, a float is truncated towards
     /// zero; for a boolean batch, a nonzero value is true. Shares all data, because padding is not stored.
     ///
-    /// Batches derived with other batch axes, data axes or another type keep the value of the padding;
-    /// operations that create new entries reset it to zero.
+    /// Batches derived by repeating samples, by writing some entries, or with other batch axes, data axes or
+    /// another type keep the value of the padding. Most other operations that return a batch reset it to zero.
     ///
     /// ```
     /// # use serrate_core as serrate;

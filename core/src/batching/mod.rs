@@ -13,8 +13,8 @@
 //! * [`combine_data`] combines samples into a batch; [`sum_over_targets`] and
 //!   [`average_over_targets`] reduce; [`squeeze_except_batch_and_sample`] drops axes of size 1.
 //!
-//! The names are the same as in accvlab's `batching_helpers`, whose batches are padded; these
-//! batches store no padding. Devices, gradients and complex numbers are not supported.
+//! The names are those of the Python package `accvlab.batching_helpers`, whose batches are padded; the batches
+//! here store no padding. Devices, gradients and complex numbers are not supported.
 //!
 //! ```
 //! # use serrate_core as serrate;

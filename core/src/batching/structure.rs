@@ -31,9 +31,7 @@ impl SampleStructure {
         sizes_dtype: DType,
     ) -> Result<Self> {
         if batch_shape.is_empty() {
-            return Err(Error::invalid(
-                "there are no batch axes; a batch needs at least one batch axis",
-            ));
+            return Err(Error::invalid("there are no batch axes; give at least one"));
         }
         if element_count(&batch_shape) != Some(offsets.lists()) {
             return Err(Error::invalid(format!(

@@ -17,7 +17,7 @@ const HUGE_PAGE: usize = 2 << 20;
 #[derive(Debug)]
 pub(crate) enum BlockContents {
     Zero,
-    /// Zeros, except where an earlier tensor had values; the [`Plan`] tells where.
+    /// Zeros, except where an earlier tensor had values; the [`Plan`] describes where.
     Values(Plan),
     Unknown,
 }

@@ -128,7 +128,7 @@ pub(crate) fn check_out_len(plan: &Plan, dtype: DType, what: &str, out: &[u8]) -
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "{what}: the output buffer has {} bytes, but a {dtype} tensor of shape {:?} takes exactly {}; give a buffer of this size",
+        "{what}: the output buffer has {} byte(s), but a {dtype} tensor of shape {:?} needs {}; give a buffer of exactly this size",
         out.len(),
         plan.shape(),
         plan.bytes()
@@ -168,7 +168,7 @@ fn make_plan(
     Ok((dtype, plan_axes(array.len(), layouts, sizes, dtype, options, what)?))
 }
 
-/// Checks the size of the result in bytes; returns the [`Plan`], which tells where values and padding are.
+/// Checks the size of the result in bytes; returns the [`Plan`], which describes where values and padding are.
 pub(crate) fn plan_axes(
     rows: usize,
     layouts: Vec<Layout>,
@@ -182,7 +182,7 @@ pub(crate) fn plan_axes(
     match sizes {
         Some(sizes) if sizes.len() != axes => {
             return Err(Error::invalid(format!(
-                "{what}: {} size(s) {sizes:?} are given for {axes} axes; give one size for each axis after the rows",
+                "{what}: {} size(s) {sizes:?} are given for {axes} level(s) of lists; give one size per level",
                 sizes.len()
             )));
         }
@@ -214,7 +214,8 @@ pub(crate) enum Padding {
 }
 
 impl Padding {
-    /// Returns the padding that writes `fill` to every padding element, whatever the memory holds.
+    /// Returns the padding that writes `fill` to every padding element, regardless of the contents of the
+    /// memory.
     pub(super) fn overwriting(fill: &[u8]) -> Self {
         match fill {
             [first, rest @ ..] if rest.iter().all(|b| b == first) => Self::Byte(*first),

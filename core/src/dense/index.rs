@@ -200,7 +200,7 @@ fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
                     axis += 1;
                 }
             }
-            // `expand_axes` has replaced a `...` that stands for axes, so this `...` stands for none.
+            // `expand_axes` has replaced a `...` that covers axes, so this `...` covers no axis.
             Index::Rest => items.push(IndexItem::Nothing),
             Index::NewAxis => items.push(IndexItem::NewAxis),
         }

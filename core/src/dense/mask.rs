@@ -55,7 +55,7 @@ pub fn mask(
     let sizes = match sizes {
         Some(s) if s.len() < axis || s.len() > array.ndim() - 1 => {
             return Err(Error::invalid(format!(
-                "mask: {} size(s) {s:?} are given for {axis} axes; give one size for each axis after the rows",
+                "mask: {} size(s) {s:?} are given for a mask of axis {axis}; give one size for each axis after the rows, at least up to this axis",
                 s.len()
             )));
         }

@@ -30,7 +30,7 @@ pub(crate) trait Sink: Sync {
     fn padding(&self, out: &mut [u8]);
 }
 
-/// Tells where a dense tensor holds values: the layouts of all list levels, and the shape of the tensor.
+/// Describes where a dense tensor holds values: the layouts of all list levels, and the shape of the tensor.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     layouts: Vec<Layout>,
@@ -89,7 +89,7 @@ impl Plan {
         &self.shape
     }
 
-    /// Gives every byte of the tensor to `sink` once. Several threads do so for a large tensor if `parallel`
+    /// Passes every byte of the tensor to `sink` once, in several threads if the tensor is large and `parallel`
     /// is set. `out` has at least [`bytes`](Self::bytes) bytes; any further bytes stay unchanged.
     pub(crate) fn walk_lists<S: Sink>(&self, sink: &S, out: &mut [u8], parallel: bool) {
         let bytes = self.bytes();

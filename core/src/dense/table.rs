@@ -209,7 +209,7 @@ impl RaggedTable {
         let names = || parts.specs.iter().map(|p| p.spec.name.as_str()).collect::<Vec<_>>();
         if out.len() != parts.specs.len() {
             return Err(Error::invalid(format!(
-                "{slices} output slices are given for {tensors} tensors ({names}); give one slice per tensor",
+                "{slices} output slice(s) are given for {tensors} tensor(s) ({names}); give one slice per tensor",
                 slices = out.len(),
                 tensors = parts.specs.len(),
                 names = names().join(", ")
@@ -224,7 +224,7 @@ impl RaggedTable {
     fn resolve_sizes(&self, sizes: &[Size]) -> Result<Vec<usize>> {
         if sizes.len() > self.axes().len() {
             return Err(Error::invalid(format!(
-                "{} sizes are given, but the table has {} axes after the rows; give at most one per axis",
+                "{} size(s) are given, but the table has {} level(s) of lists; give at most one size per level",
                 sizes.len(),
                 self.axes().len()
             )));

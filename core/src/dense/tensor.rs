@@ -257,7 +257,7 @@ impl DenseTensor {
         let shape = shape.into();
         if element_count(&shape) != Some(self.num_elements()) {
             return Err(Error::invalid(format!(
-                "{} elements of shape {:?} do not fit the shape {shape:?}; the number of elements must be equal",
+                "{} element(s) of shape {:?} do not fit the shape {shape:?}; the number of elements must stay the same",
                 self.num_elements(),
                 self.shape
             )));

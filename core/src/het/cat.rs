@@ -43,7 +43,7 @@ pub fn cat(tensors: &[&HetTensor], dim: i64) -> Result<HetValue> {
     for other in rest {
         if other.ndim() != first.ndim() {
             return Err(Error::invalid(format!(
-                "cannot concatenate a tensor of {} dims to a tensor of {} dims; all must have the same number of dims",
+                "the numbers of dims of the tensors to concatenate include {} and {}; all tensors must have the same number of dims",
                 other.ndim(),
                 first.ndim()
             )));

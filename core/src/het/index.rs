@@ -17,8 +17,8 @@ impl HetTensor {
     ///
     /// If lists differ in length:
     /// * A slice is resolved for each list separately.
-    /// * An integer, also one in a list of indices, leaves a hole where a list is too short. Negatives count
-    ///   from the end of each list. An integer outside every list is an error.
+    /// * An integer, also one in a list of indices, leaves a hole (an element without a value) where a list is
+    ///   too short. Negatives count from the end of each list. An integer outside every list is an error.
     /// * A mask is as long as the longest list; a shorter list uses the first values of the mask.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ fn apply_mask(array: &RaggedArray, axis: usize, keep: &[bool]) -> Result<RaggedA
     let layout = level.layout();
     if keep.len() != layout.max_length() {
         return Err(Error::invalid(format!(
-            "the mask has {} values, but the longest list of dim {} has {} elements; give a mask with one value per element of this list",
+            "the mask has {} value(s), but the longest list of dim {} has {} element(s); give a mask with one value per element of this list",
             keep.len(),
             axis - 1,
             layout.max_length()

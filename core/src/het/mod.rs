@@ -43,7 +43,7 @@ pub use dims::DimType;
 pub use nested::Nested;
 pub use ops::{HetOperand, Number};
 
-/// A tensor with axes whose size varies.
+/// A tensor with axes (dims) whose size varies. An element without a value is a hole; see the [module](self).
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -73,7 +73,7 @@ pub struct HetTensor {
 /// Result of an operation: dense if no axis varies in size and no value is missing.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HetValue {
-    /// A tensor with an axis that varies in size, or with holes.
+    /// A tensor with an axis that varies in size, or with holes (elements without a value).
     Het(HetTensor),
     /// A tensor whose axes have one size each, without holes.
     Dense(DenseTensor),
@@ -130,7 +130,8 @@ impl HetTensor {
         Ok(Self { array: RaggedArray::try_new(rows, axes, leaves)? })
     }
 
-    /// Returns the array whose rows are dim 0 and whose nulls are the holes. Copies nothing.
+    /// Returns the array whose rows are dim 0. Its nulls are the holes (elements without a value). Copies
+    /// nothing.
     ///
     /// # Errors
     /// If the tensor has no dims.
@@ -149,7 +150,7 @@ impl HetTensor {
         DType::from_arrow(self.array.leaf_type()).unwrap_or(DType::F64)
     }
 
-    /// Returns the number of values, not counting holes.
+    /// Returns the number of values; holes (elements without a value) do not count.
     pub fn num_values(&self) -> usize {
         self.array.leaves().len() - self.array.leaves().null_count()
     }

@@ -235,7 +235,7 @@ impl Unbinder<'_> {
     }
 
     /// Returns the shape that list `at` of level `level` has as a dense tensor, and the range of its leaves.
-    /// Returns `None` if inner lists differ in length or there is a hole.
+    /// Returns `None` if inner lists differ in length or an element has no value.
     fn find_block(&self, level: usize, at: usize) -> Option<(Vec<usize>, Range<usize>)> {
         let array = &self.het.array;
         let mut window = at..at + 1;

@@ -186,8 +186,8 @@ impl HetTensor {
         Self::from_boxed(unary(function, &array)?)?.into_value()
     }
 
-    /// Computes the softmax along a dim (negative dims count from the end). Holes stay holes. Integers and
-    /// booleans become float32.
+    /// Computes the softmax along a dim (negative dims count from the end). Holes (elements without a value)
+    /// stay holes. Integers and booleans become float32.
     ///
     /// # Errors
     /// If the dim does not exist.

@@ -53,8 +53,8 @@ impl Index {
     /// A whole axis: `:`.
     pub const ALL: Self = Self::Slice { start: None, stop: None, step: None };
 
-    /// Returns false for `...`, which may stand for no axis, and for `None`, which inserts an axis; all other
-    /// items use at least one axis of the array.
+    /// Returns whether the item uses at least one axis of the array. False for `...`, which may cover zero
+    /// axes, and for `None`, which inserts an axis.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -178,7 +178,7 @@ impl<T> IndexArray<T> {
         let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
         if elements != Some(values.len()) {
             return Err(Error::invalid(format!(
-                "an index array of shape {shape:?} cannot hold {} values; give as many values as the shape has elements",
+                "an index array of shape {shape:?} cannot have {} value(s); give one value per element of the shape",
                 values.len()
             )));
         }

@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 
 /// Returns both arrays with the same list lengths on the first `levels` levels.
 ///
-/// If a list is null in one array, the list at the same place of the other array becomes empty; it does not
-/// become null. If no list is null, nothing is copied.
+/// If a list is null in one array, the corresponding list of the other array becomes empty; it does not become
+/// null. If no list is null, nothing is copied.
 ///
 /// # Errors
 /// When two valid lists differ in length; the message has axis, list, row and both lengths.
@@ -20,7 +20,7 @@ pub fn aligned(
 ) -> Result<(RaggedArray, RaggedArray)> {
     if left.len() != right.len() {
         return Err(Error::invalid(format!(
-            "there are {} rows on the left and {} on the right; both sides must have the same number of rows",
+            "there are {} row(s) on the left and {} on the right; both sides must have the same number of rows",
             left.len(),
             right.len()
         )));

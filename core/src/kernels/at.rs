@@ -40,7 +40,7 @@ pub fn at(array: &RaggedArray, coords: &[RowArg], default: Option<&dyn Datum>) -
     let rows = array.len();
     if coords.len() != array.axes().len() {
         return Err(Error::invalid(format!(
-            "{} coordinate(s) are given for an array with {} axes of lists; give one coordinate per axis, from axis 1 on",
+            "{} coordinate(s) are given for an array with {} level(s) of lists; give one coordinate per level, outermost first",
             coords.len(),
             array.axes().len()
         )));
@@ -70,7 +70,7 @@ fn replace_null(values: &ArrayRef, default: &dyn Datum, rows: usize) -> Result<A
     let (given, one) = default.get();
     if !one && given.len() != rows {
         return Err(Error::invalid(format!(
-            "the default has {} values for {rows} rows; give one value, or one per row",
+            "the default has {} value(s) for {rows} row(s); give one value for all rows, or one per row",
             given.len()
         )));
     }

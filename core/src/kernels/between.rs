@@ -11,7 +11,7 @@ use super::search::{SearchSide, searchsorted};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
-/// The ends that a range of values includes.
+/// Selects which of its two ends a range of values includes.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -43,7 +43,7 @@ impl FromStr for Closure {
             "(]" => Ok(Self::Right),
             "()" => Ok(Self::Neither),
             _ => Err(Error::invalid(format!(
-                "the ends that a range includes must be '[]', '[)', '(]' or '()', not {s:?}"
+                "the ends that a range includes must be '[]' (both), '[)' (lower), '(]' (upper) or '()' (neither), not {s:?}"
             ))),
         }
     }
@@ -53,8 +53,8 @@ impl FromStr for Closure {
 /// `low` and `high`. [`slice`](fn@slice) with this start and end selects the elements at the same
 /// indices from any other array along axis 1.
 ///
-/// `low` and `high` are one value for all rows or one per row; a missing or null bound leaves the range
-/// open on that side. The bounds compare with the elements like the needles of [`searchsorted`].
+/// `low` and `high` are one value for all rows or one per row; a missing or null bound leaves the range open on
+/// that side. The bounds are compared with the elements by the rules of [`searchsorted`].
 ///
 /// # Errors
 /// Same as [`searchsorted`]; also when `times` does not have one level of lists.

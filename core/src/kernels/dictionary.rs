@@ -48,7 +48,7 @@ pub fn over_values(
         let answers = test(values)?;
         if answers.len() != values.len() {
             return Err(Error::invalid(format!(
-                "the predicate returned {} results for {} values; write a predicate that returns one result per value",
+                "the predicate returned {} result(s) for {} value(s); write a predicate that returns one result per value",
                 answers.len(),
                 values.len()
             )));
@@ -106,7 +106,8 @@ fn to_unsigned<T: ArrowPrimitiveType, U: UnsignedKey>(keys: &dyn Array) -> Scala
 }
 
 trait UnsignedKey: arrow::datatypes::ArrowNativeType {
-    /// Number of possible keys of this type; `None` if a table with one byte per possible key would be large.
+    /// Number of possible keys of this type; `None` if a table with one byte per possible key would be too
+    /// large.
     const ALL: Option<usize>;
 
     fn distance_from(self, other: Self) -> Self;
@@ -196,8 +197,8 @@ mod tests {
     }
 
     fn every_key_type<T: ArrowDictionaryKeyType>(of: impl Fn(usize) -> T::Native) {
-        // Some of the dictionaries have the values that start with b in adjacent places, others do not. One
-        // dictionary has a null and an unused value.
+        // The values that start with b are adjacent in some of the dictionaries, but not in all. One dictionary
+        // has a null and an unused value.
         let dictionaries: [&[Option<&str>]; 5] = [
             &[Some("a"), Some("b1"), Some("b2"), Some("c")],
             &[Some("b1"), Some("a"), Some("b2"), None, Some("c")],
@@ -281,6 +282,6 @@ mod tests {
     fn a_test_answers_for_every_value() {
         let text: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
         let e = over_values(&text, |_| Ok(BooleanArray::from(vec![true]))).unwrap_err();
-        assert!(e.to_string().contains("1 results for 2 values"), "{e}");
+        assert!(e.to_string().contains("1 result(s) for 2 value(s)"), "{e}");
     }
 }

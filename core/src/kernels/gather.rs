@@ -127,7 +127,7 @@ pub fn take_rows(array: &RaggedArray, rows: &UInt64Array) -> Result<RaggedArray>
 pub fn filter_rows(array: &RaggedArray, keep: &BooleanArray) -> Result<RaggedArray> {
     if keep.len() != array.len() {
         return Err(Error::invalid(format!(
-            "the mask has {} values for {} rows; give one value per row",
+            "the mask has {} value(s) for {} row(s); give one value per row",
             keep.len(),
             array.len()
         )));

@@ -163,7 +163,7 @@ impl Histogram {
         self.check_type(values.data_type())?;
         if values.len() != counts.len() {
             return Err(Error::invalid(format!(
-                "{} counts are given for {} values; give one count per value",
+                "{} count(s) are given for {} value(s); give one count per value",
                 counts.len(),
                 values.len()
             )));

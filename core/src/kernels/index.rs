@@ -343,7 +343,7 @@ fn take_positions(
         let range = layout.range(list);
         if let Some(length) = length.filter(|n| *n != range.len()) {
             return Err(Error::invalid(format!(
-                "the mask has {length} values, but the list has {} elements on axis {axis} in row {}; give one mask value per element",
+                "the mask has {length} value(s), but the list has {} element(s) on axis {axis} in row {}; give one mask value per element",
                 range.len(),
                 row(list)
             )));
@@ -422,8 +422,8 @@ pub fn new_axis(array: &RaggedArray, axis: usize) -> Result<RaggedArray> {
 ///
 /// # Errors
 /// When the index is for more axes than the array has, or an integer is out of range for a valid list. Also
-/// when an array or mask is combined with another one or with an integer: NumPy pairs these element by
-/// element (apply them one after the other instead). Messages name the axes of `array`.
+/// when an array or mask is combined with another array, mask or integer, whose elements NumPy would pair;
+/// index in two steps instead. Messages name the axes of `array`.
 pub fn get(array: &RaggedArray, index: &[Index]) -> Result<RaggedArray> {
     let lists = array.ndim() - 1;
     let what = format!("an array with {lists} axes of lists (the first index is axis 1)");
@@ -432,7 +432,7 @@ pub fn get(array: &RaggedArray, index: &[Index]) -> Result<RaggedArray> {
     let integers = items.iter().filter(|i| matches!(i, Index::At(_))).count();
     if arrays > 0 && arrays + integers > 1 {
         return Err(Error::invalid(
-            "the index combines an array or mask with another array, mask or integer, but does not pair their elements as NumPy does; index in two steps",
+            "the index has an array or mask together with another array, mask or integer, whose elements would have to be paired, which ragged arrays do not support; index in two steps",
         ));
     }
     let mut out = array.clone();

@@ -41,9 +41,9 @@ pub fn nan_to_null(values: &ArrayRef) -> Result<ArrayRef> {
 }
 
 impl RaggedTable {
-    /// Replaces NaN with null in all columns. The `.nrt` format has no nulls and stores NaN
-    /// instead; by default, SQL makes the same replacement when it reads an `.nrt` file. Values are
-    /// not copied.
+    /// Replaces NaN with null in all columns. The `.nrt` format (nested ragged tensors) has no nulls and stores
+    /// NaN instead; by default, SQL makes the same replacement when it reads an `.nrt` file. Values are not
+    /// copied.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -69,7 +69,7 @@ struct ElementRun {
 pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Result<RaggedArray> {
     if sizes.len() != array.axes().len() {
         return Err(Error::invalid(format!(
-            "pad: {} size(s) are given for {} axes of lists; give one per axis after the rows",
+            "pad: {} size(s) are given for {} level(s) of lists; give one size per level",
             sizes.len(),
             array.axes().len()
         )));

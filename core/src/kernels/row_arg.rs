@@ -52,7 +52,7 @@ impl RowArg {
     pub(crate) fn check_rows(&self, what: &str, rows: usize) -> Result<()> {
         match self {
             Self::Each(a) if a.len() != rows => Err(Error::invalid(format!(
-                "{what}: {} values are given for {rows} rows; give one value for all rows, or one per row",
+                "{what}: {} value(s) are given for {rows} row(s); give one value for all rows, or one per row",
                 a.len()
             ))),
             _ => Ok(()),

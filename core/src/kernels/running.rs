@@ -391,9 +391,8 @@ pub fn shift(
     array.with_leaves(found)
 }
 
-/// Shifts all leaves as if they were one list. If this moves a leaf into another list, replaces the
-/// leaf with null. Also returns a bit per leaf of the result: whether the leaf comes from the list
-/// that it is in.
+/// Shifts all leaves as if they were one list. If this moves a leaf into another list, replaces the leaf with
+/// null. Also returns a bit per leaf of the result: whether the leaf was in the same list before the shift.
 fn shift_lists(
     leaves: &ArrayRef,
     lists: &Layout,
@@ -587,7 +586,7 @@ fn diff_unsigned(array: &RaggedArray, n: i64, axis: i64) -> Result<RaggedArray> 
     array.with_leaves(Arc::new(found))
 }
 
-/// Replaces null leaves with the last valid leaf before them along axis `axis`; nulls before the first valid
+/// Replaces each null leaf with the last valid leaf before it along axis `axis`; nulls before the first valid
 /// leaf stay null. NaN is a valid value. Shares all buffers if no leaf is null.
 ///
 /// ```
@@ -610,7 +609,8 @@ pub fn forward_fill(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     fill_gaps(array, axis, false)
 }
 
-/// Replaces null leaves with the next valid leaf along `axis`; nulls after the last valid leaf stay null.
+/// Replaces each null leaf with the next valid leaf after it along axis `axis`; nulls after the last valid leaf
+/// stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -68,7 +68,7 @@ pub fn searchsorted(
     let (given, one) = needles.get();
     if !one && given.len() != array.len() {
         return Err(Error::invalid(format!(
-            "searchsorted: {} needles are given for {} rows; give one needle, or one per row",
+            "searchsorted: {} needle(s) are given for {} row(s); give one needle for all rows, or one per row",
             given.len(),
             array.len()
         )));
@@ -122,7 +122,7 @@ pub fn searchsorted_lists(
     let which = match needles.axes().get(levels - 1) {
         Some(lists) if lists.layout().lists() != level.layout().lists() => {
             return Err(Error::invalid(format!(
-                "searchsorted: {} lists of needles are given for {} lists of the array; give one list of needles per list of the array",
+                "searchsorted: {} list(s) of needles are given for {} list(s) of the array; give one list of needles per list of the array",
                 lists.layout().lists(),
                 level.layout().lists()
             )));

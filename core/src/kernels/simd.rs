@@ -1,5 +1,5 @@
-//! The choice of the instruction set: kernels are compiled for several, and the CPU and the environment variable
-//! `SERRATE_SIMD` decide which one runs.
+//! Selects the instruction set of the kernels. Each kernel is compiled for several instruction sets; the CPU
+//! and the environment variable `SERRATE_SIMD` determine which version runs.
 
 use std::env;
 use std::ffi::OsStr;
@@ -8,10 +8,11 @@ use std::sync::LazyLock;
 /// The environment variable that limits the instruction set to a [`Level`].
 const VARIABLE: &str = "SERRATE_SIMD";
 
-/// Instruction sets that kernels are compiled for. A CPU with one of them has all before it.
+/// Instruction sets that kernels are compiled for, in ascending order: a CPU that supports one also supports
+/// all before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
-    /// The level that every CPU of the target has.
+    /// Only instructions that every CPU of the compilation target supports.
     Scalar,
     /// AVX2, BMI1, BMI2, LZCNT and POPCNT.
     Avx2,
@@ -30,7 +31,7 @@ impl Level {
         }
     }
 
-    /// Returns the highest level of this CPU.
+    /// Returns the highest level that this CPU supports.
     fn detect_level() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
@@ -53,8 +54,9 @@ impl Level {
     }
 }
 
-/// Returns the level for a value of [`VARIABLE`] on a CPU whose highest level is `highest`. Without a value that
-/// the CPU can obey, this is `highest`, and a warning says so.
+/// Returns the level that `value`, the value of [`VARIABLE`], selects on a CPU that supports levels up to
+/// `highest`. Returns `highest` for a missing or empty value. Also returns `highest`, with a warning, for an
+/// unknown value and for a level above `highest`.
 fn choose_level(value: Option<&OsStr>, highest: Level) -> (Level, Option<String>) {
     let Some(value) = value.filter(|v| !v.is_empty()) else { return (highest, None) };
     let names = Level::ALL.map(Level::name).join(", ");
@@ -67,11 +69,11 @@ fn choose_level(value: Option<&OsStr>, highest: Level) -> (Level, Option<String>
     (highest, Some(format!("{VARIABLE} is {value:?}, but {reason}; kernels use {used}")))
 }
 
-/// The level that kernels use, from the first call of a kernel until the process ends.
+/// The level that all kernels use. The first kernel that runs in the process determines it.
 static LEVEL: LazyLock<Level> = LazyLock::new(|| {
     let (level, warning) = choose_level(env::var_os(VARIABLE).as_deref(), Level::detect_level());
     if let Some(warning) = warning {
-        // Kernels have no other place for it: those without errors choose a level as well.
+        // Print the warning, because the kernel that initializes the level may have no way to return it.
         eprintln!("warning: {warning}");
     }
     level
@@ -287,7 +289,8 @@ mod tests {
         );
     }
 
-    /// Prints the level of this process, for [`every_process_reads_the_variable`].
+    /// Prints the level. [`every_process_reads_the_variable`] runs this test in other processes and reads the
+    /// output.
     #[test]
     fn the_level_of_this_process() {
         println!("level {}", LEVEL.name());

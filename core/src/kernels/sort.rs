@@ -406,8 +406,9 @@ fn argsort_by_keys<T: ArrowPrimitiveType<Native: Sortable>>(
                 let key = key(to_index(*i));
                 (least.min(key), greatest.max(key))
             });
-            // The keys of a list, such as times in microseconds, often differ in fewer than 64 bits. The index of the
-            // leaf within its list takes the others, and one integer sorts faster than two.
+            // The keys of a list, such as times in microseconds, often differ in fewer than 64 bits. The
+            // remaining bits hold the index of the leaf within its list, because one integer sorts faster than
+            // two.
             let index_bits = u64::BITS - (last - first).leading_zeros();
             if (greatest - least).leading_zeros() >= index_bits && index_bits < u64::BITS {
                 packed.clear();
@@ -524,8 +525,8 @@ pub(super) fn make_equality(leaves: &ArrayRef) -> Result<Box<dyn Fn(usize, usize
     }))
 }
 
-/// Returns whether the leaves of every innermost list are in order, with nulls at the end that `order`
-/// requires; one value per list, null for a null list. [`search`](super::search) requires sorted lists.
+/// Returns, for every innermost list, whether its leaves are sorted by `order`, which also determines whether
+/// nulls must come first or last; null for a null list. [`search`](super::search) requires sorted lists.
 ///
 /// ```
 /// # use serrate_core as serrate;

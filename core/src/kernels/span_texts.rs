@@ -1,4 +1,4 @@
-//! Texts of durations and intervals, such as `4951d 03:00`.
+//! Formats durations and intervals as strings such as `4951d 03:00`.
 
 use std::sync::Arc;
 
@@ -35,8 +35,8 @@ pub fn has_spans(t: &DataType) -> bool {
     }
 }
 
-/// Replaces durations and intervals, also those in lists, by their texts ([`span_formatter`]). Nulls stay null. Other
-/// values stay as they are.
+/// Converts durations and intervals, including those in lists, to strings (see [`span_formatter`]). Nulls stay
+/// null. Arrays of other types are returned unchanged.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -50,7 +50,7 @@ pub fn has_spans(t: &DataType) -> bool {
 /// ```
 ///
 /// # Errors
-/// If the texts exceed the offsets of a list.
+/// If a list array cannot be built from the strings of its elements.
 pub fn write_spans(values: &ArrayRef) -> Result<ArrayRef> {
     if let Some(format) = span_formatter(values) {
         let texts = (0..values.len()).map(|i| values.is_valid(i).then(|| format(i)));
@@ -81,8 +81,9 @@ fn text_field(field: &FieldRef, texts: &ArrayRef) -> FieldRef {
     Arc::new(Field::new(field.name(), texts.data_type().clone(), field.is_nullable()))
 }
 
-/// Returns a function that formats value `i` (not null) of durations or intervals; `None` for other types. Durations
-/// read `4951d 03:00` or `00:00:01.5`, intervals `1y 2mo 3d 04:00`.
+/// Returns a function that formats value `i`, which must not be null, of an array of durations or intervals;
+/// `None` for other types. Examples of durations are `4951d 03:00` and `00:00:01.5`; an interval is `1y 2mo 3d
+/// 04:00`.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -34,7 +34,7 @@ impl TextTest<'_> {
     /// Checks that the predicate can be evaluated.
     ///
     /// # Errors
-    /// When a regular expression is malformed; the message shows the place.
+    /// When a regular expression is malformed; the message shows the position of the fault.
     pub fn check(&self) -> Result<()> {
         self.evaluate(&(Arc::new(StringArray::new_null(0)) as ArrayRef)).map(|_| ())
     }

@@ -1,4 +1,4 @@
-//! Lists from their texts, such as `[1, 2, NULL]` and `[['a, b'], []]`.
+//! Parses strings such as `[1, 2, NULL]` and `[['a, b'], []]` as lists.
 
 use std::sync::Arc;
 
@@ -11,11 +11,12 @@ use super::time_texts::complete_times;
 use crate::array::{leaf_type, list_depth};
 use crate::error::{Error, Result};
 
-/// Parses texts of lists as lists of the type `to`. A null text is a null list.
+/// Parses each string as a list of the type `to`. A null string gives a null list.
 ///
-/// A list is in brackets, its elements are between commas, and blanks around an element do not count. NULL in any case
-/// is a null element. An element in single or double quotes may have any character; a backslash escapes the next one.
-/// If `safe`, a text that is no list is null, and so is an element that is no value of the leaf type.
+/// A list is in brackets, with commas between its elements; blanks around an element are ignored. `NULL`, in
+/// upper or lower case, is a null element. An element in single or double quotes may contain any character; a
+/// backslash escapes the character after it. If `safe` is set, a string that is not a list gives a null list,
+/// and an element that is not a value of the leaf type becomes null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -31,13 +32,13 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// If `to` is not a type of lists of scalars, or, unless `safe`, if a text is not a list of that depth or an element is
-/// not a value of the leaf type.
+/// If `to` is not a type of lists of scalars. Without `safe`, also if a string is not a list with as many
+/// levels as `to`, or an element is not a value of the leaf type.
 pub fn parse_lists(texts: &StringArray, to: &DataType, safe: bool) -> Result<ArrayRef> {
     let (depth, leaf) = (list_depth(to), leaf_type(to));
     if depth == 0 || leaf.is_nested() {
         return Err(Error::invalid(format!(
-            "text cannot be cast to {to}; it can be cast to lists of numbers, strings, booleans and times"
+            "a string cannot be cast to {to}; choose a type of lists of numbers, strings, booleans or times"
         )));
     }
     let mut lists = ListLevels::new(depth);
@@ -50,7 +51,7 @@ pub fn parse_lists(texts: &StringArray, to: &DataType, safe: bool) -> Result<Arr
             Some((text, None)) => {
                 let shape = format!("{}1, 2{}", "[".repeat(depth), "]".repeat(depth));
                 return Err(Error::invalid(format!(
-                    "the text {text:?} is not a list of {depth} level(s); write one such as {shape}, or use TRY_CAST for NULL"
+                    "the string {text:?} is not a list of {depth} level(s); write a list such as {shape}, or use TRY_CAST to get NULL"
                 )));
             }
         }
@@ -59,20 +60,20 @@ pub fn parse_lists(texts: &StringArray, to: &DataType, safe: bool) -> Result<Arr
     Ok(cast_with_options(&lists.build_lists(leaf, &options)?, to, &options)?)
 }
 
-/// A list, or an element of one.
+/// A parsed list, or a parsed element of a list.
 enum Element {
     Null,
     Text(String),
     List(Vec<Element>),
 }
 
-/// The part of a text that is not parsed yet.
+/// A parser; `rest` is the part of the string that is not parsed yet.
 struct Parser<'a> {
     rest: &'a str,
 }
 
 impl Parser<'_> {
-    /// Parses the whole text as a list of `depth` levels. Returns `None` if it is not one.
+    /// Parses the whole string as a list of `depth` levels. Returns `None` if the string is not such a list.
     fn parse_text(mut self, depth: usize) -> Option<Element> {
         self.skip_blanks();
         let list = self.parse_list(depth)?;
@@ -140,7 +141,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses the rest of a value behind its first quote.
+    /// Parses a quoted value after its opening quote, up to the closing quote.
     fn parse_quoted(&mut self, quote: char) -> Option<String> {
         let mut value = String::new();
         let mut chars = self.rest.char_indices();
@@ -158,7 +159,7 @@ impl Parser<'_> {
     }
 }
 
-/// Builds nested lists of strings.
+/// Collects nested lists of strings, which [`build_lists`](Self::build_lists) converts to an array.
 struct ListLevels {
     /// Lengths and validity of the lists of each level, outermost first.
     levels: Vec<(Vec<usize>, Vec<bool>)>,
@@ -191,7 +192,7 @@ impl ListLevels {
         }
     }
 
-    /// Returns large lists of the leaf type.
+    /// Converts the strings to the type `leaf` and returns nested `LargeList`s of them.
     fn build_lists(mut self, leaf: &DataType, options: &CastOptions<'_>) -> Result<ArrayRef> {
         let mut values: ArrayRef = Arc::new(self.leaves.finish());
         let is_time = matches!(leaf, DataType::Timestamp(..) | DataType::Date32 | DataType::Date64);

@@ -1,4 +1,4 @@
-//! Dates and times as text, in formats with the directives of DuckDB's `strftime`.
+//! Formats timestamps as strings, with the format directives of DuckDB's `strftime`.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 
 const NANOSECONDS_PER_SECOND: i128 = 1_000_000_000;
 
-/// Formats timestamps, those with a zone in that zone. A null stays null.
+/// Formats timestamps. A timestamp with a time zone is formatted as local time in this zone. Nulls stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -33,13 +33,13 @@ const NANOSECONDS_PER_SECOND: i128 = 1_000_000_000;
 /// time, both) and `%%`. `%-d` omits leading zeros.
 ///
 /// # Errors
-/// For another directive, values that are not timestamps, a time outside the years -262143 to 262142, and texts of
-/// more than 2 GiB.
+/// For an unknown directive, values that are not timestamps, a time outside the years -262143 to 262142, and
+/// strings of more than 2 GiB in total.
 pub fn format_times(times: &ArrayRef, format: &str) -> Result<StringArray> {
     Clock::try_new(times)?.format_all(&parse_format(format)?)
 }
 
-/// Formats each timestamp by its own format; null for a null format. See [`format_times`].
+/// Formats each timestamp with the format of its row; a null format gives null. See [`format_times`].
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -58,11 +58,11 @@ pub fn format_times_each(times: &ArrayRef, formats: &StringArray) -> Result<Stri
     Clock::try_new(times)?.format_each(formats)
 }
 
-/// A directive of a format, or the text between two.
+/// A directive of a format, or literal text between directives.
 #[derive(Debug, PartialEq, Eq)]
 enum Part {
     Text(String),
-    /// A number with at least this many digits.
+    /// A number, padded with zeros to this many digits.
     Number(Field, usize),
     WeekdayName {
         short: bool,
@@ -83,9 +83,9 @@ enum Field {
     Month,
     Day,
     DayOfYear,
-    /// 0 is Sunday.
+    /// From 0 for Sunday to 6 for Saturday.
     Weekday,
-    /// 1 is Monday, 7 Sunday.
+    /// From 1 for Monday to 7 for Sunday.
     IsoWeekday,
     IsoWeek,
     WeekFromSunday,
@@ -160,7 +160,7 @@ fn parse_format(format: &str) -> Result<Vec<Part>> {
             other => {
                 let other = other.map_or(String::new(), String::from);
                 return Err(Error::invalid(format!(
-                    "strftime: the format {format:?} has the unknown directive '%{other}'; the directives are %Y %y %G %m %d %j %w %u %V %U %W %H %I %M %S %g %f %n %a %A %b %B %p %z %Z %x %X %c and %%"
+                    "strftime: the format {format:?} has the unknown directive '%{other}'; use one of %Y %y %G %m %d %j %w %u %V %U %W %H %I %M %S %g %f %n %a %A %b %B %p %z %Z %x %X %c and %%"
                 )));
             }
         };
@@ -182,10 +182,10 @@ fn parse_format(format: &str) -> Result<Vec<Part>> {
     Ok(parts)
 }
 
-/// Times as local times in their zone.
+/// Timestamps of one type; a row can be read as local time in the zone of this type.
 struct Clock {
     times: ArrayRef,
-    /// Nanoseconds per tick.
+    /// Nanoseconds per unit of `times`.
     unit: i128,
     zone: Option<(Tz, String)>,
 }
@@ -204,7 +204,7 @@ impl Clock {
         })
     }
 
-    /// Returns a local time and its offset from UTC in seconds; `None` for NULL.
+    /// Returns the local time of a row and its offset from UTC in seconds; `None` for a null.
     fn local_time(&self, row: usize) -> Result<Option<(NaiveDateTime, i32)>> {
         let ticks = self.times.as_primitive::<Int64Type>();
         if ticks.is_null(row) {
@@ -215,7 +215,7 @@ impl Clock {
         let fraction = u32::try_from(nanoseconds.rem_euclid(NANOSECONDS_PER_SECOND)).ok();
         let utc = seconds.zip(fraction).and_then(|(s, f)| DateTime::from_timestamp(s, f));
         let utc = utc.map(|utc| utc.naive_utc()).ok_or_else(|| {
-            Error::invalid(format!("strftime: row {row} is {nanoseconds} nanoseconds from 1970, outside the years -262143 to 262142; filter it out"))
+            Error::invalid(format!("strftime: the time in row {row} ({nanoseconds} nanoseconds since 1970) is outside the years -262143 to 262142; filter the row out"))
         })?;
         Ok(Some(match &self.zone {
             None => (utc, 0),
@@ -226,7 +226,8 @@ impl Clock {
         }))
     }
 
-    /// Appends a row's text. Returns whether the row has a time.
+    /// Formats the time of a row and appends it to `out`. Returns false, without appending, if the time is
+    /// null.
     fn format_row(&self, row: usize, parts: &[Part], out: &mut String) -> Result<bool> {
         let Some((time, offset)) = self.local_time(row)? else { return Ok(false) };
         for part in parts {
@@ -295,7 +296,7 @@ impl Clock {
     ) -> Result<StringArray> {
         if i32::try_from(texts.len()).is_err() {
             return Err(Error::invalid(format!(
-                "strftime: the texts of a batch take {} bytes, more than 2^31 - 1; use a shorter format or smaller batches",
+                "strftime: the formatted times of a batch take {} bytes, more than the maximum of 2^31 - 1; use a shorter format or smaller batches",
                 texts.len()
             )));
         }
@@ -317,7 +318,7 @@ fn read_field(time: NaiveDateTime, field: Field) -> i64 {
         Field::Weekday => sunday,
         Field::IsoWeekday => monday + 1,
         Field::IsoWeek => time.iso_week().week(),
-        // The days before the first Sunday, or Monday, are in week 0.
+        // Week 1 begins with the first Sunday (or Monday) of the year; the days before are week 0.
         Field::WeekFromSunday => (ordinal + 6 - sunday) / 7,
         Field::WeekFromMonday => (ordinal + 6 - monday) / 7,
         Field::Hour => time.hour(),
@@ -332,7 +333,7 @@ fn read_field(time: NaiveDateTime, field: Field) -> i64 {
 
 fn write_number(number: i64, digits: usize, out: &mut String) {
     if let (0..100, 2) = (number, digits) {
-        // Two digits are most of all numbers.
+        // Most numbers have two digits, so format them without the slower `write!`.
         let ones = u32::try_from(number % 10).unwrap_or(0);
         let tens = u32::try_from(number / 10).unwrap_or(0);
         out.extend([tens, ones].into_iter().filter_map(|digit| char::from_digit(digit, 10)));
@@ -362,7 +363,7 @@ const MONTHS: &[&str] = &[
     "December",
 ];
 
-/// Appends a name, or its first three letters.
+/// Appends a name, or its first three letters if `short` is set.
 fn push_name(names: &[&str], at: u32, short: bool, out: &mut String) {
     let name = usize::try_from(at).ok().and_then(|at| names.get(at)).copied().unwrap_or_default();
     out.push_str(if short { name.get(..3).unwrap_or(name) } else { name });

@@ -1,4 +1,4 @@
-//! Texts of dates and times in the forms that DuckDB reads and Arrow does not.
+//! Rewrites dates and times in formats that DuckDB parses, but Arrow does not, to a format that Arrow parses.
 
 use std::sync::Arc;
 
@@ -29,8 +29,8 @@ pub fn has_texts(t: &DataType) -> bool {
     }
 }
 
-/// Rewrites each text of a date or time to the form that Arrow parses, if it is in a form that Arrow does not
-/// ([`complete_time`]). Other texts stay as they are. Nulls stay null; lists keep their lengths.
+/// Rewrites each date or time that DuckDB parses, but Arrow does not, to a format that Arrow parses (see
+/// [`complete_time`]). Other strings and nulls stay unchanged; lists keep their lengths.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -45,7 +45,7 @@ pub fn has_texts(t: &DataType) -> bool {
 /// ```
 ///
 /// # Errors
-/// If the rewritten texts exceed the offsets of the array.
+/// If a list array cannot be built from the rewritten strings.
 pub fn complete_times(texts: &ArrayRef) -> Result<ArrayRef> {
     Ok(match texts.data_type() {
         DataType::Utf8 => complete_strings::<i32>(texts),
@@ -94,11 +94,11 @@ fn complete_lists<O: OffsetSizeTrait>(lists: &ArrayRef) -> Result<ArrayRef> {
     Ok(make_array(data))
 }
 
-/// Returns the text of a date or time in the form that Arrow parses, `2024-01-01T10:00:00+02:00`. Returns `None` if the
-/// text has that form or is not a date or time.
+/// Returns a date or time in the format that Arrow parses, such as `2024-01-01T10:00:00+02:00`. Returns `None`
+/// if Arrow can parse `text` unchanged, or if `text` is not a date or time.
 ///
-/// The text may lack the seconds, have one digit for a month, day or hour, `/` instead of `-`, several blanks
-/// before the time, and blanks around it. The time zone is `Z`, `UTC` or an offset such as `+02`.
+/// `text` may lack the seconds, and may have one digit for a month, day or hour, `/` instead of `-`, several
+/// blanks before the time, and blanks at both ends. The time zone is `Z`, `UTC` or an offset such as `+02`.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -145,10 +145,10 @@ pub fn complete_time(text: &str) -> Option<String> {
     (rest.is_empty() && complete != text).then_some(complete)
 }
 
-/// Length of the longest text that [`complete_time`] reads, in bytes.
+/// Maximum length in bytes of a string that [`complete_time`] parses.
 const LONGEST: usize = 64;
 
-/// The part of a text that is not parsed yet.
+/// A parser; `rest` is the part of the string that is not parsed yet.
 struct Fields<'a> {
     rest: &'a str,
 }
@@ -158,7 +158,7 @@ impl<'a> Fields<'a> {
         self.rest.is_empty()
     }
 
-    /// Takes all digits at the beginning if their number is between `least` and `most`.
+    /// Takes all leading digits; `None` if their number is not between `least` and `most`.
     fn take_digits(&mut self, least: usize, most: usize) -> Option<&'a str> {
         let end = self.rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.rest.len());
         if !(least..=most).contains(&end) {
@@ -175,14 +175,15 @@ impl<'a> Fields<'a> {
         Some(first)
     }
 
-    /// Takes the `T` or the blanks between a date and a time.
+    /// Skips the `T` or the blanks between a date and a time; `None` if there is neither.
     fn separate_time(&mut self) -> Option<()> {
         self.one_of(&['T', 't', ' '])?;
         self.rest = self.rest.trim_start_matches(' ');
         Some(())
     }
 
-    /// Takes the rest as a time zone: nothing, `Z`, `UTC` or an offset.
+    /// Parses the rest of the string as a time zone: empty, `Z`, `UTC` or an offset. Returns the zone in
+    /// Arrow's format.
     fn take_zone(&mut self) -> Option<String> {
         self.rest = self.rest.trim_start_matches(' ');
         if self.is_empty() {

@@ -92,8 +92,9 @@ pub fn in_unit(values: &dyn Array, to: &DataType) -> Result<Option<ArrayRef>> {
     Ok((converted.null_count() == values.logical_null_count()).then_some(converted))
 }
 
-/// Returns the type in which a string beside times of type `times` is parsed: microseconds if the unit of the
-/// times is coarser or they are dates, because Arrow would drop the digits beyond the unit.
+/// Returns the type to which a string is parsed for a comparison with times of type `times`. This is
+/// microseconds for dates and for coarser units, because Arrow would drop the digits of the string beyond the
+/// unit.
 pub(super) fn parsed_type(times: &DataType) -> DataType {
     match times {
         DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, zone) => {
@@ -172,7 +173,7 @@ fn to_nanoseconds(values: &dyn Array, days_per_month: Option<i128>) -> Result<De
                     (0..spans.len()).find(|&i| spans.is_valid(i) && spans.value(i).months != 0)
             {
                 return Err(Error::invalid(format!(
-                    "the interval {} cannot be compared with a duration, because a month has no fixed length; write INTERVAL '30 days'",
+                    "the interval {} cannot be compared with a duration or converted to one, because a month has no fixed length; write days, such as INTERVAL '30 days'",
                     array_value_to_string(spans, row)?
                 )));
             }

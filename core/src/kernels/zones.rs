@@ -1,8 +1,9 @@
-//! Local times in zones whose clocks change.
+//! Conversion of local times in time zones whose offset from UTC changes (daylight saving time).
 //!
 //! When clocks go forward, the local times of an hour are skipped; when they go back, they are repeated. Arrow
-//! converts neither to an instant: casts and sums with intervals fail. Here, as in PostgreSQL and DuckDB, a
-//! skipped time is read with the offset before the change, and a repeated time is the later of its two instants.
+//! converts neither to an instant: casts and sums with intervals fail. This module follows PostgreSQL and
+//! DuckDB: a skipped time is converted with the offset before the change, and a repeated time becomes the later
+//! of its two instants.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use super::native::reinterpret_values;
 use super::times::per_unit;
 use crate::error::{Error, Result};
 
-/// Returns whether the offset of a zone may change: it is not UTC or a fixed offset such as `+02:00`.
+/// Returns whether the offset of a zone may change: false for UTC and for a fixed offset such as `+02:00`.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -32,9 +33,9 @@ pub fn may_change(zone: &str) -> bool {
     !zone.starts_with(['+', '-']) && !matches!(zone, "UTC" | "Z" | "GMT" | "Etc/UTC")
 }
 
-/// Converts local times (timestamps without a zone, dates, or strings) to instants of the type `to`, a timestamp
-/// with a zone. A string may name another zone or an offset. If `safe`, a time outside the range of `to`, and a
-/// string that is no time, is null.
+/// Converts local times (timestamps without a zone, dates, or strings) to instants of the type `to`, a
+/// timestamp with a zone. A string may name another zone or an offset. If `safe` is set, a time outside the
+/// range of `to` and a string that is not a time become null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -52,8 +53,8 @@ pub fn may_change(zone: &str) -> bool {
 /// ```
 ///
 /// # Errors
-/// If `to` is not a timestamp with a known zone, the values are not local times, or, unless `safe`, a time is
-/// outside the range of `to` or a string is no time.
+/// If `to` is not a timestamp with a known zone, or the values are not local times. Without `safe`, also if a
+/// time is outside the range of `to`, or a string is not a time.
 pub fn local_to_instants(times: &ArrayRef, to: &DataType, safe: bool) -> Result<ArrayRef> {
     let (unit, zone) = zone_of(to)?;
     let local = DataType::Timestamp(unit, None);
@@ -68,7 +69,8 @@ pub fn local_to_instants(times: &ArrayRef, to: &DataType, safe: bool) -> Result<
     })
 }
 
-/// Returns the local times of instants as timestamps without a zone. Times without a zone stay as they are.
+/// Returns the local times of instants as timestamps without a zone. Arrays of other types are returned
+/// unchanged.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -95,7 +97,7 @@ pub fn to_local(times: &ArrayRef) -> Result<ArrayRef> {
     })
 }
 
-/// Converts the strings that Arrow converts, and the others as local times without a zone.
+/// Converts strings with Arrow's cast, and strings that this cast rejects as local times of the zone of `to`.
 fn strings_to_instants(
     times: &ArrayRef,
     to: &DataType,
@@ -112,13 +114,14 @@ fn strings_to_instants(
     let merged = zip(&is_not_null(&found)?, &found, &local)?;
     match merged.null_count() == missing || options.safe {
         true => Ok(merged),
-        // Returns Arrow's error, which shows the string.
+        // Cast again to return Arrow's error, which shows the string.
         false => Ok(cast_with_options(times, to, options)?),
     }
 }
 
-/// Adds intervals to instants with a zone, or subtracts them: months and days by the local calendar, the rest as
-/// elapsed time. Null if one of the two is null. Either side may have one value for all of the other.
+/// Adds intervals to timestamps with a time zone, or subtracts them if `subtract` is set: months and days in
+/// local time, the rest as elapsed time. A null on either side gives null. One of the arrays may have a single
+/// value, which applies to all values of the other array.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -217,7 +220,7 @@ fn map_counts(
         false => counts.try_unary::<_, Int64Type, Error>(|count| {
             convert(count).ok_or_else(|| {
                 Error::invalid(format!(
-                    "the time {count} (in units since 1970) is outside the range of {to}; use times closer to 1970"
+                    "the time {count} (since 1970, in the unit of {to}) is outside the range of {to}; use times closer to 1970"
                 ))
             })
         })?,
@@ -225,7 +228,7 @@ fn map_counts(
     reinterpret_values(&(Arc::new(found) as ArrayRef), to)
 }
 
-/// Returns the date and time of a number of units since 1970.
+/// Converts a count of units since 1970 to a date and time; `None` if it is out of range.
 fn time_of(count: i64, unit: TimeUnit) -> Option<NaiveDateTime> {
     let per_second = 1_000_000_000 / per_unit(unit);
     let seconds = i128::from(count).div_euclid(per_second);
@@ -241,11 +244,11 @@ fn count_of(instant: &NaiveDateTime, unit: TimeUnit) -> Option<i64> {
     i64::try_from(nanoseconds.div_euclid(per_unit(unit))).ok()
 }
 
-/// Returns the instant, in UTC, at which clocks in a zone show `local`; `None` if it is out of range.
+/// Returns the time in UTC at which the local time in a zone is `local`; `None` if it is out of range.
 fn instant_of(local: NaiveDateTime, zone: Tz) -> Option<NaiveDateTime> {
     let offset = match zone.offset_from_local_datetime(&local) {
         MappedLocalTime::Single(offset) => offset.fix(),
-        // The later instant is the one with the smaller offset from UTC.
+        // The smaller offset from UTC gives the later instant.
         MappedLocalTime::Ambiguous(one, other) => {
             let (one, other) = (one.fix(), other.fix());
             if one.local_minus_utc() < other.local_minus_utc() { one } else { other }
@@ -255,8 +258,8 @@ fn instant_of(local: NaiveDateTime, zone: Tz) -> Option<NaiveDateTime> {
     local.checked_sub_offset(offset)
 }
 
-/// Returns the offset of a zone before the change of clocks that skips `local`. A change skips a day at most, as in
-/// Samoa in 2011.
+/// Returns the offset of a zone before the clock change that skips `local`. A change skips at most one day
+/// (Samoa in 2011), so a local time 25 hours earlier exists.
 fn offset_before(local: NaiveDateTime, zone: Tz) -> chrono::FixedOffset {
     let known = [1, 3, 6, 12, 25].into_iter().find_map(|hours| {
         let earlier = local.checked_sub_signed(TimeDelta::hours(hours))?;

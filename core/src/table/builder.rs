@@ -45,7 +45,7 @@ impl RaggedTableBuilder {
         self
     }
 
-    /// Adds the next axis from the ends of its lists, as stored in an `.nrt` file.
+    /// Adds the next axis from the ends of its lists, as stored in an `.nrt` file (nested ragged tensors).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -159,9 +159,11 @@ mod tests {
         assert!(text.contains("column \"x\" has 2 axes") && text.contains("no axis 2"), "{text}");
         assert!(
             error(lists().lengths([1]).unwrap())
-                .contains("it has 1 lists but axis 1 has 3 elements")
+                .contains("this axis has 1 list(s), but axis 1 has 3 element(s)")
         );
-        assert!(error(lists().rows(3)).contains("it has 2 lists but axis 0 has 3 elements"));
+        assert!(
+            error(lists().rows(3)).contains("this axis has 2 list(s), but axis 0 has 3 element(s)")
+        );
         assert!(error(lists().names(["a", "b", "c"])).contains("more names than axes"));
         let huge = Layout::Uniform { size: usize::MAX, lists: 2 };
         assert!(error(RaggedTable::builder().layout(huge)).contains("64 bits"));

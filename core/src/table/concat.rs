@@ -47,7 +47,7 @@ impl RaggedTable {
         }
         let rows =
             tables.iter().try_fold(0usize, |sum, t| sum.checked_add(t.num_rows())).ok_or_else(
-                || Error::invalid("the tables have more rows in total than 64 bits can count; concatenate fewer tables"),
+                || Error::invalid("the total number of rows of the tables exceeds 64 bits; concatenate fewer tables"),
             )?;
         let name =
             |axis: usize| tables.iter().find_map(|t| t.axis_name(axis)).map(Arc::<str>::from);
@@ -71,7 +71,7 @@ impl RaggedTable {
 fn check_compatible(first: &RaggedTable, table: &RaggedTable, number: usize) -> Result<()> {
     if first.ndim() != table.ndim() {
         return Err(Error::invalid(format!(
-            "table {number} has {} axes, rows included, but table 0 has {}; tables to concatenate must have the same number of axes",
+            "the number of axes, rows included, is {} for table {number}, but {} for table 0; tables to concatenate must have the same number of axes",
             table.ndim(),
             first.ndim()
         )));

@@ -103,7 +103,7 @@ pub(super) enum Parents {
 impl RaggedTable {
     /// Selects elements of axis `axis` with everything below them.
     ///
-    /// `picks[0]` selects elements of axis `axis`, and `over` says what they become. Each further entry
+    /// `picks[0]` selects elements of axis `axis`, and `over` is their role in the result. Each further entry
     /// selects, on the next axis, one element below each element that the entry before selected. The axes of
     /// the further entries are dropped, and their columns move to axis `axis`. The caller ensures that `over`
     /// and `picks` fit each other and the table.

@@ -53,7 +53,8 @@ impl RaggedTable {
     /// nulls. For floats, -0 equals 0, and all NaN are equal and sort last; dictionaries sort by value.
     ///
     /// # Errors
-    /// When a key is not a column or is a list, or rows are out of order with [`Unsorted::Refuse`].
+    /// When there are no keys, a key is given twice, is not a column or has lists or structs as values, or rows
+    /// are out of order with [`Unsorted::Refuse`].
     ///
     /// ```
     /// # use serrate_core as serrate;

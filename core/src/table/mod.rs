@@ -126,7 +126,7 @@ impl RaggedTable {
                     what: format!("axis {}", i + 1),
                     position: layout.lists().min(expected),
                     message: format!(
-                        "it has {} lists but axis {i} has {expected} elements; give one list per element",
+                        "this axis has {} list(s), but axis {i} has {expected} element(s); give one list per element",
                         layout.lists()
                     ),
                 });
@@ -373,7 +373,7 @@ impl RaggedTable {
         match names.next() {
             None => Ok(self),
             Some(_) => Err(Error::invalid(format!(
-                "more names than axes are given; give at most {}, one per axis, rows included",
+                "more names than axes are given; give at most {} name(s), one per axis, rows included",
                 self.ndim()
             ))),
         }

@@ -26,9 +26,9 @@ pub enum FlattenFill {
 }
 
 impl RaggedTable {
-    /// Removes an axis that has exactly one element in every list (negatives count from the
-    /// innermost). Columns on this axis and below move up by one; if axis 0 is removed, its columns
-    /// become [`scalars`](Self::scalars). Copies nothing.
+    /// Removes an axis that has exactly one element in every list (negatives count from the innermost). Columns
+    /// on this axis and below move up by one; if axis 0 is removed, its columns become
+    /// [`scalars`](Self::scalars). Copies nothing if no list is null.
     ///
     /// A list that is null in all columns that have it becomes a null element.
     ///
@@ -255,8 +255,8 @@ impl RaggedTable {
     }
 }
 
-/// Expands one value per list to one value per element: the first element of a list gets the value, and the
-/// others get what `fill` says.
+/// Expands one value per list to one value per element: the first element of a list gets the value, and `fill`
+/// determines the values of the other elements.
 fn expand_values(values: &ArrayRef, layout: &Layout, fill: FlattenFill) -> Result<ArrayRef> {
     let lists = 0..layout.lists();
     let fill = match fill {

@@ -124,8 +124,8 @@ impl RaggedTable {
         self.names().map(str::to_owned).chain(scalars).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns an error if the table has scalars. `what` says in the message what cannot hold them, such as a
-    /// file.
+    /// Returns an error if the table has scalars. `what`, such as `a file`, names in the message what cannot
+    /// hold scalars.
     pub(crate) fn check_no_scalars(&self, what: &str) -> Result<()> {
         if self.scalars.is_empty() {
             return Ok(());

@@ -191,7 +191,7 @@ impl TableStats {
             || self.columns.len() != table.columns().len()
         {
             return Err(Error::invalid(format!(
-                "this table has {} columns and {} axes, but the earlier tables have {} columns and {} axes; all tables must have the same columns and axes",
+                "the numbers of columns and axes are {} and {} in this table, but {} and {} in the earlier tables; all tables must have the same columns and axes",
                 table.columns().len(),
                 table.ndim(),
                 self.columns.len(),
@@ -317,7 +317,8 @@ impl TableStats {
     }
 }
 
-/// Returns the bytes per value in a dense tensor; `None` for strings, which have no dense form.
+/// Returns the bytes per value in a dense tensor; `None` for a type of variable width, such as strings, which
+/// has no dense form.
 fn dense_width(column: &ColumnStats) -> Option<u128> {
     match &column.data_type {
         DataType::Boolean => Some(1),

@@ -66,7 +66,7 @@ impl RaggedTable {
     pub fn filter(&self, keep: &BooleanArray) -> Result<Self> {
         if keep.len() != self.num_rows() {
             return Err(Error::invalid(format!(
-                "the mask has {} bits for {} rows; give one bit per row",
+                "the mask has {} bit(s) for {} row(s); give one bit per row",
                 keep.len(),
                 self.num_rows()
             )));
@@ -98,7 +98,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When there is no such axis, or the length of the mask differs from the axis.
+    /// When there is no such axis, or the length of the mask differs from the length of the axis.
     pub fn filter_axis(&self, axis: i64, keep: &BooleanArray) -> Result<Self> {
         let axis = self.resolve_axis(axis)?;
         if axis == 0 {
@@ -107,7 +107,7 @@ impl RaggedTable {
         let layout = self.layout(axis)?;
         if keep.len() != layout.children() {
             return Err(Error::invalid(format!(
-                "the mask has {} bits for the {} elements of axis {axis}; give one bit per element",
+                "the mask has {} bit(s) for the {} element(s) of axis {axis}; give one bit per element",
                 keep.len(),
                 layout.children()
             )));

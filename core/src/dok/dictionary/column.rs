@@ -217,7 +217,7 @@ impl DictionaryColumn {
                 let outside = |n: &u32| usize::try_from(*n).map_or(true, |n| n >= texts.len());
                 if let Some(row) = numbers.iter().position(outside) {
                     return Err(wrong(format!(
-                        "row {row} refers to string {}, but the vocabulary has only {} strings, numbered from 0; save the dictionary again",
+                        "row {row} refers to string {}, but the vocabulary has only {} string(s), numbered from 0; save the dictionary again",
                         numbers[row],
                         texts.len()
                     )));

@@ -136,7 +136,7 @@ impl Dictionary {
         let rows = self.check_keys(keys)?;
         if values.len() != rows {
             return Err(Error::invalid(format!(
-                "{rows} keys but {} values are given; give one value per key",
+                "{rows} key(s) but {} value(s) are given; give one value per key",
                 values.len()
             )));
         }
@@ -294,7 +294,7 @@ impl Dictionary {
         if keys.len() != self.keys.len() || keys.iter().any(|k| k.len() != rows) {
             let names: Vec<&str> = self.key_fields().map(|f| f.name().as_str()).collect();
             return Err(Error::invalid(format!(
-                "{} key columns with the row counts {:?} are given; give the keys {}, all with the same number of rows",
+                "{} key column(s) with the row counts {:?} are given; give the key columns {}, all with the same number of rows",
                 keys.len(),
                 keys.iter().map(|k| k.len()).collect::<Vec<_>>(),
                 names.join(", ")

@@ -21,7 +21,7 @@ impl PackedRows {
         let bytes = rows.checked_mul(width).filter(|b| isize::try_from(*b).is_ok());
         let bytes = bytes.ok_or_else(|| {
             Error::invalid(format!(
-                "a batch of {rows} keys exceeds the address space; use smaller batches"
+                "the packed keys of a batch of {rows} rows exceed the address space; use smaller batches"
             ))
         })?;
         Ok(Self { bytes: vec![0; bytes], rows, width, filled: 0 })
@@ -33,7 +33,7 @@ impl PackedRows {
         let size = values.dtype().size();
         if values.num_elements() != self.rows || self.filled + size > self.width {
             return Err(Error::invalid(format!(
-                "a key column has {} rows of {size} bytes, but {} rows of at most {} bytes are expected; give key columns of equal length and of the declared types",
+                "a key column has {} row(s) of {size} byte(s), but {} row(s) of at most {} byte(s) are expected; give key columns of equal length and of the declared types",
                 values.num_elements(),
                 self.rows,
                 self.width - self.filled

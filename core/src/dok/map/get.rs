@@ -478,7 +478,7 @@ impl HashMap {
         let of = &self.types()?.value;
         if found.len() != count || Some(values.len()) != of.bytes().checked_mul(count) {
             return Err(Error::invalid(format!(
-                "the outputs have room for {} bytes and {} flags, but the result has {count} values of {} bytes and one flag per value; give outputs of exactly this size",
+                "the output slices have {} byte(s) for values and {} flag(s), but the result has {count} value(s) of {} byte(s) each and one flag per value; give slices of exactly this size",
                 values.len(),
                 found.len(),
                 of.bytes()

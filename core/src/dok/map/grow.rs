@@ -27,7 +27,7 @@ impl HashMap {
         let rows = self.len.saturating_add(more);
         let needed = buckets_for(rows, self.options.load_factor)?;
         let buckets = if rows <= self.max_rows() {
-            // A rebuild at the same size frees the buckets of removed keys, which makes enough room.
+            // A rebuild at the same size frees the buckets of removed keys, which are enough for the new keys.
             // If the table would still be more than half full, grow it to avoid an early next rebuild.
             if rows > self.max_rows() / 2 {
                 needed.max(self.grown_buckets())

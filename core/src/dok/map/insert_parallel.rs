@@ -7,9 +7,9 @@
 //! rows        new keys --> numbered in the order of the batch --> rows copied in parallel
 //! ```
 //!
-//! The home of a key is the bucket where its search starts. Equal keys have the same home, so one
-//! thread handles all repeats of a key. Neither the rows that add a key nor the rows that provide
-//! the values depend on the number of parts.
+//! The home of a key is the bucket where its search starts. Equal keys have the same home, so one thread
+//! handles all repeats of a key. Which row of a batch adds a key, and which row provides its value, does not
+//! depend on the number of threads.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 

@@ -77,7 +77,7 @@ impl HashMap {
         let (count, given) = (keys.shape()[0], values.shape()[0]);
         if count != given {
             return Err(Error::invalid(format!(
-                "{count} keys but {given} values are given; give one value per key"
+                "{count} key(s) but {given} value(s) are given; give one value per key"
             )));
         }
         match &self.types {

@@ -12,9 +12,10 @@
 //!             ^ home of all hashes that scale to line 0
 //! ```
 //!
-//! The home bucket of a key is the first bucket of a line: the hash scaled to the number of lines
-//! (the number of buckets need not be a power of two). Most searches therefore end in the line in
-//! which they start. Home buckets ascend with hashes, so a range of hashes is a range of the table.
+//! The home bucket of a key, where its search starts, is the first bucket of a cache line. The number of the
+//! line is the hash scaled to the number of lines (the number of buckets need not be a power of two). Most
+//! searches therefore end in the line in which they start. Home buckets ascend with hashes, so a range of
+//! hashes is a range of the table.
 
 use super::hash::{Hashing, prefetch_value};
 use super::memory::TableWords;

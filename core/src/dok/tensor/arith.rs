@@ -186,7 +186,8 @@ impl DokTensor {
     /// Returns the dense elementwise sum with a dense tensor, which broadcasts to the shape of this tensor.
     ///
     /// # Errors
-    /// If the shapes do not broadcast, or the result exceeds [`dense_limit`](Self::dense_limit) or overflows.
+    /// If the shapes do not broadcast, an integer sum overflows, or the sum and the dense form of this tensor
+    /// together exceed [`dense_limit`](Self::dense_limit).
     pub fn add_dense(&self, other: &DenseTensor) -> Result<DenseTensor> {
         let shape = self.shape();
         check_broadcast(other, &shape, BinaryOp::Add)?;

@@ -55,7 +55,7 @@ fn flatten_indices(shape: &[usize], indices: &DenseTensor) -> Result<Vec<i64>> {
     };
     if ndim != shape.len() {
         return Err(Error::invalid(format!(
-            "the indices have {ndim} rows, but the shape {shape:?} has {} axes; give one row per axis",
+            "the indices have {ndim} row(s), but the number of axes of the shape {shape:?} is {}; give one row per axis",
             shape.len()
         )));
     }
@@ -127,7 +127,7 @@ impl DokTensor {
         let places = flatten_indices(&shape, indices)?;
         if values.shape() != [places.len()] {
             return Err(Error::invalid(format!(
-                "the values have the shape {:?}, but there are {} indices; give one value per index",
+                "the values have the shape {:?}, but the number of entries in the indices is {}; give one value per entry",
                 values.shape(),
                 places.len()
             )));
@@ -245,7 +245,7 @@ impl DokTensor {
         let count = to_place(values.num_elements() as u64);
         if crow_indices.shape().len() != 1 || Some(crow.len()) != shape[0].checked_add(1) {
             return Err(Error::invalid(format!(
-                "crow_indices have the shape {:?}; a matrix of {} rows needs one axis whose size is the number of rows plus 1",
+                "crow_indices have the shape {:?}; the number of rows of the matrix is {}; give one axis whose size is this number plus 1",
                 crow_indices.shape(),
                 shape[0]
             )));

@@ -42,11 +42,11 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// If the tensor does not have two axes, or memory for the row starts cannot be allocated.
+    /// If the tensor does not have two axes, or the row starts exceed [`dense_limit`](Self::dense_limit).
     pub fn to_csr(&self) -> Result<Csr> {
         let &[rows, cols] = self.shape().as_slice() else {
             return Err(Error::invalid(format!(
-                "compressed sparse rows need a tensor of two axes, but this tensor has {} axes; reshape it first",
+                "compressed sparse rows need a tensor of 2 axes, but the number of axes of this tensor is {}; reshape the tensor first",
                 self.ndim()
             )));
         };

@@ -68,8 +68,9 @@ impl DokTensor {
         self.get_selected(&storage, &selection)
     }
 
-    /// Returns the elements that [`get`](Self::get) selects, as an independent sparse tensor, whose size
-    /// [`dense_limit`](Self::dense_limit) does not limit.
+    /// Returns the elements that [`get`](Self::get) selects, as an independent sparse tensor. The shape of the
+    /// result has no limit, but [`dense_limit`](Self::dense_limit) applies to the entries that index arrays
+    /// select, at 16 bytes each.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -84,7 +85,7 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// Same as [`get`](Self::get) without the limit; also if the result has more than 2^63 elements.
+    /// Same as [`get`](Self::get), with the limit above; also if the result has more than 2^63 elements.
     pub fn get_sparse(&self, index: &[Index]) -> Result<Self> {
         let storage = self.storage.read();
         let selection = PlaceSelection::for_numpy_index(&self.view, &storage, index)?;
@@ -183,7 +184,7 @@ impl DokTensor {
         let count = columns.first().map_or(0, |c| c.len());
         if columns.len() != self.ndim() || columns.iter().any(|c| c.len() != count) {
             return Err(Error::invalid(format!(
-                "columns of coordinates with the lengths {:?} are given for a tensor of {} axes; give one column per axis, all of the same length",
+                "the columns of coordinates have the lengths {:?}, and the number of axes of the tensor is {}; give one column per axis, all of the same length",
                 columns.iter().map(|c| c.len()).collect::<Vec<_>>(),
                 self.ndim()
             )));
@@ -241,7 +242,7 @@ impl DokTensor {
         let shape = self.shape();
         if coordinates.len() != shape.len() {
             return Err(Error::invalid(format!(
-                "{} coordinates are given for an element of a tensor of {} axes; give one per axis",
+                "{} coordinate(s) are given for an element, but the number of axes of the tensor is {}; give one coordinate per axis",
                 coordinates.len(),
                 shape.len()
             )));

@@ -223,7 +223,7 @@ impl DokTensor {
         })
     }
 
-    /// Returns one flag per axis, which is true for the listed axes; `None` stands for all axes.
+    /// Returns one flag per axis, which is true for the listed axes; `None` means all axes.
     fn flag_axes(&self, axes: Option<&[i64]>) -> Result<Vec<bool>> {
         let Some(axes) = axes else { return Ok(vec![true; self.ndim()]) };
         let mut flags = vec![false; self.ndim()];

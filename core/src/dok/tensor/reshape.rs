@@ -30,7 +30,7 @@ impl DokTensor {
         let elements = self.num_elements()?;
         let refused = || {
             Error::invalid(format!(
-                "{elements} elements of shape {:?} do not fit the shape {shape:?}; the number of elements must be equal",
+                "{elements} element(s) of shape {:?} do not fit the shape {shape:?}; the number of elements must stay the same",
                 self.shape()
             ))
         };
@@ -107,7 +107,7 @@ impl DokTensor {
         let mut shape = self.shape();
         if sizes.len() > shape.len() {
             return Err(Error::invalid(format!(
-                "{} sizes are given, but the tensor has {} axes; give at most one per axis",
+                "{} size(s) are given, but the number of axes of the tensor is {}; give at most one size per axis",
                 sizes.len(),
                 shape.len()
             )));

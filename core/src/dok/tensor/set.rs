@@ -61,8 +61,8 @@ impl DokTensor {
     ///
     /// # Errors
     /// Same as [`get`](Self::get); also if the value has another shape or does not fit the type. The limit
-    /// applies only to scalars and dense tensors, because writing them takes memory for every selected
-    /// element.
+    /// applies to scalars and dense tensors, because writing them takes memory for every selected element. For
+    /// a sparse tensor, it applies only to the entries that index arrays select.
     pub fn set<'a>(&mut self, index: &[Index], value: impl Into<DokValue<'a>>) -> Result<()> {
         self.write_part(index, value.into(), PlaceSelection::for_numpy_index)
     }
@@ -95,7 +95,7 @@ impl DokTensor {
         self.set(&[Index::Rest], 0)
     }
 
-    /// Removes the entries that are zero.
+    /// Removes all entries that are zero, also those that this view does not show.
     ///
     /// ```
     /// # use serrate_core as serrate;

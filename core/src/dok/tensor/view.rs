@@ -91,7 +91,7 @@ impl DokTensor {
         let seen = self.flag_axes(Some(order))?;
         if seen.iter().any(|s| !s) {
             return Err(Error::invalid(format!(
-                "the order {order:?} does not list each of the {} axes exactly once; list every axis once",
+                "the order {order:?} does not list every axis of the tensor exactly once; the number of axes is {}",
                 self.ndim()
             )));
         }
@@ -108,7 +108,7 @@ impl DokTensor {
     pub fn t(&self) -> Result<Self> {
         if self.ndim() != 2 {
             return Err(Error::invalid(format!(
-                "t() takes a tensor of 2 axes, but this tensor has {} axes; use permute",
+                "t() takes a tensor of 2 axes, but the number of axes of this tensor is {}; use permute",
                 self.ndim()
             )));
         }

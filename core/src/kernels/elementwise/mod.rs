@@ -404,8 +404,8 @@ fn apply_op(op: Op, left: &SideValues, right: &SideValues, len: usize) -> Result
     Ok(done)
 }
 
-/// Adds an interval to instants in a zone whose clocks change, or subtracts it. Arrow fails where the sum is a
-/// local time that clocks skip or repeat. Returns `None` for any other operands.
+/// Adds an interval to timestamps in a time zone whose offset changes, or subtracts it. Arrow returns an error
+/// if the result is a local time that does not exist or that occurs twice. Returns `None` for other operands.
 fn add_to_zoned(op: Op, left: &ArrayRef, right: &ArrayRef) -> Result<Option<ArrayRef>> {
     let zoned = |v: &ArrayRef| match v.data_type() {
         DataType::Timestamp(_, Some(zone)) => zones::may_change(zone),
@@ -419,8 +419,8 @@ fn add_to_zoned(op: Op, left: &ArrayRef, right: &ArrayRef) -> Result<Option<Arra
     swapped.then(|| zones::add_intervals(right, left, false)).transpose()
 }
 
-/// Returns an error for an interval with a part of the unit of the instants to which it is added. Arrow drops
-/// this part.
+/// Returns an error if an interval is not a multiple of the unit of the times (`instants`) to which it is
+/// added, because Arrow would drop the remainder. Accepts operands of other types.
 fn check_parts(instants: &ArrayRef, intervals: &ArrayRef) -> Result<()> {
     let unit = match instants.data_type() {
         DataType::Date32 | DataType::Date64 => NANOSECONDS_PER_DAY,
@@ -440,7 +440,7 @@ fn check_parts(instants: &ArrayRef, intervals: &ArrayRef) -> Result<()> {
     match (0..parts.len()).find(is_part) {
         None => Ok(()),
         Some(found) => Err(Error::invalid(format!(
-            "the interval {} is finer than {}; cast the times to a finer type, such as TIMESTAMP, first",
+            "the interval {} is not a multiple of the unit of {}; cast the times to a finer type, such as TIMESTAMP, first",
             array_value_to_string(parts, found)?,
             instants.data_type()
         ))),

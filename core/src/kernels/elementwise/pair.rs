@@ -123,7 +123,7 @@ fn has_size_one(axis: &ListAxis) -> bool {
 fn repeat_lists(left: &RaggedArray, right: &RaggedArray, repeat: Repeat) -> Result<Pair> {
     if left.len() != right.len() {
         return Err(Error::invalid(format!(
-            "there are {} rows on the left and {} on the right; both sides must have the same number of rows",
+            "there are {} row(s) on the left and {} on the right; both sides must have the same number of rows",
             left.len(),
             right.len()
         )));

@@ -35,11 +35,11 @@ pub enum OperandType<'a> {
 ///   boolean for leaves of such a type. Timestamps and durations of different units compare exactly. Two
 ///   intervals also compare exactly, with months of 30 days. Comparing an interval that has months with a
 ///   duration is an error. A null takes the type of the other side.
-/// * Decimals and integers compare exactly, as decimals of up to 76 digits; beside a float, both become
-///   `float64`. Arithmetic on decimals has Arrow's precision and scale.
-/// * Arithmetic on times of two units yields the finer unit. A timestamp or duration in seconds or
-///   milliseconds plus an interval is in microseconds. A date plus an interval stays a date, and an interval
-///   of a part of a day is an error.
+/// * Decimals and integers compare exactly, as decimals of up to 76 digits; if the other operand is a float,
+///   both become `float64`. Arithmetic on decimals has Arrow's precision and scale.
+/// * Arithmetic on times of two units yields the finer unit. A timestamp or duration in seconds or milliseconds
+///   plus an interval is in microseconds. A date plus an interval stays a date; the interval must be a whole
+///   number of days.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -213,8 +213,8 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
                 let finer = *u.max(v);
                 return Some((Duration(finer), Timestamp(finer, z.clone())));
             }
-            // An interval counts nanoseconds; microseconds represent those that users write, and the cast
-            // or the operation refuses the others.
+            // Use at least microseconds, not the nanoseconds of the interval, whose range of years is small. An
+            // interval that is not a multiple of the unit is an error later.
             (Timestamp(u, z), Interval(_)) => {
                 return Some((Timestamp(*u.max(&Microsecond), z.clone()), b.clone()));
             }
@@ -362,7 +362,8 @@ fn combine_with_literal(
     if given.is_string() && !values.is_string() && op.is_comparison() && !values.is_null() {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         match (cast_with_options(literal, values, &options), values) {
-            // A time of a finer unit than that of the leaves equals no leaf, but has a place between them.
+            // A literal that the unit of the leaves cannot represent equals no leaf, but may lie between two
+            // leaves, so compare in exact seconds.
             (
                 Ok(there),
                 DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, None)
@@ -388,7 +389,8 @@ fn combine_with_literal(
         }
     }
     if values.is_string() && given.is_string() && op.is_comparison() {
-        // Only the literal is cast, because Arrow compares a dictionary by its values without decoding it.
+        // Cast only the literal. A dictionary of leaves stays, because Arrow compares its values without
+        // decoding it.
         return Ok(Some((leaf.clone(), values.clone())));
     }
     if let (true, DataType::Timestamp(unit, _) | DataType::Duration(unit)) =

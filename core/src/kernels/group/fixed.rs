@@ -16,10 +16,10 @@ use crate::limit::check_size;
 /// Groups the elements of every list by the keys in `wanted`: one list per wanted key, in the order of
 /// `wanted`, empty if no element has the key. Elements with other keys are dropped.
 ///
-/// `wanted` has a list for every list of keys, or it has fewer levels of lists. In the second case,
-/// a list of `wanted` applies to all lists of keys below it. Wanted keys compare with the keys like
-/// the needles of [`searchsorted`](crate::kernels::search::searchsorted); null matches null. A list
-/// that is null in any of the three arrays is null.
+/// `wanted` has a list for every list of keys, or it has fewer levels of lists. In the second case, a list of
+/// `wanted` applies to all lists of keys below it. Wanted keys are compared with the keys by the rules of
+/// [`searchsorted`](crate::kernels::search::searchsorted), except that null matches null. A list that is null
+/// in any of the three arrays is null.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -23,7 +23,8 @@ pub(super) trait Block<F: Fold>: Copy {
 
     fn empty(token: Avx512) -> Self;
     fn load_full(token: Avx512, values: &[F::In; BLOCK], bits: u64) -> Self;
-    /// Loads a slice of fewer values like [`load_full`](Self::load_full); ignores bits past its end.
+    /// Loads fewer than [`BLOCK`] values. Lanes whose bit is not set, and lanes past the last value, get the
+    /// neutral value.
     fn load_tail(token: Avx512, values: &[F::In], bits: u64) -> Self;
     fn combine(self, other: Self) -> Self;
     fn to_register(self) -> Self::Part;

@@ -417,8 +417,8 @@ impl<'a> ReduceTarget<'a> {
     }
 
     fn finish(self, axes: Vec<ListAxis>, values: ArrayRef) -> Result<RaggedArray> {
-        // Remove the list that wraps all rows: the elements of axis 1 become rows. A result without
-        // lists already is one row.
+        // Remove the list that wraps all rows: the elements of axis 1 become rows. A result without lists
+        // already has one row.
         let rows_below = self.wrapped && !self.axes.is_empty();
         let found = RaggedArray::try_new(self.array.len(), axes, values)?;
         if rows_below { found.inner(1) } else { Ok(found) }

@@ -113,7 +113,7 @@ fn for_each_list(lists: &GroupLists, each: impl FnMut(usize, &mut Vec<f64>)) -> 
     Ok(())
 }
 
-/// Casts leaves that can be added to `f64`.
+/// Casts numeric leaves, booleans and durations to `f64`.
 pub(in crate::kernels) fn widen_to_floats(leaves: &ArrayRef) -> Result<ArrayRef> {
     Ok(cast(&to_summable(leaves)?, &DataType::Float64)?)
 }

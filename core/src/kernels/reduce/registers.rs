@@ -94,7 +94,7 @@ macro_rules! sums {
 
             #[inline(always)]
             fn empty(_: Avx512) -> Self {
-                // SAFETY: only reached with an `Avx512` token.
+                // SAFETY: the `Avx512` token proves that the CPU has AVX-512.
                 Self([unsafe { _mm512_setzero_pd() }; 8])
             }
 
@@ -220,7 +220,7 @@ macro_rules! extremes {
 
             #[inline(always)]
             fn empty(_: Avx512) -> Self {
-                // SAFETY: only reached with an `Avx512` token.
+                // SAFETY: the `Avx512` token proves that the CPU has AVX-512.
                 Self([unsafe { $set(Extreme::<$t, W>::NEUTRAL) }; $n], PhantomData)
             }
 

@@ -91,7 +91,8 @@ impl Windows {
         Ok(Arc::new(Int64Array::try_new(counts.collect(), self.nulls.clone())?))
     }
 
-    /// Returns, for each window, whether any leaf is true (if `any`) or whether no leaf is false (if not).
+    /// Returns, for each window, whether any leaf is true if `any` is set; otherwise whether all leaves are
+    /// true.
     fn test_leaves(&self, leaves: &ArrayRef, any: bool) -> Result<ArrayRef> {
         let truths = cast(leaves, &DataType::Boolean)?;
         let truths = truths.as_boolean();
@@ -112,7 +113,7 @@ impl Windows {
             let end = |r: &Range<usize>| if last { r.end - 1 } else { r.start };
             return self.ranges.iter().map(|r| (!r.is_empty()).then(|| end(r))).collect();
         };
-        // The nearest valid leaf of each leaf: at or before it if `last`, otherwise at or after it.
+        // For each leaf, the nearest valid leaf at or before it if `last` is set; otherwise at or after it.
         let mut nearest = vec![None; leaves.len()];
         let mut found = None;
         let mut visit = |i: usize| {

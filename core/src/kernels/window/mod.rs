@@ -4,8 +4,8 @@
 //! units compare exactly. Unsorted lists are sorted first; elements with a null time are in no window.
 //!
 //! [`window`] returns the elements of each window as a list, for any reduction along the innermost axis.
-//! [`window_reduce`] and [`window_quantile`] reduce windows without building these lists. The time does not
-//! depend on the lengths of the windows, but for the logarithm of quantiles.
+//! [`window_reduce`] and [`window_quantile`] reduce windows without building these lists. The run time does not
+//! depend on the lengths of the windows, except that quantiles add a logarithmic factor.
 
 mod extremes;
 mod fold;
@@ -145,7 +145,7 @@ pub fn window_reduce(
 /// Returns the `q` quantile of the leaves of every window, as [`quantile`](super::reduce::quantile) does for
 /// a list. The result has the lists of `at`; see [`window`] for the other arguments.
 ///
-/// The time grows with the logarithm of the lengths of the lists.
+/// The run time has a factor of the logarithm of the list lengths.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -368,7 +368,7 @@ impl WindowInput {
         }
         if target.at_layout().lists() != target.element_lists()?.layout().lists() {
             return Err(Error::invalid(format!(
-                "{} lists of window times are given for {} lists of elements; give one list of times per list of elements",
+                "{} list(s) of window times are given for {} list(s) of elements; give one list of times per list of elements",
                 target.at_layout().lists(),
                 target.element_lists()?.layout().lists()
             )));

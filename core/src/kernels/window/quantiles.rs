@@ -14,8 +14,9 @@ use crate::kernels::reduce::quantile::{interpolate_linear, locate_quantile, wide
 /// Returns the `q` quantile of the leaves of each window, as [`quantile`](crate::kernels::reduce::quantile)
 /// does for a list: null for a null window and for a window without valid leaves, NaN if a leaf is NaN.
 ///
-/// The leaves of a list are ranked once. A [`RankCounts`] contains the leaves of the window at hand. A leaf
-/// enters and leaves it in logarithmic time, once each if the windows of the list move forward.
+/// The leaves of a list are ranked once. A [`RankCounts`] contains the leaves of the current window. Adding or
+/// removing a leaf takes logarithmic time; if the windows of a list move forward, each leaf is added and
+/// removed once.
 pub(super) fn window_quantiles(windows: &Windows, leaves: &ArrayRef, q: f64) -> Result<ArrayRef> {
     let floats = widen_to_floats(leaves)?;
     let flat: &[f64] = floats.as_primitive::<Float64Type>().values();
@@ -69,7 +70,8 @@ pub(super) fn window_quantiles(windows: &Windows, leaves: &ArrayRef, q: f64) -> 
     Ok(Arc::new(Float64Array::from(found)))
 }
 
-/// Makes `within` the range `to`, and calls `each` with the leaves that enter or leave it.
+/// Sets `within` to the range `to`. Calls `each` with true for every leaf that is added to the range, and with
+/// false for every leaf that is removed.
 fn move_range(within: &mut Range<usize>, to: &Range<usize>, mut each: impl FnMut(usize, bool)) {
     if to.start >= within.end || to.end <= within.start {
         within.clone().for_each(|leaf| each(leaf, false));
@@ -98,7 +100,7 @@ impl RankCounts {
         self.len = 0;
     }
 
-    /// Adds a rank, or removes it.
+    /// Adds a rank to the set if `enters` is set; otherwise removes the rank.
     fn change_rank(&mut self, rank: usize, enters: bool) {
         self.len = if enters { self.len + 1 } else { self.len - 1 };
         let mut at = rank + 1;
@@ -109,7 +111,7 @@ impl RankCounts {
         }
     }
 
-    /// Returns the rank that `k` ranks of the set precede. The set has more than `k` ranks.
+    /// Returns the `k`-th smallest rank of the set, counted from 0. The set must have more than `k` ranks.
     fn find_rank(&self, k: usize) -> usize {
         let mut step = self.tree.len().checked_ilog2().map_or(0, |bits| 1usize << bits);
         let (mut at, mut left) = (0, k);

@@ -230,7 +230,7 @@ impl IndexCursor {
                     _ => format!(" in row {}", self.original_row(row())),
                 };
                 Err(Error::invalid(format!(
-                    "a mask of {length} values cannot select from axis {axis}, which has the size {size}{place}; give a mask of {size} values"
+                    "a mask of {length} value(s) cannot select from axis {axis}, which has the size {size}{place}; give a mask of {size} value(s)"
                 )))
             }
             _ => Ok(()),

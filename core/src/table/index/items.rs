@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::index::{Index, positions_of};
 
-/// Places of the axes that an index adds to its result: the common axis of its index arrays, and its new
+/// Positions in the result of the axes that an index adds: the common axis of its index arrays, and its new
 /// axes.
 #[derive(Debug)]
 pub(super) struct Arrangement {

@@ -15,8 +15,8 @@ pub struct Real {
 impl Real {
     const ZERO: Self = Self { negative: false, whole: 0, exponent: 0 };
 
-    /// Returns `whole * 2^exponent`. `more` tells whether the exact number has nonzero bits below those of
-    /// `whole`; if so, `whole` must have at least 63 bits.
+    /// Returns `whole * 2^exponent`. If `more` is set, the exact number has nonzero bits below those of
+    /// `whole`, and `whole` must have at least 63 bits.
     fn new(negative: bool, whole: u128, exponent: i64, more: bool) -> Self {
         if whole == 0 {
             return Self::ZERO;

@@ -1,10 +1,10 @@
 //! [`ExactSums`]: the sums of many groups of numbers. A sum is exact; only reading it as a float
 //! rounds it.
 //!
-//! A sum is an integer in two's complement with 64-bit limbs. Its unit is the smallest subnormal, 2^-1074,
-//! for floats and 2^-2148 for products of floats. All groups store the same range of limbs: the limbs of all
-//! numbers so far and one more above, which leaves room for 2^63 numbers. The limbs of a group are adjacent
-//! in memory. Most columns need two to four limbs.
+//! A sum is an integer in two's complement with 64-bit limbs. Its unit is the smallest subnormal, 2^-1074, for
+//! floats and 2^-2148 for products of floats. All groups store the same range of limbs: the limbs of all
+//! numbers so far and one more above, so that 2^63 numbers can be added without overflow. The limbs of a group
+//! are adjacent in memory. Most columns need two to four limbs.
 
 use std::collections::HashMap;
 
@@ -365,8 +365,8 @@ impl ExactSums {
                 self.add_integer(group, i128::from(word.cast_unsigned()));
             }
             ([first, limbs @ ..], _) => {
-                // Damaged words could ask for limbs at any index, so limit the index and the number of limbs,
-                // which bounds the memory. No product of floats has a higher limb.
+                // Invalid words could have any index and number of limbs, so limit both to bound the memory. No
+                // product of floats has higher limbs.
                 let first = usize::try_from(*first).unwrap_or(0).min(68);
                 let (low, end) = (64 * first, 64 * (first + limbs.len().min(70)));
                 if self.width == 0
