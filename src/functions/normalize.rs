@@ -75,7 +75,7 @@ pub(super) static NORMALIZE: Def = Def {
                 "the order of the norm, a literal; 2 by default. With 1 the absolute values add up to 1, with `'inf'` the largest absolute value becomes 1",
             ),
         ],
-        missing: "NULL values stay NULL and are not counted. If a value of a group is NaN, the whole group becomes NaN. Integers become `Float64`.",
+        missing: "NULL values stay NULL and are not counted. If a value of a group is NaN, the whole group becomes NaN, unless `p` is 0. Integers become `Float64`.",
         duckdb: "`list_transform(x, lambda v: v / sqrt(list_sum(list_transform(x, lambda w: w * w))))`.",
         example: example!("ragged_normalize"),
     },

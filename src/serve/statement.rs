@@ -198,9 +198,9 @@ pub(super) fn check_settings(ctx: &SessionContext, plan: &LogicalPlan) -> Result
     }
     let Some(value) = value else { return Ok(()) };
     if name == "serrate.max_dense_bytes" {
-        let most = SerrateOptions::default().max_dense_bytes;
         let now = SerrateOptions::of(ctx.state_ref().read().config_options()).max_dense_bytes;
-        if parse_bytes(value).is_ok_and(|bytes| bytes > most.max(now)) {
+        let most = SerrateOptions::default().max_dense_bytes.max(now);
+        if parse_bytes(value).is_ok_and(|bytes| bytes > most) {
             return plan_err!(
                 "a session can set serrate.max_dense_bytes to at most {most} bytes; return fewer rows or shorter lists"
             );

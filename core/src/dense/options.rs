@@ -75,11 +75,14 @@ impl Fill {
     /// use serrate::dense::{DType, Fill};
     /// assert_eq!(Fill::from(7).to_tensor(DType::U8)?.as_slice::<u8>()?, [7]);
     /// assert!(Fill::from(-1).to_tensor(DType::U8).is_err());
+    /// assert!(Fill::from(16_777_217).to_tensor(DType::F32).is_err());
+    /// assert!(Fill::from(1e300).to_tensor(DType::F32).is_err());
+    /// assert_eq!(Fill::from(0.1).to_tensor(DType::F32)?.as_slice::<f32>()?, [0.1]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
     /// # Errors
-    /// If the type cannot represent the value.
+    /// If the type cannot represent the value. Only fractions are rounded: the nearest float32 represents 0.1.
     pub fn to_tensor(self, dtype: DType) -> Result<DenseTensor> {
         let whole = match self {
             Self::Bool(v) => DenseTensor::from_bools([1], [v])?,
@@ -100,7 +103,25 @@ impl Fill {
                 "the fill value {self} cannot be represented as {dtype}; choose another fill value or type"
             ))
         };
-        if fits { whole.cast(dtype).map_err(|_| refuse()) } else { Err(refuse()) }
+        if !fits {
+            return Err(refuse());
+        }
+        let tensor = whole.cast(dtype).map_err(|_| refuse())?;
+        let back = match dtype.is_float() {
+            true => tensor.cast(DType::F64)?.as_slice::<f64>()?.first().copied(),
+            false => None,
+        };
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the cast saturates, and no fill value is so large"
+        )]
+        let same = match (self, back) {
+            (Self::Int(v), Some(back)) => back as i128 == i128::from(v),
+            (Self::UInt(v), Some(back)) => back as i128 == i128::from(v),
+            (Self::Float(v), Some(back)) => v.is_finite() == back.is_finite(),
+            _ => true,
+        };
+        if same { Ok(tensor) } else { Err(refuse()) }
     }
 }
 

@@ -288,7 +288,8 @@ pub fn looked_up(array: &RaggedArray, keys: &Lookup, values: &ArrayRef) -> Resul
 /// ```
 ///
 /// # Errors
-/// When lists differ in length, codes have more levels than values, or values are not numbers.
+/// When lists differ in length, codes have more levels than values, values are not numbers, or `cuts` has fewer
+/// lists than there are keys.
 pub fn bins(
     values: &RaggedArray,
     codes: &RaggedArray,
@@ -307,6 +308,12 @@ pub fn bins(
         let layout = values.axis(axis)?.layout();
         let lists = key_rows.iter().enumerate();
         key_rows = lists.flat_map(|(i, row)| std::iter::repeat_n(*row, layout.length(i))).collect();
+    }
+    if let Some(row) = key_rows.iter().flatten().max().filter(|row| **row as usize >= cuts.len()) {
+        return Err(Error::invalid(format!(
+            "bins: the keys have a row {row}, but there are {} lists of cuts; give one list of cuts per key",
+            cuts.len()
+        )));
     }
     let numbers = cast(values.leaves(), &DataType::Float64)?;
     let numbers = numbers.as_primitive::<Float64Type>();

@@ -131,8 +131,10 @@ pub fn normalize(array: &RaggedArray, axis: i64, p: f64, eps: f64) -> Result<Rag
         )));
     }
     apply_to_groups("normalize", array, axis, |values| {
-        let norm = compute_norm(values, p).max(eps);
-        values.iter_mut().for_each(|v| *v /= norm);
+        let norm = compute_norm(values, p);
+        // `f64::max` would replace a NaN norm by `eps`.
+        let divisor = if norm < eps { eps } else { norm };
+        values.iter_mut().for_each(|v| *v /= divisor);
     })
 }
 
@@ -143,7 +145,7 @@ fn compute_norm(values: &[f64], p: f64) -> f64 {
         return count as f64;
     }
     if p.is_infinite() {
-        return values.iter().fold(0.0, |m: f64, v| if v.is_nan() { *v } else { m.max(v.abs()) });
+        return values.iter().map(|v| v.abs()).fold(0.0, larger_or_nan);
     }
     if p == 1.0 {
         return values.iter().map(|v| v.abs()).sum();
@@ -154,19 +156,23 @@ fn compute_norm(values: &[f64], p: f64) -> f64 {
     values.iter().map(|v| v.abs().powf(p)).sum::<f64>().powf(p.recip())
 }
 
+/// Returns the larger number; NaN if either is NaN.
+fn larger_or_nan(m: f64, v: f64) -> f64 {
+    if v > m || v.is_nan() { v } else { m }
+}
+
 /// Subtracts the largest value from all values. If one value is NaN, all values become NaN.
 fn subtract_largest(values: &mut [f64]) {
-    let larger = |m: f64, v: f64| if v > m || v.is_nan() { v } else { m };
     // Eight lanes shorten the dependency chain. A NaN stays in its lane, because no value is
     // greater than NaN.
     let mut lanes = [f64::NEG_INFINITY; 8];
     let (eights, rest) = values.as_chunks::<8>();
     for eight in eights {
         for i in 0..8 {
-            lanes[i] = larger(lanes[i], eight[i]);
+            lanes[i] = larger_or_nan(lanes[i], eight[i]);
         }
     }
-    let max = rest.iter().chain(&lanes).fold(f64::NEG_INFINITY, |m, v| larger(m, *v));
+    let max = rest.iter().chain(&lanes).fold(f64::NEG_INFINITY, |m, v| larger_or_nan(m, *v));
     values.iter_mut().for_each(|v| *v -= max);
 }
 

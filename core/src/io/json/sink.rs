@@ -127,7 +127,10 @@ impl ColumnSink {
             ElementKind::Leaf => return Err(self.depth_varies("a value", "a list")),
             ElementKind::Unknown(nulls) => {
                 if d + 1 >= MAX_DEPTH {
-                    return Err(self.depth_varies("at most 64 nested lists", "one more"));
+                    return Err(self.wrong_value(
+                        format!("at most {MAX_DEPTH} nested axes"),
+                        "a deeper list".to_owned(),
+                    ));
                 }
                 self.open_level(nulls);
             }

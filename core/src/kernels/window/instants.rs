@@ -73,7 +73,7 @@ impl Instants {
     fn get_shifted(&self, i: usize, by: Shift) -> i128 {
         match (self, by) {
             (Self::Floats(values), Shift::Float(by)) => order_float(values[i] + by),
-            (_, Shift::Exact(by)) => self.get(i) + by,
+            (_, Shift::Exact(by)) => self.get(i).saturating_add(by),
             (_, Shift::Float(_)) => self.get(i),
         }
     }
@@ -172,7 +172,7 @@ fn make_end(at: &ArrayRef, span: Span, floats: bool, before: bool) -> Result<Opt
         Span::Unbounded => return Ok(None),
         Span::Calendar(by) => return shift_by_calendar(at, by, before).map(Some),
         Span::Exact(by) if floats => Shift::Float(sign as f64 * by as f64),
-        Span::Exact(by) => Shift::Exact(sign * by),
+        Span::Exact(by) => Shift::Exact(by.saturating_mul(sign)),
         Span::Float(by) => Shift::Float(sign as f64 * by),
     };
     Ok(Some(End { from: Instants::new(at, floats)?, shift }))

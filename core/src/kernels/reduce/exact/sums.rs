@@ -133,6 +133,8 @@ impl ExactSums {
     /// carries.
     #[cold]
     fn grow_window(&mut self, low: usize, end: usize) {
+        // `integer` and `add_integer` read and write limb 0.
+        let low = if self.terms.unit() == 0 { 0 } else { low };
         let (first, last) = match self.width {
             0 => (low / 64, (end - 1) / 64 + 2),
             w => ((low / 64).min(self.first), ((end - 1) / 64 + 2).max(self.first + w)),
@@ -458,6 +460,24 @@ mod tests {
                 assert_eq!(words(&products, group), words(&kept_products, group));
                 assert_eq!(all.to_f64(group).to_bits(), kept.to_f64(group).to_bits());
             }
+        }
+    }
+
+    #[test]
+    fn words_without_low_limbs_are_integers() {
+        for (terms, sign) in [(Terms::Signed, 1), (Terms::Signed, -1), (Terms::Unsigned, 1)] {
+            let mut part = ExactSums::new(terms);
+            part.resize(1);
+            for _ in 0..4 {
+                part.add_integer(0, sign << 62);
+            }
+            let mut sums = ExactSums::new(terms);
+            sums.resize(1);
+            sums.add_words(0, &words(&part, 0));
+            assert_eq!(sums.integer(0), sign << 64);
+            sums.add_integer(0, 5);
+            assert_eq!(sums.integer(0), (sign << 64) + 5);
+            assert_eq!(sums.to_f64(0), 2f64.powi(64) * sign as f64);
         }
     }
 
