@@ -19,6 +19,7 @@ use crate::sql::exec::guard::NamedFiles;
 use crate::sql::exec::stack::DeepStacks;
 use crate::sql::exec::yielding::YieldingJoins;
 use crate::sql::mends::cast_groups::CastGroups;
+use crate::sql::mends::cast_statistics::CastStatistics;
 use crate::sql::mends::changes::PlainChanges;
 use crate::sql::mends::coarser_times::CoarserTimes;
 use crate::sql::mends::compared_casts::ComparedCasts;
@@ -323,6 +324,13 @@ static RULES: &[Rule] = &[
         without: "`x ^ x` and `x ^ 5 ^ x` are values where `x` is NULL",
         upstream: &[],
         until: Until::Fails("stock_pairs_of_xor_still_forget_null"),
+    },
+    Rule {
+        // Must run after the rules that replace casts.
+        step: Step::AfterCoercion(|| Arc::new(CastStatistics)),
+        without: "`min(s::INT), max(s::INT)` over Parquet are casts of the least and greatest strings",
+        upstream: &[25221],
+        until: Until::Fails("stock_casts_still_keep_statistics"),
     },
     Rule {
         step: Step::WithoutLogical("eliminate_group_by_constant"),

@@ -48,3 +48,61 @@ async fn stock_estimates_of_conditions_still_fail() {
     let failed = error(&stock, "SELECT d FROM p WHERE d - DATE '2024-01-01' > 3").await;
     assert!(failed.contains("lhs_type == rhs_type"), "{failed}");
 }
+
+#[tokio::test]
+async fn extremes_of_casts_are_not_casts_of_extremes() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = show(&dir.path().join("t.parquet"));
+    let rows = "CREATE TABLE t AS SELECT s, i, ts::TIMESTAMP AS ts, f::DOUBLE AS f, arrow_cast(s, 'Dictionary(Int32, Utf8)') AS d
+        FROM (VALUES ('9', 9, '2020-01-01 23:00:00', 1.2), ('10', 10, '2020-01-02 01:00:00', 1.3),
+                     ('-5', -5, '2020-01-01 12:00:00', 1.7)) v(s, i, ts, f)";
+    let mut cases = Vec::new();
+    for from in ["t".to_owned(), format!("'{file}'")] {
+        for (columns, found) in [
+            ("max(s::INT), min(s::INT)", "10 -5"),
+            ("max(s::DOUBLE), min(s::DECIMAL(5, 1))", "10.0 -5.0"),
+            ("max(d::INT), min(d::INT)", "10 -5"),
+            ("max(i::VARCHAR), min(i::VARCHAR)", "9 -5"),
+            ("max(i::BIGINT::VARCHAR), min(i::BIGINT::VARCHAR)", "9 -5"),
+            ("max(arrow_cast(s, 'Int64')), min(arrow_cast(s, 'Int64'))", "10 -5"),
+            ("max(ts::TIME), min(ts::TIME)", "23:00:00 01:00:00"),
+            ("max(ts::DATE), min(ts::DATE)", "2020-01-02 2020-01-01"),
+            ("max(f::INT), count(DISTINCT f::INT), min(f::INT)", "1 1 1"),
+            ("max(i::BIGINT), min(i::DOUBLE)", "10 -5.0"),
+        ] {
+            cases.push((format!("SELECT {columns} FROM {from}"), found));
+        }
+        cases.push((
+            format!("SELECT max(x) FROM (SELECT s::INT AS x FROM {from} UNION ALL SELECT 3)"),
+            "10",
+        ));
+        cases.push((
+            format!("WITH c AS (SELECT i::VARCHAR AS x FROM {from}) SELECT min(x), max(x) FROM c"),
+            "-5 9",
+        ));
+        cases.push((
+            format!("SELECT count(*) FROM {from} WHERE i::VARCHAR = '10' AND s::INT > 9"),
+            "1",
+        ));
+    }
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    let copy = format!("COPY t TO '{file}' OPTIONS (overwrite true)");
+    expect_rows(&[rows, &copy], &cases).await;
+}
+
+/// When this test fails, `sql::mends::cast_statistics` can be removed.
+#[tokio::test]
+async fn stock_casts_still_keep_statistics() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = show(&dir.path().join("t.parquet"));
+    let stock = SessionContext::new();
+    for sql in [
+        format!("COPY (SELECT * FROM (VALUES ('9'), ('10')) t(s)) TO '{file}'"),
+        format!("CREATE EXTERNAL TABLE p STORED AS PARQUET LOCATION '{file}'"),
+    ] {
+        batches(&stock, &sql).await.unwrap();
+    }
+    let found =
+        rows_or_error(&stock, "SELECT max(CAST(s AS INT)), min(CAST(s AS INT)) FROM p").await;
+    assert_eq!(found, "9 10");
+}

@@ -82,7 +82,7 @@ fn source_of(e: &Expr) -> Option<&Expr> {
 }
 
 /// Whether an expression is a call of a function that casts a value to the type with a given name.
-pub(super) fn is_named_cast(e: &Expr) -> bool {
+pub(in crate::sql) fn is_named_cast(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call) if CASTS.contains(&call.name()))
 }
 

@@ -3,6 +3,7 @@
 //! rules in order, with upstream issues.
 
 pub(in crate::sql) mod cast_groups;
+pub(in crate::sql) mod cast_statistics;
 pub(in crate::sql) mod changes;
 pub(in crate::sql) mod coarser_times;
 pub(in crate::sql) mod compared_casts;
