@@ -343,3 +343,18 @@ async fn stock_lists_still_tell_zeros_apart() {
     let sql = "SELECT array_length(array_remove([5.0, -x], 0.0)) FROM (VALUES (0.0::DOUBLE)) v(x)";
     assert_eq!(one(&SessionContext::new(), sql).await, 2);
 }
+
+#[tokio::test]
+async fn windows_are_partitioned_by_equal_columns() {
+    let setup =
+        ["CREATE TABLE t AS SELECT * FROM (VALUES (1.5::DOUBLE, 2), (1.5, 3), (2.5, 2)) v(f, k)"];
+    let window = "row_number() OVER (PARTITION BY a, b, c) AS r";
+    let cases = [
+        (format!("SELECT a, c, {window} FROM (SELECT f AS a, f AS b, k AS c FROM t) ORDER BY ALL"), "1.5 2 1; 1.5 3 1; 2.5 2 1"),
+        (format!("SELECT a, {window} FROM (SELECT f AS a, f AS b, f AS c FROM t) ORDER BY ALL"), "1.5 1; 1.5 2; 2.5 1"),
+        (format!("SELECT a, {window} FROM (SELECT [f] AS a, [f] AS b, max(3) AS c FROM t GROUP BY [f]) ORDER BY ALL"), "[1.5] 1; [2.5] 1"),
+        ("SELECT count(*) OVER (PARTITION BY f, x.g, k) AS n FROM t JOIN (SELECT DISTINCT f AS g FROM t) x ON f = g ORDER BY 1".to_owned(), "1; 1; 1"),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&setup, &cases).await;
+}

@@ -63,7 +63,7 @@ impl ScalarUDFImpl for ComputedColumn {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         match args.arg_fields {
-            [field] => Ok(Arc::clone(field)),
+            [field] => Ok(Arc::new(field.as_ref().clone().with_name(self.name()))),
             fields => internal_err!(
                 "internal error: {} takes 1 argument; {} given; please report it",
                 self.name(),

@@ -99,7 +99,7 @@ impl ScalarUDFImpl for Nullable {
                 "internal error: nullable takes 1 argument; 0 given; please report it"
             )
         })?;
-        Ok(Arc::new(field.as_ref().clone().with_nullable(true)))
+        Ok(Arc::new(field.as_ref().clone().with_nullable(true).with_name(self.name())))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

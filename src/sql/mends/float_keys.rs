@@ -421,7 +421,8 @@ impl ScalarUDFImpl for FloatKey {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         match args.arg_fields {
-            [field] => Ok(Arc::clone(field)),
+            // Calls for equal columns are equal only if their fields have the same name.
+            [field] => Ok(Arc::new(field.as_ref().clone().with_name(self.name()))),
             fields => {
                 plan_err!(
                     "internal error: float_key takes 1 argument; {} given; please report it",
