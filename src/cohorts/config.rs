@@ -319,7 +319,7 @@ impl<'a> ConfigReader<'a> {
                     line,
                     key,
                     format!(
-                        "the predicate {name} is static: it selects subjects and has no counts at times; use another predicate"
+                        "the predicate {name} is static: it selects subjects, not events, so windows cannot count it; use a predicate of events"
                     ),
                 )),
                 Some(column) => Ok(*column),
@@ -478,7 +478,7 @@ impl<'a> ConfigReader<'a> {
                             return Err(source.wrong_value(
                                 node,
                                 &key,
-                                "expected the prediction time, start or end",
+                                "expected `start` or `end`, the side of the window that is the prediction time",
                             ));
                         }
                     };

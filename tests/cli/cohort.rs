@@ -297,7 +297,7 @@ fn faults_of_a_configuration_are_named_with_their_line() {
         (
             "index_timestamp: end",
             "index_timestamp: middle",
-            "expected the prediction time, start or end, found \"middle\"",
+            "expected `start` or `end`, the side of the window that is the prediction time, found \"middle\"",
         ),
         (
             "trigger: admission",
@@ -354,7 +354,11 @@ fn faults_of_a_configuration_are_named_with_their_line() {
         ),
         ("    code: DEATH", "    code: { regex: '' }", "expected a regular expression"),
         ("    code: DEATH", "    code: { any: [] }", "expected a list of one or more codes"),
-        ("    code: DEATH", "    code: { like: 'D%' }", "unknown key; use regex or any"),
+        (
+            "    code: DEATH",
+            "    code: { like: 'D%' }",
+            "the key is unknown; the keys of codes are `regex` and `any`",
+        ),
         (
             "    code: DEATH",
             "    code: { any: [a], regex: a }",

@@ -11,7 +11,7 @@ use crate::io::meds::types::unify_types;
 #[derive(Debug)]
 struct Variant {
     stored: DataType,
-    /// Arrow type of the column in the first of `files`.
+    /// Arrow type of the column as read from the first of `files`. The types in the other files unify with it.
     read: DataType,
     files: Vec<PathBuf>,
 }

@@ -510,7 +510,7 @@ mod tests {
         assert_eq!(entries(&target), ["sub", "x"]);
         assert_eq!(fs::read(target.join("x")).unwrap(), b"new");
 
-        // A reader completes the commit, too.
+        // `complete_commits`, which readers call, also completes a commit that was interrupted.
         let data = abandon(&target, ".serrate-e", Some(&Commit::Spread));
         fs::remove_file(data.join("x")).unwrap();
         fs::create_dir(data.join("sub")).unwrap();

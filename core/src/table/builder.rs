@@ -10,8 +10,8 @@ use crate::error::Result;
 
 /// Builds a table from axes, outermost first, and columns; [`build`](Self::build) checks all parts.
 ///
-/// The number of rows is the value of [`rows`](Self::rows) if set, else the number of lists of the
-/// first axis, else the length of the first column on axis 0.
+/// The number of rows is the value of [`rows`](Self::rows) if set, else the number of lists of axis 1, else the
+/// length of the first column on axis 0.
 #[derive(Debug, Default)]
 pub struct RaggedTableBuilder {
     rows: Option<usize>,

@@ -133,7 +133,11 @@ pub(super) fn read_codes(source: &ConfigFile, key: &str, node: &Node) -> Result<
         ("any", _) => {
             Err(source.wrong_value(&entry.node, &key, "expected a list of one or more codes"))
         }
-        _ => Err(source.fault_at(entry.line, &key, "unknown key; use regex or any")),
+        _ => Err(source.fault_at(
+            entry.line,
+            &key,
+            "the key is unknown; the keys of codes are `regex` and `any`",
+        )),
     }
 }
 

@@ -39,10 +39,10 @@ pub(in crate::sql) fn split_folders(
     (Arc::new(in_files), folders)
 }
 
-/// Returns the names in `name=value` of the folders of all files.
+/// Returns the names of the partition columns, outermost first: the `name` of each folder `name=value`.
 ///
 /// # Errors
-/// If the files are in folders of different names, or a name appears twice in a path.
+/// If the files do not all have the same partition columns, or a name appears twice in a path.
 pub(in crate::sql) fn infer_names(files: &[ListedFile]) -> Result<Vec<String>> {
     let Some(first) = files.first() else { return Ok(Vec::new()) };
     let names = names_of(first);
