@@ -6,10 +6,11 @@
 //!
 //! * Functions that count return Int64, as in DuckDB: `row_number`, `rank`, `dense_rank`, `ntile`,
 //!   `approx_distinct`, and the functions of [`list_counts`](super::list_counts).
-//! * Quotients of integers are exact and have no fraction, whatever the types ([`plan_quotient`]).
+//! * Division of integers of any types truncates the quotient, and no operand is rounded ([`plan_quotient`]).
 //! * Functions that accept an Int64 also accept a UInt64 within its range ([`takes_unsigned`]).
 //!
-//! Remove the window functions once `stock_ranks_are_still_unsigned` in `tests/sql/integers.rs` fails.
+//! Remove the replacements of `row_number`, `rank`, `dense_rank` and `ntile` once
+//! `stock_ranks_are_still_unsigned` in `tests/sql/integers.rs` fails.
 
 use std::ops::Range;
 use std::sync::Arc;

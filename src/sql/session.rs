@@ -69,12 +69,12 @@ pub fn session() -> SessionContext {
 
 /// Creates a session like [`session`] from a configuration (target partitions, batch size, and so on).
 ///
-/// It overrides these settings of `config`: the dialect, `information_schema`, reading of subfolders, sorts
-/// of subqueries, cached Parquet metadata, conditions in the Parquet reader, a check of aggregate schemas.
+/// It overrides the settings of `config` that Serrate's rewrites and rules depend on, such as
+/// `sql_parser.dialect`, `catalog.information_schema` and `execution.parquet.pushdown_filters`.
 /// `execution.time_zone` is UTC unless `config` has a zone.
 ///
 /// All sessions of the process share one memory limit (`serrate.memory_limit`), by default 70 % of the memory
-/// of the machine or of its control group. Operators that can spill then write to temporary files.
+/// of the machine or of its control group. At the limit, operators that can spill write to temporary files.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

@@ -13,6 +13,6 @@ pub(super) enum FactsPlace {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Prefix {
     pub(super) elements: usize,
-    /// Number of facts in the list of the prepended element; `None` unless the place is [`FactsPlace::List`].
+    /// Number of facts in the list that [`FactsPlace::List`] prepends to a row; `None` for other places.
     pub(super) list: Option<usize>,
 }

@@ -500,8 +500,9 @@ impl OuterRows {
         Ok(conjunction(rest).unwrap_or_else(|| lit(true)))
     }
 
-    /// Joins `joined` with a subquery. The plan has a copy of the input for each subquery, so all copies must
-    /// have the same rows.
+    /// Calls `join` with the input of the node and with the plan that the subqueries so far are joined to; `join` adds
+    /// one subquery. The result has a copy of the input for each subquery, so a node that makes the rows of all
+    /// copies equal is put above the input first. Returns `None` if that is impossible, or if `join` returns it.
     fn with_shared_input<T>(
         &mut self,
         join: impl FnOnce(&Arc<LogicalPlan>, &Arc<LogicalPlan>) -> Result<Option<T>>,

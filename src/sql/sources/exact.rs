@@ -95,8 +95,8 @@ pub(in crate::sql) fn unheld_message(
 const UNHELD: &str = "the column '";
 const UNHELD_END: &str = " in CREATE EXTERNAL TABLE";
 
-/// Finds an [`unheld_message`] in the text of an error, because Parquet's readers convert the errors of conditions to
-/// text.
+/// Finds the message that [`unheld_message`] writes in the text of an error. Parquet's readers convert an error of a
+/// pushed-down condition to text, so its type does not tell.
 pub(in crate::sql) fn find_unheld(error: &str) -> Option<&str> {
     let start = error.find(UNHELD)?;
     let text = error.get(start..)?;

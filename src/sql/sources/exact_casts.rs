@@ -230,7 +230,9 @@ impl PhysicalExpr for ExactCast {
                 let (column, to) = (self.column.clone(), Arc::clone(&self.to));
                 Ok(Arc::new(Self { input, column, to }))
             }
-            _ => internal_err!("internal error: a cast has one input; please report it"),
+            _ => internal_err!(
+                "internal error: a cast takes 1 input; another number is given; please report it"
+            ),
         }
     }
 

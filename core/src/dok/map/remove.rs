@@ -46,7 +46,7 @@ impl HashMap {
         let mut rows: Vec<usize> =
             buckets.iter().filter_map(|b| occupied_row(self.table.buckets()[*b])).collect();
         rows.sort_unstable();
-        // Copies rows that a reader shares while the map is unchanged, because the copy can fail.
+        // Rows that a reader shares are copied before the first change, because the copy can fail.
         self.keys.as_mut_slice()?;
         self.values.as_mut_slice()?;
         // A removed bucket becomes empty only if the next bucket is already empty, so remove the last bucket
