@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, GenericListArray,
-    OffsetSizeTrait, StructArray,
+    OffsetSizeTrait, StructArray, new_null_array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::{cast, filter, nullif};
@@ -29,9 +29,9 @@ use datafusion::scalar::ScalarValue;
 
 use super::delegate;
 
-/// Functions of DataFusion that read the elements of NULL lists.
-const OF_LISTS: [&str; 5] =
-    ["array_append", "array_dims", "array_prepend", "array_repeat", "flatten"];
+/// Functions of DataFusion that read the elements of NULL lists, and the entries of NULL maps.
+const OF_LISTS: [&str; 6] =
+    ["array_append", "array_dims", "array_prepend", "array_repeat", "flatten", "map_extract"];
 
 static FIELD: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(Field { stock: get_field() })));
@@ -117,9 +117,33 @@ impl Field {
                 let found = hide_values(&stock(of.values())?, of.values().nulls())?;
                 Ok(of.with_values(found))
             }
+            DataType::Map(entries, _) => {
+                let (key, is_exact) = cast_key(entries, name)?;
+                let found = self.call_stock(ColumnarValue::Array(Arc::clone(of)), &key, call)?;
+                let found = found.into_array(of.len())?;
+                match is_exact {
+                    true => hide_values(&found, of.nulls()),
+                    false => Ok(new_null_array(found.data_type(), of.len())),
+                }
+            }
             _ => hide_values(&stock(of)?, of.nulls()),
         }
     }
+}
+
+/// Casts a key to the type of the keys of a map. Also returns whether this type can represent the key.
+fn cast_key(entries: &FieldRef, key: &ColumnarValue) -> Result<(ColumnarValue, bool)> {
+    let (DataType::Struct(fields), ColumnarValue::Scalar(given)) = (entries.data_type(), key)
+    else {
+        return Ok((key.clone(), true));
+    };
+    let Some(to) = fields.first().map(|field| field.data_type()) else {
+        return Ok((key.clone(), true));
+    };
+    let cast = given.cast_to(to)?;
+    let are_numbers = given.data_type().is_numeric() && to.is_numeric();
+    let is_exact = !are_numbers || cast.cast_to(&given.data_type())? == *given;
+    Ok((ColumnarValue::Scalar(cast), is_exact))
 }
 
 impl ScalarUDFImpl for Field {
@@ -247,6 +271,14 @@ impl ScalarUDFImpl for OfVisible {
     delegate!(inner: name, aliases, schema_name, signature, coerce_types, return_type, return_field_from_args, documentation);
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if let [ColumnarValue::Array(maps), _] = args.args.as_slice()
+            && matches!(maps.data_type(), DataType::Map(..))
+        {
+            let nulls = maps.nulls().cloned();
+            let rows = args.number_rows;
+            let found = self.inner.inner().invoke_with_args(args)?.into_array(rows)?;
+            return Ok(ColumnarValue::Array(hide_values(&found, nulls.as_ref())?));
+        }
         for value in &mut args.args {
             if !matches!(value.data_type(), DataType::List(_) | DataType::LargeList(_)) {
                 continue;

@@ -28,6 +28,7 @@ use crate::sql::mends::computed_lists::ComputedLists;
 use crate::sql::mends::conditions::{LazyConditions, PushDownFree};
 use crate::sql::mends::decimals::StableDecimals;
 use crate::sql::mends::dependencies::UnnestDependencies;
+use crate::sql::mends::dictionary_casts::DictionaryCasts;
 use crate::sql::mends::duration_windows::DurationWindows;
 use crate::sql::mends::empty_queries::EmptyQueries;
 use crate::sql::mends::equations::PlainEquations;
@@ -326,6 +327,12 @@ static RULES: &[Rule] = &[
         until: Until::Fails("stock_pairs_of_xor_still_forget_null"),
     },
     Rule {
+        step: Step::AfterCoercion(|| Arc::new(DictionaryCasts)),
+        without: "casts of dictionaries fail for values that no row has, and make NULL among the values an empty string",
+        upstream: &[],
+        until: Until::Fails("stock_casts_of_dictionaries_still_cast_unused_values"),
+    },
+    Rule {
         // Must run after the rules that replace casts.
         step: Step::AfterCoercion(|| Arc::new(CastStatistics)),
         without: "`min(s::INT), max(s::INT)` over Parquet are casts of the least and greatest strings",
@@ -337,6 +344,19 @@ static RULES: &[Rule] = &[
         without: "GROUP BY a column and a cast of it fails, because both get the same name",
         upstream: &[],
         until: Until::Fails("stock_grouping_by_a_cast_still_fails"),
+    },
+    // The next two rules move accesses to fields of structs towards the scan.
+    Rule {
+        step: Step::WithoutLogical("extract_leaf_expressions"),
+        without: "`SELECT a, s.b FROM (SELECT -a AS a, s FROM t WHERE a > 0)` returns the `a` of `t`, and a struct with `random()` differs in each field",
+        upstream: &[24678, 25414],
+        until: Until::Fails("stock_fields_still_replace_computed_columns"),
+    },
+    Rule {
+        step: Step::WithoutLogical("push_down_leaf_projections"),
+        without: "the same as for `extract_leaf_expressions`",
+        upstream: &[25414],
+        until: Until::Fails("stock_fields_still_replace_computed_columns"),
     },
     Rule {
         step: Step::AroundLogical("PushDownFree"),

@@ -168,3 +168,40 @@ async fn keys_are_the_aggregates_of_casts() {
     )
     .await;
 }
+
+const DICTIONARY: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/parquet-bounds/dictionary.arrow");
+
+#[tokio::test]
+async fn casts_of_dictionaries_cast_the_values_of_rows() {
+    let file = format!("CREATE TABLE f AS SELECT * FROM '{DICTIONARY}'");
+    let from_file = |sql: &str| sql.replace("FROM f", &format!("FROM '{DICTIONARY}'"));
+    let texts = "SELECT id, d IS NULL, d::VARCHAR IS NULL, try_cast(d AS INT) FROM f ORDER BY id";
+    let numbers = "SELECT d::INT FROM f WHERE d <> 'x' ORDER BY 1";
+    let rows = "1 false false 1; 2 true true NULL; 3 true true NULL; 4 false false 3";
+    let inserted =
+        ["CREATE TABLE k (id INT, d VARCHAR)", &from_file("INSERT INTO k SELECT id, d FROM f")];
+    let cases = [
+        (texts.to_owned(), rows),
+        (from_file(texts), rows),
+        (numbers.to_owned(), "1; 3"),
+        (from_file(numbers), "1; 3"),
+        ("SELECT count(*), count(d) FROM k".to_owned(), "4 2"),
+        (
+            "SELECT CASE WHEN d <> 'x' THEN d::INT END FROM f ORDER BY id".to_owned(),
+            "1; NULL; NULL; 3",
+        ),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&[&file, inserted[0], inserted[1]], &cases).await;
+}
+
+/// When this test fails, `sql::mends::dictionary_casts` can be removed.
+#[tokio::test]
+async fn stock_casts_of_dictionaries_still_cast_unused_values() {
+    let stock = SessionContext::new();
+    let table = "CREATE TABLE t AS SELECT arrow_cast(column1, 'Dictionary(Int32, Utf8)') AS d FROM (VALUES ('1'), ('x'))";
+    batches(&stock, table).await.unwrap();
+    let failed = error(&stock, "SELECT CAST(d AS INT) FROM t WHERE d <> 'x'").await;
+    assert!(failed.contains("Cannot cast string 'x'"), "{failed}");
+}

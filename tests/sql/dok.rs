@@ -419,7 +419,7 @@ async fn queries_are_saved_as_tensors() {
             "OPTIONS (shape '3, 3')",
             "row 1 (counted from 0): \"i\" is 3; the axis has the size 3, so give a coordinate below it",
         ),
-        ("OPTIONS (shape '3')", "1 axes"),
+        ("OPTIONS (shape '3')", "the number of axes of the shape [3] is 1"),
         ("OPTIONS (shap '3, 3')", "no option 'shap'"),
         ("OPTIONS (duplicates 'first')", "'error', 'last' or 'sum'"),
         ("OPTIONS (keys 'i, k')", "names column 'k', which the query does not have"),
@@ -551,7 +551,7 @@ async fn tables_that_make_no_sense_are_refused() {
         (format!("(i BIGINT, v DOUBLE) STORED AS DOK LOCATION '{no}'"), "shape"),
         (
             format!("(i BIGINT, v DOUBLE) STORED AS DOK LOCATION '{no}' OPTIONS (shape '3, 4')"),
-            "1 columns",
+            "the number of columns before the value is 1",
         ),
         (
             format!("(i DOUBLE, v DOUBLE) STORED AS DOK LOCATION '{no}' OPTIONS (shape '3')"),

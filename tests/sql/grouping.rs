@@ -208,3 +208,36 @@ async fn stock_orders_of_aggregates_are_still_arguments() {
     let sql = "SELECT max(x ORDER BY y) FROM (VALUES (9, 1), (10, 1)) v(x, y) GROUP BY y";
     assert!(batches(&ctx, sql).await.is_err());
 }
+
+#[tokio::test]
+async fn conditions_on_random_keys_stay_above_the_groups() {
+    let cases = [
+        (
+            "SELECT DISTINCT k FROM (SELECT random() < 0.5 AS k, count(*) FROM generate_series(1, 1000) GROUP BY 1 HAVING k)",
+            "true",
+        ),
+        (
+            "SELECT k, n BETWEEN 900 AND 1100 FROM (SELECT floor(random() * 3)::INT AS k, count(*) AS n FROM generate_series(1, 3000) GROUP BY 1) WHERE k = 1",
+            "1 true",
+        ),
+    ];
+    expect_rows(&[], &cases).await;
+}
+
+#[tokio::test]
+async fn unique_columns_may_repeat_null() {
+    let setup = [
+        "CREATE TABLE t (x INT, y INT, UNIQUE (x) NOT ENFORCED) AS VALUES (NULL, 2), (NULL, 1), (1, 3)",
+        "CREATE TABLE u (x INT UNIQUE NOT ENFORCED, y INT) AS VALUES (NULL, 2), (NULL, 1)",
+        "CREATE TABLE w (x INT, y INT, z INT, UNIQUE (x, y) NOT ENFORCED) AS VALUES (NULL, 1, 2), (NULL, 1, 3), (1, NULL, 3), (1, NULL, 4)",
+        "CREATE TABLE k (x INT NOT NULL, y INT, UNIQUE (x) NOT ENFORCED) AS VALUES (2, 2), (1, 3)",
+    ];
+    let cases = [
+        ("SELECT DISTINCT x FROM t ORDER BY x", "1; NULL"),
+        ("SELECT x, sum(y) FROM t GROUP BY x, y ORDER BY x, y", "1 3; NULL 1; NULL 2"),
+        ("SELECT DISTINCT x FROM u", "NULL"),
+        ("SELECT count(*) FROM (SELECT DISTINCT x, y FROM w)", "2"),
+        ("SELECT x, y FROM k GROUP BY x ORDER BY x", "1 3; 2 2"),
+    ];
+    expect_rows(&setup, &cases).await;
+}

@@ -225,3 +225,61 @@ async fn stock_lists_of_null_still_have_elements() {
     let sql = "SELECT array_length(array_append(x, 7)) FROM h WHERE id = 2";
     assert_eq!(ints(&ctx, sql).await, [3]);
 }
+
+const COMPUTED: [&str; 1] =
+    ["CREATE TABLE t AS SELECT * FROM (VALUES (1, 7, {b: 'x'}), (2, 8, {b: 'y'})) v(a, c, s)"];
+
+const COMPUTED_ROWS: [(&str, &str); 6] = [
+    ("SELECT a, s.b FROM (SELECT -a AS a, s FROM t WHERE a > 0) ORDER BY a", "-2 y; -1 x"),
+    ("SELECT a, s.b FROM (SELECT a * 10 AS a, s FROM t LIMIT 10) ORDER BY a", "10 x; 20 y"),
+    ("SELECT a, s.b FROM (SELECT -a AS a, s FROM t) WHERE a < 0 ORDER BY a", "-2 y; -1 x"),
+    ("SELECT a, count(s.b) FROM (SELECT -a AS a, s FROM t) GROUP BY a ORDER BY a", "-2 1; -1 1"),
+    ("SELECT a, s.b FROM (SELECT c AS a, s FROM t LIMIT 10) ORDER BY a", "7 x; 8 y"),
+    (
+        "SELECT count(*) FROM (SELECT s, s.a AS f FROM (SELECT {a: random()} AS s FROM generate_series(1, 50))) WHERE s.a <> f",
+        "0",
+    ),
+];
+
+#[tokio::test]
+async fn fields_do_not_replace_computed_columns() {
+    expect_rows(&COMPUTED, &COMPUTED_ROWS).await;
+    let dir = tempfile::tempdir().unwrap();
+    let file = show(&dir.path().join("t.parquet"));
+    let copy = format!("COPY t TO '{file}' OPTIONS (overwrite true)");
+    let cases =
+        COMPUTED_ROWS.map(|(sql, rows)| (sql.replace("FROM t", &format!("FROM '{file}'")), rows));
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&[COMPUTED[0], &copy], &cases).await;
+}
+
+/// When this test fails, `extract_leaf_expressions` and `push_down_leaf_projections` can run again.
+#[tokio::test]
+async fn stock_fields_still_replace_computed_columns() {
+    let stock = SessionContext::new();
+    let table = "CREATE TABLE t AS SELECT column1 AS a, named_struct('b', column2) AS s FROM (VALUES (1, 'x'), (2, 'y'))";
+    batches(&stock, table).await.unwrap();
+    let sql =
+        "SELECT a FROM (SELECT a, s['b'] FROM (SELECT -a AS a, s FROM t WHERE a > 0)) ORDER BY a";
+    assert_ne!(ints(&stock, sql).await, [-2, -1]);
+}
+
+#[tokio::test]
+async fn keys_of_maps_have_the_type_of_the_map() {
+    let setup = [
+        "CREATE TABLE t AS SELECT MAP {1::INT: 'x', 2::INT: 'y'} AS m, MAP {DATE '2024-01-01': 5} AS d, MAP {'a': 1} AS s, 1 AS n",
+    ];
+    let cases = [
+        ("SELECT m[1], m[2::BIGINT], m[3], m[1.5] FROM t", "x y NULL NULL"),
+        (
+            "SELECT d['2024-01-01'], s['a'], s[arrow_cast('a', 'Utf8View')], m[NULL] FROM t",
+            "5 1 1 NULL",
+        ),
+        ("SELECT map_extract(s, 'a'), map_extract(NULLIF(s, s), 'a') FROM t", "[1] NULL"),
+        (
+            "SELECT map_extract(NULLIF(m, v), 'a') FROM (VALUES (MAP {'a': 1}, MAP {'a': 1}), (MAP {'a': 4}, MAP {'a': 7})) w(m, v)",
+            "NULL; [4]",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+}

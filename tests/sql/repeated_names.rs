@@ -166,7 +166,7 @@ async fn aggregates_of_an_outer_query_are_refused() {
     batches(&ctx, "CREATE TABLE u AS SELECT 1 AS id, 10 AS k").await.unwrap();
     for sql in ["SELECT (SELECT sum(u.k)) FROM u", "SELECT (SELECT max(o.k) FROM u) FROM u AS o"] {
         let e = rows_or_error(&ctx, sql).await;
-        assert!(e.contains("would be an aggregate of that query"), "{sql}: {e}");
+        assert!(e.contains("it is an aggregate of the outer query"), "{sql}: {e}");
     }
     let fine =
         "SELECT (SELECT sum(u.k + o.k) FROM u), (SELECT count(*) FROM u WHERE u.k = o.k) FROM u o";

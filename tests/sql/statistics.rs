@@ -106,3 +106,34 @@ async fn stock_casts_still_keep_statistics() {
         rows_or_error(&stock, "SELECT max(CAST(s AS INT)), min(CAST(s AS INT)) FROM p").await;
     assert_eq!(found, "9 10");
 }
+
+const PARTIAL: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/parquet-bounds/partial.parquet");
+
+const PARTIAL_ROWS: [(&str, &str); 8] = [
+    ("SELECT id, length(a) FROM p ORDER BY id", "1 1; 2 1; 3 5000"),
+    ("SELECT count(*) FROM p WHERE a <> 'b'", "1"),
+    ("SELECT DISTINCT length(a) FROM p ORDER BY 1", "1; 5000"),
+    ("SELECT id FROM p WHERE a LIKE 'note%'", "3"),
+    ("SELECT id FROM p WHERE a > 'd'", "3"),
+    ("SELECT length(max(a)), min(a) FROM p", "5000 b"),
+    ("SELECT length(min(b)), length(max(b)) FROM p", "5000 1"),
+    ("SELECT count(*), count(a), count(DISTINCT a) FROM p", "3 3 2"),
+];
+
+#[tokio::test]
+async fn bounds_of_some_row_groups_are_not_those_of_the_file() {
+    let table = format!("CREATE EXTERNAL TABLE p STORED AS PARQUET LOCATION '{PARTIAL}'");
+    expect_rows(&[&table], &PARTIAL_ROWS).await;
+    let copy = format!("CREATE TABLE p AS SELECT * FROM '{PARTIAL}'");
+    expect_rows(&[&copy], &PARTIAL_ROWS).await;
+}
+
+/// When this test fails, `sql::sources::parquet::bounds::without_partial_bounds` can be removed.
+#[tokio::test]
+async fn stock_bounds_of_some_row_groups_are_still_those_of_the_file() {
+    let stock = SessionContext::new();
+    let table = format!("CREATE EXTERNAL TABLE p STORED AS PARQUET LOCATION '{PARTIAL}'");
+    batches(&stock, &table).await.unwrap();
+    assert_ne!(rows_or_error(&stock, PARTIAL_ROWS[0].0).await, PARTIAL_ROWS[0].1);
+}

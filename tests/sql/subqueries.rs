@@ -378,3 +378,32 @@ async fn quantified_queries_of_the_same_table() {
     let aliased = aliased.replace("AND x < 5", "AND i.x < 5");
     assert_eq!(ints(&ctx, &aliased).await, [3, 3, 5, 5]);
 }
+
+#[tokio::test]
+async fn not_in_knows_expressions_that_are_null() {
+    let setup = ["CREATE TABLE t AS SELECT * FROM (VALUES (1), (2)) v(x)"];
+    let cases = [
+        (
+            "SELECT count(*) FROM (VALUES (1), (2)) t(x) WHERE NULLIF(x, x) NOT IN (SELECT y FROM (VALUES (3)) s(y))",
+            "0",
+        ),
+        (
+            "SELECT count(*) FROM (VALUES (1), (2)) t(x) WHERE NULLIF(x, x) NOT IN (SELECT y FROM (VALUES (3)) s(y) WHERE false)",
+            "2",
+        ),
+        (
+            "SELECT x FROM (VALUES (1), (200)) t(x) WHERE CASE WHEN x > 100 THEN 1 END NOT IN (SELECT y FROM (VALUES (3)) s(y))",
+            "200",
+        ),
+        (
+            "SELECT count(*) FROM generate_series(1, 3) g(x) WHERE try_cast('q' || x AS INT) NOT IN (SELECT 7)",
+            "0",
+        ),
+        (
+            "SELECT count(*) FROM (VALUES (1), (2)) t(x) WHERE x + 1 NOT IN (SELECT y FROM (VALUES (3)) s(y))",
+            "1",
+        ),
+        ("SELECT count(*) FROM t WHERE NULLIF(x, 1) NOT IN (SELECT y FROM (VALUES (3)) s(y))", "1"),
+    ];
+    expect_rows(&setup, &cases).await;
+}

@@ -268,3 +268,23 @@ async fn stock_bit_xor_of_no_rows_is_still_zero() {
     let sql = "SELECT bit_xor(v) OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND CURRENT ROW) FROM l ORDER BY id";
     assert_eq!(ints(&stock, sql).await, [10, 0, 0, 40]);
 }
+
+#[tokio::test]
+async fn bounds_of_frames_are_checked() {
+    let ctx = four();
+    let frames = [
+        ("RANGE BETWEEN INTERVAL '-2 day' PRECEDING AND CURRENT ROW", "negative"),
+        ("RANGE BETWEEN INTERVAL '-1 day' PRECEDING AND INTERVAL '-1 day' FOLLOWING", "negative"),
+        ("ROWS BETWEEN 18446744073709551615 FOLLOWING AND 18446744073709551615 FOLLOWING", "2^62"),
+        ("GROUPS BETWEEN 1 PRECEDING AND 18446744073709551615 FOLLOWING", "2^62"),
+    ];
+    for (frame, part) in frames {
+        let sql = format!(
+            "SELECT sum(y) OVER (ORDER BY x {frame}) FROM (VALUES (TIMESTAMP '2024-01-01', 1), (TIMESTAMP '2024-01-05', 3)) t(x, y)"
+        );
+        let found = rows_or_error(&ctx, &sql).await;
+        assert!(found.contains(part), "{frame}: {found}");
+    }
+    let far = "SELECT sum(x) OVER (ORDER BY x ROWS BETWEEN CURRENT ROW AND 4611686018427387904 FOLLOWING) FROM generate_series(1, 3) t(x)";
+    assert_eq!(rows_or_error(&ctx, far).await, "6; 5; 3");
+}

@@ -17,9 +17,6 @@ const SIMPLIFY: &str = "simplify_expressions";
 /// * `simplify_expressions` fails if it cannot cast a literal, even within a branch of CASE that no row
 ///   takes. The execution reports the error if a row does take it. Obsolete once the test
 ///   `stock_casts_in_branches_still_fail` fails.
-/// * `extract_leaf_expressions` and `push_down_leaf_projections` move accesses to fields of structs towards the scan.
-///   They fail above a projection that gives columns the name of a table, such as the one that replaces a LATERAL
-///   join.
 #[derive(Debug)]
 pub(in crate::sql) struct FailingRules {
     stock: LogicalRule,
@@ -28,10 +25,7 @@ pub(in crate::sql) struct FailingRules {
 impl FailingRules {
     pub(in crate::sql) fn wrap_rule(rule: LogicalRule) -> LogicalRule {
         match rule.name() {
-            "single_distinct_aggregation_to_group_by"
-            | SIMPLIFY
-            | "extract_leaf_expressions"
-            | "push_down_leaf_projections" => Arc::new(Self { stock: rule }),
+            "single_distinct_aggregation_to_group_by" | SIMPLIFY => Arc::new(Self { stock: rule }),
             _ => rule,
         }
     }

@@ -5,7 +5,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::joins::{HashJoinExec, PiecewiseMergeJoinExec, SortMergeJoinExec};
+use datafusion::physical_plan::joins::{HashJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions,
 };
@@ -21,10 +21,6 @@ use crate::sql::mends::sorts::UnorderedExec;
 /// breaks if two rows have the same `b`: `SELECT .. FROM (SELECT * FROM l ORDER BY a LIMIT 9) l JOIN
 /// (SELECT * FROM r ORDER BY b LIMIT 9) r ON l.k = r.k ORDER BY b, a` is not sorted by `a`. Obsolete once
 /// the test `stock_joins_still_claim_two_orders` fails.
-///
-/// `PiecewiseMergeJoinExec`, which DataFusion plans for `l.a < r.b` if
-/// `datafusion.optimizer.enable_piecewise_merge_join` is true, claims an order that its rows do not have. Obsolete
-/// once the test `stock_piecewise_joins_still_claim_orders` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct JoinOrders;
 
@@ -38,9 +34,6 @@ impl PhysicalOptimizerRule for JoinOrders {
             return Ok(plan);
         }
         let plan = plan.transform_up(|node| {
-            if node.is::<PiecewiseMergeJoinExec>() {
-                return Ok(Transformed::yes(Arc::new(UnorderedExec::new(node))));
-            }
             let kind = match node.downcast_ref::<HashJoinExec>() {
                 Some(join) => Some(*join.join_type()),
                 None => node.downcast_ref::<SortMergeJoinExec>().map(SortMergeJoinExec::join_type),

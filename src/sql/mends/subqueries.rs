@@ -305,6 +305,18 @@ fn rewrite_exists(test: Exists) -> Expr {
     }
 }
 
+/// Whether an expression can be NULL although none of its columns can. DataFusion 55 derives from the columns that the
+/// left side of NOT IN is never NULL: <https://github.com/apache/datafusion/issues/25474>.
+fn hides_null(e: &Expr, schema: &DFSchema) -> Result<bool> {
+    if matches!(e, Expr::Column(_)) || !e.nullable(schema)? {
+        return Ok(false);
+    }
+    let may_be_null = |column: &&Column| {
+        schema.qualified_field_from_column(column).is_ok_and(|(_, field)| field.is_nullable())
+    };
+    Ok(!e.column_refs().iter().any(|column| may_be_null(&column)))
+}
+
 fn rewrite_in(test: InSubquery, asked: Asked, schema: &DFSchema) -> Result<Expr> {
     if is_correlated(&test.subquery) && has_one_row(&test.subquery.subquery) {
         let value = Expr::ScalarSubquery(test.subquery);
@@ -318,7 +330,7 @@ fn rewrite_in(test: InSubquery, asked: Asked, schema: &DFSchema) -> Result<Expr>
         Expr::InSubquery(InSubquery { expr, subquery: subquery.clone(), negated })
     };
     let has_columns = !expr.column_refs().is_empty() && !expr.contains_outer();
-    let plain = has_columns && !is_correlated(&subquery);
+    let plain = has_columns && !is_correlated(&subquery) && !hides_null(&expr, schema)?;
     match (asked, negated) {
         // Here it makes no difference whether IN is false or NULL, so DataFusion's semi join is
         // correct.

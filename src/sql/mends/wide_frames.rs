@@ -1,7 +1,7 @@
 use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::common::{DFSchema, ScalarValue, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::{
@@ -14,6 +14,9 @@ use crate::sql::mends::parts::{columns_below, rewrite_node};
 /// A decimal that holds the sum of a 64-bit integer and any distance of up to [`FARTHEST`].
 const WIDEST: DataType = DataType::Decimal128(38, 0);
 const FARTHEST: u128 = 10u128.pow(37);
+
+/// Maximum number of rows or groups in a bound of a frame.
+const MOST_ROWS: u64 = 1 << 62;
 
 /// Analyzer rule, before DataFusion's type coercion: widens integer keys of frames `RANGE n PRECEDING` and
 /// `RANGE n FOLLOWING`.
@@ -28,6 +31,7 @@ impl AnalyzerRule for WideFrames {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let plan = plan.transform_up_with_subqueries(|plan| {
             let LogicalPlan::Window(_) = &plan else { return Ok(Transformed::no(plan)) };
+            check_bounds(&plan)?;
             let schema = columns_below(&plan)?;
             // All windows of a node must have the same sort keys, so a key is widened in all of them.
             let mut widened = Vec::new();
@@ -47,6 +51,38 @@ impl AnalyzerRule for WideFrames {
 
     fn name(&self) -> &str {
         "serrate_wide_frames"
+    }
+}
+
+/// Returns an error for bounds that DataFusion's frames do not support: an INTERVAL with a negative part (the frame ends
+/// before its start, <https://github.com/apache/datafusion/issues/24902>) and a number of rows or groups that
+/// overflows when it is added to a position.
+fn check_bounds(windows: &LogicalPlan) -> Result<()> {
+    windows.apply_expressions(|e| {
+        e.apply(|e| {
+            if let Expr::WindowFunction(call) = e {
+                let frame = &call.params.window_frame;
+                check_bound(&frame.start_bound)?;
+                check_bound(&frame.end_bound)?;
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(())
+}
+
+fn check_bound(bound: &WindowFrameBound) -> Result<()> {
+    let (WindowFrameBound::Preceding(by) | WindowFrameBound::Following(by)) = bound else {
+        return Ok(());
+    };
+    match by {
+        ScalarValue::Utf8(Some(text)) if text.contains('-') => plan_err!(
+            "the bound {text} of a window frame is negative; write a bound of 0 or more, and FOLLOWING instead of PRECEDING"
+        ),
+        ScalarValue::UInt64(Some(rows)) if *rows > MOST_ROWS => plan_err!(
+            "the bound {rows} of a window frame is greater than 2^62; write UNBOUNDED, or a smaller bound"
+        ),
+        _ => Ok(()),
     }
 }
 

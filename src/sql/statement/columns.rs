@@ -41,6 +41,33 @@ pub(in crate::sql) fn check_columns(
     Ok(())
 }
 
+/// Removes UNIQUE from columns that may be NULL.
+///
+/// NULL may occur several times in a unique column. DataFusion 55 still takes the column for a key of the rows, so
+/// DISTINCT and GROUP BY return a NULL several times: <https://github.com/apache/datafusion/issues/23820>. A promise
+/// that is NOT ENFORCED only speeds up queries.
+pub(in crate::sql) fn drop_nullable_keys(
+    columns: &mut [ColumnDef],
+    constraints: &mut Vec<TableConstraint>,
+) {
+    let is_required = |column: &ColumnDef| {
+        column
+            .options
+            .iter()
+            .any(|o| matches!(o.option, ColumnOption::NotNull | ColumnOption::PrimaryKey(_)))
+    };
+    for column in columns.iter_mut().filter(|column| !is_required(column)) {
+        column.options.retain(|o| !matches!(o.option, ColumnOption::Unique(_)));
+    }
+    constraints.retain(|constraint| {
+        let TableConstraint::Unique(key) = constraint else { return true };
+        key.columns.iter().all(|of| {
+            let name = of.column.expr.to_string();
+            columns.iter().any(|column| column.name.to_string() == name && is_required(column))
+        })
+    });
+}
+
 fn check_promise(key: &str, said: Option<ConstraintCharacteristics>) -> Result<()> {
     match said {
         Some(ConstraintCharacteristics {

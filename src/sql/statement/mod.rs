@@ -112,6 +112,7 @@ use crate::sql::statement::calls::{explain_calls, unexpanded_calls};
 use crate::sql::statement::cast_arguments::tell_casts_apart;
 use crate::sql::statement::change_forms::write_out_change;
 use crate::sql::statement::clauses::using_sample;
+use crate::sql::statement::columns::drop_nullable_keys;
 use crate::sql::statement::constants::{double_casts, rewrite_constants, type_strings};
 use crate::sql::statement::copy_options::known_options;
 use crate::sql::statement::created_tables::CreatedFromQuery;
@@ -343,7 +344,13 @@ async fn plan_here(
     let conditions = find_conditions(&statement);
     clauses::check(&state, &statement)?;
     repeated_targets::check_targets(&statement)?;
+    if let Statement::Statement(inner) = &mut statement
+        && let SqlStatement::CreateTable(table) = inner.as_mut()
+    {
+        drop_nullable_keys(&mut table.columns, &mut table.constraints);
+    }
     if let Statement::CreateExternalTable(table) = &mut statement {
+        drop_nullable_keys(&mut table.columns, &mut table.constraints);
         times::columns_in_microseconds(&state, &mut table.columns);
     }
     with_sql!(&mut statement, sql => {

@@ -12,6 +12,9 @@ use crate::config::{SerrateOptions, default_memory};
 const MEMORY: &str = "datafusion.runtime.memory_limit";
 const OWN_MEMORY: &str = "serrate.memory_limit";
 
+/// The setting for joins by one inequality. DataFusion 55 loses the rows of outer joins whose key is NULL.
+const PIECEWISE: &str = "datafusion.optimizer.enable_piecewise_merge_join";
+
 /// The setting that names the folder of spilled rows.
 const TEMPORARY: &str = "datafusion.runtime.temp_directory";
 
@@ -28,6 +31,15 @@ pub(super) fn reset_to_default(plan: LogicalPlan) -> Result<LogicalPlan> {
         // sessions.
         let (variable, value) = (OWN_MEMORY.to_owned(), set.value.clone());
         return Ok(LogicalPlan::Statement(Statement::SetVariable(SetVariable { variable, value })));
+    }
+    if let LogicalPlan::Statement(Statement::SetVariable(set)) = &plan
+        && set.variable.eq_ignore_ascii_case(PIECEWISE)
+        && !set.value.eq_ignore_ascii_case("false")
+    {
+        return plan_err!(
+            "{PIECEWISE} = {} is not supported, because such joins lose rows (https://github.com/apache/datafusion/issues/24335); leave it false",
+            set.value
+        );
     }
     let LogicalPlan::Statement(Statement::ResetVariable(reset)) = &plan else { return Ok(plan) };
     let variable = reset.variable.to_ascii_lowercase();

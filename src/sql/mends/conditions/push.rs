@@ -163,6 +163,7 @@ impl OptimizerRule for PushDownFree {
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
         match plan {
+            LogicalPlan::Filter(_) if has_volatile_keys(&plan) => Ok(Transformed::no(plan)),
             LogicalPlan::Filter(_) => self.filter(plan, config),
             LogicalPlan::Join(join) => self.push_over(None, join, config),
             plan => self.stock.rewrite(plan, config),
@@ -201,11 +202,18 @@ fn lets_through(node: &LogicalPlan, conditions: &[Expr]) -> bool {
         LogicalPlan::Sort(sort) => sort.fetch.is_none(),
         LogicalPlan::Distinct(Distinct::All(_)) | LogicalPlan::Window(_) => stable(),
         LogicalPlan::Aggregate(aggregate) => {
-            let plain = |e: &Expr| !matches!(e, Expr::GroupingSet(_));
+            let plain = |e: &Expr| !matches!(e, Expr::GroupingSet(_)) && !e.is_volatile();
             stable() && !aggregate.group_expr.is_empty() && aggregate.group_expr.iter().all(plain)
         }
         _ => false,
     }
+}
+
+/// Whether a filter is above a GROUP BY with a volatile key. DataFusion 55 moves a condition on the key below the
+/// aggregate, which then computes the key again: <https://github.com/apache/datafusion/issues/25415>.
+fn has_volatile_keys(filters: &LogicalPlan) -> bool {
+    let (_, below) = stacked_filters(filters);
+    matches!(below, LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.iter().any(Expr::is_volatile))
 }
 
 /// Whether an aggregate may return a row for an empty input: it has no group keys, or only grouping sets.

@@ -9,10 +9,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use arrow::datatypes::Schema;
 use bytes::Bytes;
-use datafusion::common::stats::Precision;
-use datafusion::common::{ScalarValue, Statistics};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{
     FileScanConfig, FileScanConfigBuilder, ParquetFileReaderFactory, ParquetSource,
@@ -31,8 +28,6 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use crate::array::leaf_type;
-
 /// Makes the readers of a Parquet scan return footers without statistics of floats.
 pub(super) fn without_float_bounds(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     let Some(scan) = plan.downcast_ref::<DataSourceExec>() else { return plan };
@@ -43,24 +38,6 @@ pub(super) fn without_float_bounds(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn Exec
     let source = source.clone().with_parquet_file_reader_factory(Arc::new(factory));
     let config = FileScanConfigBuilder::from(config.clone()).with_source(Arc::new(source)).build();
     DataSourceExec::from_data_source(config)
-}
-
-/// Removes minimum and maximum of floats from the statistics of a file, and of columns that have another type in the
-/// file than in the table, for which DataFusion returns NULL as the exact bound
-/// (`stock_bounds_of_other_types_are_still_null`).
-pub(super) fn without_bounds(mut statistics: Statistics, schema: &Schema) -> Statistics {
-    for (field, column) in schema.fields().iter().zip(&mut statistics.column_statistics) {
-        let is_null =
-            |bound: &Precision<ScalarValue>| bound.get_value().is_some_and(ScalarValue::is_null);
-        if leaf_type(field.data_type()).is_floating()
-            || is_null(&column.min_value)
-            || is_null(&column.max_value)
-        {
-            column.min_value = Precision::Absent;
-            column.max_value = Precision::Absent;
-        }
-    }
-    statistics
 }
 
 /// For each file path, the original footer and the footer without statistics of floats.

@@ -17,12 +17,14 @@ use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::datasource::physical_plan::{FileScanConfig, FileSinkConfig, FileSource};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
+use datafusion::parquet::file::metadata::ParquetMetaData;
 use datafusion::physical_expr::{LexOrdering, LexRequirement};
 use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
-use super::floats::{without_bounds, without_float_bounds};
+use super::bounds::{without_bounds, without_partial_bounds};
+use super::floats::without_float_bounds;
 use crate::array::{leaf_type, list_depth};
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 use crate::sql::exec::guard::{catch_panics, infer_guarded};
@@ -219,8 +221,7 @@ impl FileFormat for ParquetFileFormat {
         let schema = Arc::clone(&table_schema);
         catch_panics(&object.location, async {
             let statistics = self.inner.infer_stats(state, store, table_schema, object).await?;
-            let statistics = without_bounds(statistics, &schema);
-            Ok(with_leaves(statistics, state, store, &schema, object).await)
+            Ok(correct_statistics(statistics, state, store, &schema, object).await)
         })
         .await
     }
@@ -248,8 +249,8 @@ impl FileFormat for ParquetFileFormat {
         let inner = self.inner.infer_stats_and_ordering(state, store, table_schema, object);
         catch_panics(&object.location, async {
             let mut meta = inner.await?;
-            meta.statistics = without_bounds(meta.statistics, &schema);
-            meta.statistics = with_leaves(meta.statistics, state, store, &schema, object).await;
+            meta.statistics =
+                correct_statistics(meta.statistics, state, store, &schema, object).await;
             meta.ordering = None;
             Ok(meta)
         })
@@ -284,28 +285,37 @@ impl FileFormat for ParquetFileFormat {
     }
 }
 
-/// Returns statistics in which the size of a list column is the size of its values in memory, computed from
-/// the footer. The compressed size says little about the number of values.
-async fn with_leaves(
-    mut statistics: Statistics,
+/// Removes bounds that are wrong, and sets the sizes of list columns, from the footer of a file.
+async fn correct_statistics(
+    statistics: Statistics,
     state: &dyn Session,
     store: &Arc<dyn ObjectStore>,
     schema: &SchemaRef,
     object: &ObjectMeta,
 ) -> Statistics {
-    if !schema.fields().iter().any(|f| list_depth(f.data_type()) > 0) {
-        return statistics;
-    }
+    let statistics = without_bounds(statistics, schema);
     let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
     let reader =
         DFParquetMetadata::new(store.as_ref(), object).with_file_metadata_cache(Some(cache));
-    // If the footer cannot be read here, for example because it is encrypted, return the estimate unchanged.
-    let Ok(metadata) = reader.fetch_metadata().await else { return statistics };
+    // A footer that cannot be read here is encrypted.
+    let Ok(footer) = reader.fetch_metadata().await else {
+        return Statistics::new_unknown(schema);
+    };
+    with_leaf_sizes(without_partial_bounds(statistics, &footer, schema), &footer, schema)
+}
+
+/// Returns statistics in which the size of a list column is the size of its values in memory. The compressed size
+/// says little about the number of values.
+fn with_leaf_sizes(
+    mut statistics: Statistics,
+    footer: &ParquetMetaData,
+    schema: &SchemaRef,
+) -> Statistics {
     for (field, column) in schema.fields().iter().zip(&mut statistics.column_statistics) {
         if list_depth(field.data_type()) == 0 {
             continue;
         }
-        let chunks = metadata.row_groups().iter().flat_map(|g| g.columns());
+        let chunks = footer.row_groups().iter().flat_map(|g| g.columns());
         // A list of structs has one value column per field; the one with the most values determines the size.
         let mut values: HashMap<&str, i64> = HashMap::new();
         for chunk in chunks {

@@ -1,5 +1,6 @@
 //! Parquet: files as tables, COPY to them, and a scan that decodes list columns with Serrate's decoder.
 
+mod bounds;
 mod floats;
 mod format;
 mod scan;
