@@ -68,6 +68,7 @@ use crate::sql::mends::topk::WholeFloatGroups;
 use crate::sql::mends::truths::NumberTruths;
 use crate::sql::mends::unions::FlatUnions;
 use crate::sql::mends::unique_partitions::UniquePartitions;
+use crate::sql::mends::volatile_between::VolatileBetween;
 use crate::sql::mends::wide_frames::WideFrames;
 use crate::sql::mends::window_keys::WindowKeys;
 use crate::sql::mends::window_orders::WindowOrders;
@@ -325,6 +326,12 @@ static RULES: &[Rule] = &[
         without: "`x ^ x` and `x ^ 5 ^ x` are values where `x` is NULL",
         upstream: &[],
         until: Until::Fails("stock_pairs_of_xor_still_forget_null"),
+    },
+    Rule {
+        step: Step::AfterCoercion(|| Arc::new(VolatileBetween)),
+        without: "`random() BETWEEN 0.4 AND 0.6` compares two random numbers",
+        upstream: &[25457],
+        until: Until::Fails("stock_between_still_evaluates_its_operand_twice"),
     },
     Rule {
         step: Step::AfterCoercion(|| Arc::new(DictionaryCasts)),

@@ -29,7 +29,7 @@ use crate::functions::{
 };
 use crate::sql::exec::pool::ProcessPool;
 use crate::sql::exec::stack::DeepPlanner;
-use crate::sql::mends::dependencies::UnnestDependenciesPlanner;
+use crate::sql::mends::dependencies::PlannedRelations;
 use crate::sql::mends::failing_statistics::StatisticsPlanner;
 use crate::sql::mends::times::register_wide;
 use crate::sql::rules::{
@@ -257,7 +257,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let runtime = builder.runtime_env().get_or_insert_default();
     *runtime = with_visible_files(runtime);
     let relations = builder.relation_planners().get_or_insert_default();
-    relations.insert(0, Arc::new(UnnestDependenciesPlanner));
+    relations.insert(0, Arc::new(PlannedRelations));
     relations.insert(1, Arc::new(UnnestPlanner));
     relations.insert(2, Arc::new(PositionsPlanner));
     relations.insert(3, Arc::new(TableFunctionsPlanner));

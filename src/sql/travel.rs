@@ -36,6 +36,7 @@ use crate::sql::mends::local_times::zoned_functions;
 use crate::sql::mends::sorts::UnorderedExec;
 use crate::sql::mends::text_lists::text_list_functions;
 use crate::sql::mends::time_texts::time_text_function;
+use crate::sql::mends::volatile_between::between_function;
 use crate::sql::order::SourceOrderExec;
 use crate::sql::pushdown::batches::BatchSizeExec;
 use crate::sql::sources::arrow_scan::ArrowScan;
@@ -457,6 +458,7 @@ pub(crate) fn hidden_functions() -> Vec<Arc<ScalarUDF>> {
     functions.extend(count_functions());
     functions.extend(text_list_functions());
     functions.push(time_text_function());
+    functions.push(between_function());
     functions.extend(zoned_functions());
     functions.push(masked_fields());
     functions.push(Arc::new(list_text_function()));

@@ -487,3 +487,31 @@ async fn conditions_on_texts_guard_the_keys_of_joins() {
     ];
     expect_rows(&setup, &cases).await;
 }
+
+#[tokio::test]
+async fn between_evaluates_its_operand_once() {
+    let cases = [
+        (
+            "SELECT count(*) BETWEEN 19000 AND 21000 FROM generate_series(1, 100000) WHERE random() BETWEEN 0.4 AND 0.6",
+            "true",
+        ),
+        (
+            "SELECT count(*) BETWEEN 79000 AND 81000 FROM generate_series(1, 100000) WHERE random() NOT BETWEEN 0.4 AND 0.6",
+            "true",
+        ),
+        ("SELECT count(*) FROM generate_series(1, 9) WHERE random() BETWEEN NULL AND 2", "0"),
+        (
+            "SELECT count(*) FROM generate_series(1, 9) WHERE random() BETWEEN NULL AND -1 IS NOT NULL",
+            "9",
+        ),
+    ];
+    expect_rows(&[], &cases).await;
+}
+
+/// When this test fails, `sql::mends::volatile_between` can be removed.
+#[tokio::test]
+async fn stock_between_still_evaluates_its_operand_twice() {
+    let stock = SessionContext::new();
+    let sql = "SELECT count(*) FROM generate_series(1, 100000) WHERE random() BETWEEN 0.4 AND 0.6";
+    assert!(ints(&stock, sql).await[0] > 30_000);
+}

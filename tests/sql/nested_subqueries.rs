@@ -259,3 +259,84 @@ async fn stock_fields_of_outer_structs_are_still_refused() {
     let refused = error(&stock, sql).await;
     assert!(refused.contains("Nested identifiers"), "{refused}");
 }
+
+const LATER_TYPES: [(&str, &str); 17] = [
+    (
+        "SELECT c, (SELECT sum(y * l.c) FROM (VALUES (1::BIGINT)) q(y)) FROM (SELECT 2::INT AS c UNION ALL SELECT 300.5) l ORDER BY c",
+        "2.0 2.0; 300.5 300.5",
+    ),
+    (
+        "SELECT i FROM (SELECT 1::INT AS i UNION ALL SELECT 2.5) l WHERE EXISTS (SELECT 1 FROM range(1, 4) r(k) WHERE k = l.i)",
+        "1.0",
+    ),
+    (
+        "SELECT (SELECT sum(v) FROM unnest(l.c) u(v)) AS s FROM (SELECT [2::INT] AS c UNION ALL SELECT [300.5]) l ORDER BY s",
+        "2.0; 300.5",
+    ),
+    (
+        "SELECT (SELECT sum(y * l.c) FROM (VALUES (1::BIGINT)) q(y)) FROM (SELECT CASE WHEN i = 1 THEN 2::INT ELSE 300.5 END AS c FROM (VALUES (1), (2)) t(i)) l ORDER BY 1",
+        "2.0; 300.5",
+    ),
+    (
+        "SELECT EXISTS (SELECT 1 FROM (VALUES (2::BIGINT)) q(y) WHERE y = c) AS e FROM (SELECT NULL AS c UNION ALL SELECT 2.5::DOUBLE) l",
+        "false; false",
+    ),
+    (
+        "SELECT (SELECT max(x) FROM (VALUES (0), (400)) q(x) WHERE x <= l.c) AS m FROM (SELECT 2 AS c UNION ALL SELECT 400.5) l ORDER BY m",
+        "0; 400",
+    ),
+    (
+        "SELECT x FROM (SELECT 2 AS c UNION ALL SELECT 300.5) l, LATERAL (SELECT l.c + 1 AS x) ORDER BY x",
+        "3.0; 301.5",
+    ),
+    (
+        "SELECT v FROM (SELECT [2] AS c UNION ALL SELECT [300.5]) l, unnest(l.c) u(v) ORDER BY v",
+        "2.0; 300.5",
+    ),
+    (
+        "WITH l AS (SELECT 2::INT AS c UNION ALL SELECT 300.5) SELECT (SELECT sum(y * l.c) FROM (VALUES (1::BIGINT)) q(y)) FROM l ORDER BY 1",
+        "2.0; 300.5",
+    ),
+    ("SELECT len(c) FROM (SELECT NULL AS c UNION ALL SELECT [1, 2]) ORDER BY 1", "2; NULL"),
+    (
+        "SELECT len(v) FROM (SELECT unnest(c) AS v FROM (SELECT [] AS c UNION ALL SELECT [[1, 2]]))",
+        "2",
+    ),
+    (
+        "SELECT c + INTERVAL '1 hour' FROM (SELECT NULL AS c UNION ALL SELECT DATE '2020-01-03') ORDER BY 1",
+        "2020-01-03T01:00:00; NULL",
+    ),
+    (
+        "SELECT c > 1, upper(c::VARCHAR) FROM (SELECT NULL AS c UNION ALL SELECT 3) ORDER BY 1",
+        "true 3; NULL NULL",
+    ),
+    (
+        "SELECT ragged_map(x, v -> v + 1) FROM (SELECT [2] AS x UNION ALL SELECT [2.5]) ORDER BY 1",
+        "[3.0]; [3.5]",
+    ),
+    (
+        "SELECT list_transform(x, lambda v: v + 1) FROM (SELECT CASE WHEN true THEN [2] ELSE [300.5] END AS x)",
+        "[3.0]",
+    ),
+    (
+        "SELECT count(*), sum(c) FROM (SELECT c FROM (SELECT 1 AS c UNION ALL SELECT 2.5) UNION ALL SELECT c FROM (SELECT NULL AS c UNION ALL SELECT 'x'::VARCHAR) WHERE c IS NULL)",
+        "3 3.5",
+    ),
+    (
+        "SELECT a.c, b.c FROM (SELECT 1 AS c UNION ALL SELECT 2.5) a JOIN (SELECT 1::BIGINT AS c UNION ALL SELECT 3) b ON a.c = b.c",
+        "1.0 1",
+    ),
+];
+
+#[tokio::test]
+async fn columns_have_their_final_types_while_a_statement_is_planned() {
+    expect_rows(&[], &LATER_TYPES).await;
+}
+
+/// When this test fails, `sql::mends::relation_types` can be removed.
+#[tokio::test]
+async fn stock_outer_columns_still_have_earlier_types() {
+    let stock = SessionContext::new();
+    let sql = "SELECT (SELECT sum(y * l.c) FROM (SELECT 1 AS y) q) AS s FROM (SELECT arrow_cast(2, 'Int32') AS c UNION ALL SELECT 300.5) l ORDER BY s";
+    assert_ne!(rows_or_error(&stock, sql).await, "2.0; 300.5");
+}

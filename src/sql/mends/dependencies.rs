@@ -30,6 +30,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::sql::mends::relation_types::with_final_types;
+
 /// A function that returns its argument and is opaque to the optimizer.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ComputedColumn {
@@ -98,17 +100,18 @@ impl AnalyzerRule for UnnestDependencies {
     }
 }
 
-/// Applies [`UnnestDependencies`] to each relation in FROM during planning, because the planner adds
-/// columns to GROUP BY according to the functional dependencies of its input.
+/// Changes each relation in FROM during planning. Applies [`UnnestDependencies`], because the planner adds columns to
+/// GROUP BY according to the functional dependencies of its input, and gives columns their
+/// [final types](super::relation_types).
 #[derive(Debug)]
-pub(in crate::sql) struct UnnestDependenciesPlanner;
+pub(in crate::sql) struct PlannedRelations;
 
 thread_local! {
     /// Set while the planner plans a relation, so that the recursive call for this relation returns at once.
     static PLANNED_HERE: Cell<bool> = const { Cell::new(false) };
 }
 
-impl RelationPlanner for UnnestDependenciesPlanner {
+impl RelationPlanner for PlannedRelations {
     fn plan_relation(
         &self,
         relation: TableFactor,
@@ -121,7 +124,7 @@ impl RelationPlanner for UnnestDependenciesPlanner {
         let plan = context.plan(relation);
         // Clears the flag, which is still set if another planner has planned the relation.
         PLANNED_HERE.set(false);
-        let plan = drop_unnest_dependencies(plan?)?;
+        let plan = with_final_types(drop_unnest_dependencies(plan?)?)?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))
     }
 }
