@@ -305,7 +305,10 @@ impl ScalarUDFImpl for RaggedUdf {
                 true => Ok(nullable(DataType::Null)),
                 false => (self.def.plan)(&plan),
             })
-            .map(|field| Arc::new(field.as_ref().clone().with_name(self.def.name)))
+            .map(|field| {
+                let field = without_other_extension(field, args.arg_fields);
+                Arc::new(field.with_name(self.def.name))
+            })
             .map_err(|e| match e {
                 crate::Error::DataFusion(e) => *e,
                 e => DataFusionError::Plan(prefix_message(self.def, &e.to_string())),
@@ -341,4 +344,24 @@ impl ScalarUDFImpl for RaggedUdf {
     fn documentation(&self) -> Option<&Documentation> {
         Some(&self.documentation)
     }
+}
+
+/// Keys of the metadata of a field that has an extension type.
+const EXTENSION_NAME: &str = "ARROW:extension:name";
+const EXTENSION_METADATA: &str = "ARROW:extension:metadata";
+
+/// Removes the extension type of an argument from a result of another type: readers refuse a list that is marked as a
+/// fixed-shape tensor.
+fn without_other_extension(field: FieldRef, args: &[FieldRef]) -> Field {
+    let mut field = Arc::unwrap_or_clone(field);
+    let extension = field.metadata().get(EXTENSION_NAME);
+    let is_inherited = extension.is_some()
+        && args.iter().any(|arg| {
+            arg.metadata().get(EXTENSION_NAME) == extension && arg.data_type() != field.data_type()
+        });
+    if is_inherited {
+        field.metadata_mut().remove(EXTENSION_NAME);
+        field.metadata_mut().remove(EXTENSION_METADATA);
+    }
+    field
 }

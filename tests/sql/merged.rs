@@ -269,3 +269,30 @@ async fn joins_with_an_alias_and_tables_without_one_merge_columns() {
         assert!(e.contains("it is unknown which of them has the column"), "{sql}: {e}");
     }
 }
+
+#[tokio::test]
+async fn unquoted_names_are_lower_case_everywhere() {
+    let setup =
+        ["CREATE TABLE t AS SELECT 1 AS k, 2 AS j", "CREATE TABLE u AS SELECT 1 AS k, 3 AS m"];
+    let cases = [
+        ("SELECT * FROM t JOIN u USING (K)", "1 2 3"),
+        ("SELECT * REPLACE (0 AS J) FROM t", "1 0"),
+        ("SELECT * EXCLUDE (J) FROM t", "1"),
+        ("SELECT * EXCLUDE J FROM t", "1"),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+#[tokio::test]
+async fn distinct_on_takes_positions() {
+    let setup = ["CREATE TABLE t AS SELECT * FROM (VALUES ('a', 1), ('a', 2), ('b', 2)) v(s, x)"];
+    let cases = [
+        ("SELECT DISTINCT ON (1) s, x FROM t ORDER BY s, x", "a 1; b 2"),
+        ("SELECT DISTINCT ON (2) s, x FROM t ORDER BY x, s", "a 1; a 2"),
+    ];
+    expect_rows(&setup, &cases).await;
+    let ctx = four();
+    assert!(
+        rows_or_error(&ctx, "SELECT DISTINCT ON (3) 1, 2").await.contains("has the position 3")
+    );
+}

@@ -252,3 +252,17 @@ async fn own_settings_are_reset() {
     let e = rows_or_error(&ctx, "RESET serrate.nothing").await;
     assert!(e.contains("serrate.nothing is unknown"), "{e}");
 }
+
+#[tokio::test]
+async fn lists_of_dense_tensors_are_no_tensors() {
+    let ctx = serrate::sql::session();
+    let sql = "SELECT densify([1, 2], [2]) AS x, ragged_head(densify([1, 2], [2]), 1) AS y, ragged_sort(densify([1, 2], [2])) AS z";
+    let rows = serrate::sql::sql(&ctx, sql).await.unwrap();
+    for field in rows.schema().fields() {
+        let is_tensor = field.metadata().contains_key("ARROW:extension:name");
+        let is_fixed =
+            matches!(field.data_type(), datafusion::arrow::datatypes::DataType::FixedSizeList(..));
+        assert!(is_fixed || !is_tensor, "{field:?}");
+    }
+    assert!(rows.schema().field(0).metadata().contains_key("ARROW:extension:name"));
+}

@@ -136,3 +136,19 @@ async fn subqueries_over_undetermined_rows_have_values() {
     let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
     expect_rows(&TABLES, &cases).await;
 }
+
+#[tokio::test]
+async fn references_to_a_shared_query_read_different_fields() {
+    let setup =
+        ["CREATE TABLE t AS SELECT * FROM (VALUES ({a: 1, b: 10}, 1), ({a: 2, b: 20}, 2)) v(r, y)"];
+    let with = "WITH w AS (SELECT r, array_agg(y) AS l FROM t GROUP BY r)";
+    let cases = [
+        (
+            format!("{with} SELECT r.a AS v FROM w UNION ALL SELECT r.b FROM w ORDER BY v"),
+            "1; 2; 10; 20",
+        ),
+        (format!("{with} SELECT (SELECT max(r.a) FROM w), (SELECT max(r.b) FROM w)"), "2 20"),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&setup, &cases).await;
+}

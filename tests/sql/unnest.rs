@@ -262,3 +262,19 @@ async fn fields_of_structs_that_unnest_returns() {
     ];
     expect_rows(&setup, &cases).await;
 }
+
+#[tokio::test]
+async fn calls_that_differ_in_casts_and_quotes_are_different() {
+    let setup = ["CREATE TABLE t AS SELECT [10, 9] AS l, ['2020-01-01', 'x'] AS ls, 3.5 AS c"];
+    let cases = [
+        ("SELECT unnest(l) / 4 AS q, unnest(l::DOUBLE[]) / 4 AS r FROM t", "2 2.5; 2 2.25"),
+        (
+            "SELECT unnest(TRY_CAST(ls AS DATE[])) AS a, unnest(ls) AS b FROM t",
+            "2020-01-01 2020-01-01; NULL x",
+        ),
+        ("SELECT unnest([c]) AS a, unnest([c::INT]) AS b FROM t", "3.5 3"),
+        ("SELECT unnest(['a, b']) AS x, unnest(['a', 'b']) AS y", "a, b a; NULL b"),
+        ("SELECT max([1]) AS a, max(['1']) AS b", "[1] [1]"),
+    ];
+    expect_rows(&setup, &cases).await;
+}

@@ -288,3 +288,46 @@ async fn bounds_of_frames_are_checked() {
     let far = "SELECT sum(x) OVER (ORDER BY x ROWS BETWEEN CURRENT ROW AND 4611686018427387904 FOLLOWING) FROM generate_series(1, 3) t(x)";
     assert_eq!(rows_or_error(&ctx, far).await, "6; 5; 3");
 }
+
+#[tokio::test]
+async fn windows_and_aggregates_have_computed_keys() {
+    let setup = [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, 'aa', [1, 2]), (2, 'b', [3]), (-3, 'cc', [1])) v(x, s, l)",
+    ];
+    let cases = [
+        ("SELECT x, count(*) OVER (PARTITION BY abs(x) > 1) FROM t ORDER BY x", "-3 2; 1 1; 2 2"),
+        (
+            "SELECT x, count(*) OVER (PARTITION BY len(l) > 1, s < 'b') FROM t ORDER BY x",
+            "-3 2; 1 1; 2 2",
+        ),
+        (
+            "SELECT x FROM t QUALIFY row_number() OVER (PARTITION BY length(s) > 1 ORDER BY x) = 1 ORDER BY x",
+            "-3; 2",
+        ),
+        ("SELECT array_agg(x ORDER BY len(l) > 1, x) FROM t", "[-3, 2, 1]"),
+        (
+            "SELECT s > 'b', string_agg(s, ',' ORDER BY length(s) > 1, s) FROM t GROUP BY s > 'b' ORDER BY 1",
+            "false b,aa; true cc",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+#[tokio::test]
+async fn windows_are_ordered_by_times_of_day() {
+    let setup = [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (TIME '10:00:00', 1), (TIME '09:00:00', 2), (NULL, 3)) v(h, x)",
+    ];
+    let cases = [
+        (
+            "SELECT x, row_number() OVER (ORDER BY h), sum(x) OVER (ORDER BY h) FROM t ORDER BY x",
+            "1 2 3; 2 1 2; 3 3 6",
+        ),
+        ("SELECT x, lag(x) OVER (ORDER BY h DESC) FROM t ORDER BY x", "1 3; 2 1; 3 NULL"),
+        (
+            "SELECT x, rank() OVER (ORDER BY arrow_cast(h, 'Time32(Second)')) FROM t ORDER BY x",
+            "1 2; 2 1; 3 3",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+}

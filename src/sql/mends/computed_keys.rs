@@ -5,14 +5,16 @@ use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::logical_plan::Window;
-use datafusion::logical_expr::{Expr, LogicalPlan, Operator, Projection, Sort as SortPlan};
+use datafusion::logical_expr::{
+    Aggregate, Expr, LogicalPlan, Operator, Projection, Sort as SortPlan,
+};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 /// Prefix of the names of the columns that hold sort keys.
 const KEY: &str = "__serrate_key_";
 
-/// Logical optimizer rule: computes sort keys that contain comparisons, AND or OR in a projection
-/// below the sort or window.
+/// Logical optimizer rule: computes sort keys and PARTITION BY keys that contain comparisons, AND or OR in a projection
+/// below the sort, window or aggregate.
 ///
 /// DataFusion 55 derives the order of such a key from the ranges of its operands. The range of most functions
 /// has no type, so this fails: rows that are sorted by `length(s) > 1` count as unsorted, and the plan of
@@ -48,29 +50,47 @@ impl OptimizerRule for ComputedKeys {
             LogicalPlan::Window(window) if window.window_expr.iter().any(has_underivable_key) => {
                 let Window { input, window_expr, schema } = window;
                 let in_input = input.schema().fields().len();
-                let names = NamePreserver::new_for_projection();
-                let mut keys = Keys::default();
-                let calls: Vec<Expr> = window_expr
-                    .into_iter()
-                    .map(|mut call| {
-                        let name = names.save(&call);
-                        window_keys(&mut call).into_iter().for_each(|key| keys.replace_key(key));
-                        name.restore(call)
-                    })
-                    .collect();
-                let input = Arc::new(keys.compute_over(input)?);
+                let (calls, input) = compute_keys(window_expr, input)?;
                 let window = LogicalPlan::Window(Window::try_new(calls, input)?);
                 Ok(Transformed::yes(select_columns(window, &schema, in_input)?))
+            }
+            LogicalPlan::Aggregate(aggregate)
+                if aggregate.aggr_expr.iter().any(has_underivable_key) =>
+            {
+                let Aggregate { input, group_expr, aggr_expr, .. } = aggregate;
+                let (calls, input) = compute_keys(aggr_expr, input)?;
+                let aggregate = Aggregate::try_new(input, group_expr, calls)?;
+                Ok(Transformed::yes(LogicalPlan::Aggregate(aggregate)))
             }
             plan => Ok(Transformed::no(plan)),
         }
     }
 }
 
-fn window_keys(call: &mut Expr) -> Vec<&mut Expr> {
+/// Replaces the keys of calls with columns, which the returned input computes.
+fn compute_keys(
+    calls: Vec<Expr>,
+    input: Arc<LogicalPlan>,
+) -> Result<(Vec<Expr>, Arc<LogicalPlan>)> {
+    let names = NamePreserver::new_for_projection();
+    let mut keys = Keys::default();
+    let calls = calls.into_iter().map(|mut call| {
+        let name = names.save(&call);
+        sort_keys(&mut call).into_iter().for_each(|key| keys.replace_key(key));
+        name.restore(call)
+    });
+    let calls = calls.collect();
+    Ok((calls, Arc::new(keys.compute_over(input)?)))
+}
+
+fn sort_keys(call: &mut Expr) -> Vec<&mut Expr> {
     match call {
-        Expr::Alias(alias) => window_keys(&mut alias.expr),
+        Expr::Alias(alias) => sort_keys(&mut alias.expr),
         Expr::WindowFunction(call) => {
+            let order = call.params.order_by.iter_mut().map(|by| &mut by.expr);
+            order.chain(&mut call.params.partition_by).collect()
+        }
+        Expr::AggregateFunction(call) => {
             call.params.order_by.iter_mut().map(|by| &mut by.expr).collect()
         }
         _ => Vec::new(),
@@ -81,6 +101,10 @@ fn has_underivable_key(call: &Expr) -> bool {
     match call {
         Expr::Alias(alias) => has_underivable_key(&alias.expr),
         Expr::WindowFunction(call) => {
+            let order = call.params.order_by.iter().map(|by| &by.expr);
+            order.chain(&call.params.partition_by).any(is_underivable)
+        }
+        Expr::AggregateFunction(call) => {
             call.params.order_by.iter().any(|by| is_underivable(&by.expr))
         }
         _ => false,

@@ -11,10 +11,11 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::mends::parts::rewrite_parts;
 
-/// Analyzer rule, before DataFusion's type coercion: casts durations in the ORDER BY of windows to integers.
+/// Analyzer rule, before DataFusion's type coercion: casts durations and times of day in the ORDER BY of windows to
+/// integers.
 ///
 /// Type coercion rejects `rank() OVER (ORDER BY end - start)`, because the default frame of a window is a
-/// RANGE and DataFusion supports no RANGE over durations, not even without a distance in its bounds. Obsolete
+/// RANGE and DataFusion supports no RANGE over durations and TIME, not even without a distance in its bounds. Obsolete
 /// once the test `stock_windows_over_durations_still_fail` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct DurationWindows;
@@ -47,11 +48,14 @@ fn ordered_by_numbers(mut e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
     let mut changed = false;
     for key in &mut params.order_by {
-        if matches!(key.expr.get_type(schema), Ok(DataType::Duration(_))) {
-            let duration = std::mem::take(&mut key.expr);
-            key.expr = Expr::Cast(Cast::new(Box::new(duration), DataType::Int64));
-            changed = true;
-        }
+        let number = match key.expr.get_type(schema) {
+            Ok(DataType::Duration(_) | DataType::Time64(_)) => DataType::Int64,
+            Ok(DataType::Time32(_)) => DataType::Int32,
+            _ => continue,
+        };
+        let time = std::mem::take(&mut key.expr);
+        key.expr = Expr::Cast(Cast::new(Box::new(time), number));
+        changed = true;
     }
     Transformed::new_transformed(e, changed)
 }

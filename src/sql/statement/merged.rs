@@ -751,7 +751,7 @@ pub(in crate::sql) fn join_constraint(join: &JoinOperator) -> Option<&JoinConstr
     }
 }
 
-fn constraint_mut(join: &mut JoinOperator) -> Option<&mut JoinConstraint> {
+pub(in crate::sql) fn constraint_mut(join: &mut JoinOperator) -> Option<&mut JoinConstraint> {
     use JoinOperator as J;
     match join {
         J::Join(c)

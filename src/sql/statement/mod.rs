@@ -57,6 +57,7 @@ pub(in crate::sql) mod quantified;
 pub(in crate::sql) mod repeated_keys;
 mod repeated_targets;
 pub(in crate::sql) mod scopes;
+mod select_names;
 pub(in crate::sql) mod set_names;
 pub(in crate::sql) mod shadowed;
 pub(in crate::sql) mod shorthands;
@@ -136,6 +137,7 @@ use crate::sql::statement::outer_fields::access_outer_fields;
 use crate::sql::statement::own_settings::reset_to_default;
 use crate::sql::statement::precedence::regroup_distinct;
 use crate::sql::statement::quantified::{find_in_lists, name_quantified, write_out_quantified};
+use crate::sql::statement::select_names::normalize_names;
 use crate::sql::statement::set_names::{add_identifiers, name_apart, name_repeated};
 use crate::sql::statement::shorthands::{expand_shorthand, name_shorthands};
 use crate::sql::statement::text_orders::sort_texts_apart;
@@ -550,6 +552,9 @@ impl VisitorMut for Rewrite {
         {
             select.projection.push(SelectItem::Wildcard(WildcardAdditionalOptions::default()));
             select.flavor = SelectFlavor::FromFirst;
+        }
+        if let Err(e) = normalize_names(select) {
+            return ControlFlow::Break(e);
         }
         select.from.iter_mut().for_each(semi_joins);
         join_after_comma(&mut select.from);
