@@ -34,13 +34,12 @@ pub(super) fn normalize_names(select: &mut Select) -> Result<()> {
             None => {}
         }
     }
-    let columns = select.projection.clone();
     if let Some(Distinct::On(keys)) = &mut select.distinct {
         for key in keys {
             if let Expr::Value(value) = key
                 && let Value::Number(number, _) = &value.value
             {
-                *key = expression_at(&columns, number)?;
+                *key = expression_at(&select.projection, number)?;
             }
         }
     }
