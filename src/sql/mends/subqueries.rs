@@ -314,7 +314,7 @@ fn hides_null(e: &Expr, schema: &DFSchema) -> Result<bool> {
     let may_be_null = |column: &&Column| {
         schema.qualified_field_from_column(column).is_ok_and(|(_, field)| field.is_nullable())
     };
-    Ok(!e.column_refs().iter().any(|column| may_be_null(&column)))
+    Ok(!e.column_refs().iter().any(may_be_null))
 }
 
 fn rewrite_in(test: InSubquery, asked: Asked, schema: &DFSchema) -> Result<Expr> {
