@@ -83,7 +83,7 @@ fn axes_are_checked() {
     refused(batch.unsqueeze_batch_dim(3), "0..=2");
     refused(batch.squeeze_batch_dim(0), "has size 2");
     refused(batch.squeeze_batch_dim(2), "there is no batch axis 2");
-    refused(full(&[1, 2], 1).squeeze_batch_dim(0), "at least one batch axis");
+    refused(full(&[1, 2], 1).squeeze_batch_dim(0), "there are no batch axes");
     refused(batch.reshape_batch_dims(&[4]), "6 samples");
     refused(batch.reshape_batch_dims(&[-1, -1]), "6 samples");
     refused(batch.reshape_batch_dims(&[-2, 3]), "6 samples");
@@ -132,7 +132,7 @@ fn padding_has_its_limits() {
     refused(batch.with_padded_set_to(f64::NAN), "NaN");
     refused(batch.to_dtype(DType::U8).unwrap().with_padded_set_to(-1), "-1");
     refused(batch.with_padded_set_to(300).unwrap().to_dtype(DType::I8), "");
-    refused(RaggedBatch::from_packed(ints(&[2], &[5, 6]), &ends), "there are 1 entries");
+    refused(RaggedBatch::from_packed(ints(&[2], &[5, 6]), &ends), "the number of entries is 1");
     let late = DenseTensor::from_vec([2], vec![1i32, 2]).unwrap();
     refused(RaggedBatch::from_packed(ints(&[1], &[5]), &late), "begin with 0");
     let down = DenseTensor::from_vec([3], vec![0i32, 2, 1]).unwrap();
@@ -169,7 +169,7 @@ fn indices_are_checked() {
     );
     refused(
         batched_indexing_write(ints(&[2, 1], &[0; 2]), &ids, &data, None, &any),
-        "sample 0 has 1",
+        "1 for sample 0",
     );
     refused(
         batched_inverse_indexing_access(ints(&[2, 2], &[0; 4]), &ids, usize::MAX, 0, None, &any),

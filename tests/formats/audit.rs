@@ -231,7 +231,7 @@ fn faults_of_cohorts_are_found() {
     assert_eq!(token.count, 2);
     one(&found, "unknown-code", &["element 3", "code 0"]);
     // B remains in tuning only.
-    one(&found, "unseen-code", &["1 codes: B"]);
+    one(&found, "unseen-code", &["1 code(s): B"]);
     let days = Float32Array::from(vec![f32::NAN, 2.0, 0.0]);
     let found = with(&replaced("time_delta_days", Arc::new(days)));
     let delta = one(&found, "delta", &["row 1, event 1", "time_delta_days 2", "expected 1"]);
@@ -305,7 +305,7 @@ fn faults_of_schema_files_are_found() {
     let wrong = arrow::array::UInt32Array::from(vec![2, 2, 1]);
     let list = arrow::array::LargeListArray::new(field, offsets, Arc::new(wrong), nulls);
     let found = with("measurements_per_event", Arc::new(list));
-    one(&found, "measurements", &["event 1 of the shard has 1 measurements", "is 2"]);
+    one(&found, "measurements", &["event 1 of the shard has 1 measurement(s)", "is 2"]);
     assert_eq!(schema["static_code"].null_count(), 1);
 }
 

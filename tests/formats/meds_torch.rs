@@ -509,7 +509,7 @@ fn subjects_without_events_are_rows_even_where_others_left_them_out() {
     )
     .unwrap();
     let e = message(&wrong);
-    assert!(e.contains("event 1 of the shard has 2 measurements") && e.contains("is 1"), "{e}");
+    assert!(e.contains("event 1 of the shard has 2 measurement(s)") && e.contains("is 1"), "{e}");
     let codes = Int64Array::from(vec![1, 2, 9]);
     let columns = table.columns().iter().map(|c| match c.name() {
         "code" => Column::new("code", 2, Arc::new(codes.clone())),

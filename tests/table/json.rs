@@ -321,7 +321,7 @@ fn errors_name_the_path() {
     assert_eq!(path(json!({"code": 5})), "type code");
     assert_eq!(path(json!([{"a": 1}, 3])), "type [1]");
     let deep = (0..100).fold(json!(1), |v, _| json!([v]));
-    assert!(path(json!({"x": deep})).starts_with("depth x[0]"));
+    assert!(path(json!({"x": deep})).starts_with("type x[0]"));
 
     let declared = |v: Value, t: DataType| match read_as(&v, "x", t).unwrap_err() {
         Error::ValueType { path, expected, found } => format!("{path}: {expected} not {found}"),

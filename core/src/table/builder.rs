@@ -156,7 +156,10 @@ mod tests {
             "column \"x\" has 4 value(s), but its axis 1 has 3 element(s); both numbers must be equal"
         );
         let text = error(lists().column("x", 2, ints(3)));
-        assert!(text.contains("column \"x\" has 2 axes") && text.contains("no axis 2"), "{text}");
+        assert!(
+            text.contains("column \"x\" has no axis 2") && text.contains("its number of axes is 2"),
+            "{text}"
+        );
         assert!(
             error(lists().lengths([1]).unwrap())
                 .contains("this axis has 1 list(s), but axis 1 has 3 element(s)")
