@@ -61,9 +61,9 @@ struct Policy {
 
 /// Restricts which files this process reads and writes, in all sessions and threads, until the process ends.
 ///
-/// The policy belongs to the process and not to a session: files are opened in many places (readers, functions,
-/// writers, caches that sessions share), some of which do not know the session. Run one process for each
-/// tenant.
+/// The policy applies to the whole process, not to a session, because some of the code that opens files (readers,
+/// functions, writers, caches shared by sessions) has no access to the session. To give tenants different
+/// policies, run one process per tenant.
 ///
 /// Files that are already open stay open. Files that code outside this crate opens are not restricted, and
 /// neither are DataFusion sessions without [`configure`](https://docs.rs/serrate), which use their own object

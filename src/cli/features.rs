@@ -227,7 +227,8 @@ fn fill_store(
     Ok(store)
 }
 
-/// Returns a note about the given codes and prefixes of which no label has a measurement. They may be misspelled.
+/// Returns a note that lists the given codes and prefixes that no measurement before a label has, which may be
+/// misspelled. Returns `None` if there are none.
 fn describe_unused(args: &FeaturesArgs, features: &Features, used: &[bool]) -> Option<String> {
     const MOST: usize = 5;
     let names = features.spec().keys().iter().zip(used).filter(|(_, used)| !**used);

@@ -672,7 +672,7 @@ impl DokTensor {
 
     #[classattr]
     fn __array_ufunc__() -> Option<bool> {
-        // With None, numpy leaves operators to this class.
+        // None makes numpy call the operators of this class, as in `ndarray + array`.
         None
     }
 

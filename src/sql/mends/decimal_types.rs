@@ -1,4 +1,4 @@
-//! The common types of values of which some are decimals and others floats, also within lists and structs.
+//! Finds the common type of decimals and floats, also if they are values of lists or fields of structs.
 
 use std::sync::Arc;
 

@@ -120,7 +120,7 @@ pub(super) fn keep_prepared(state: &SessionState, (name, prepared): (String, Pre
 }
 
 /// Returns a name as DataFusion's planner does: in lower case, unless it is quoted.
-fn fold_name(name: &Ident) -> String {
+pub(in crate::sql) fn fold_name(name: &Ident) -> String {
     match name.quote_style {
         Some(_) => name.value.clone(),
         None => name.value.to_ascii_lowercase(),

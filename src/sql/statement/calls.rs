@@ -153,8 +153,8 @@ pub(crate) fn find_counterpart(name: &str) -> Option<&'static str> {
     ELSEWHERE.iter().find(|(names, _)| names.contains(&name.as_str())).map(|(_, ours)| *ours)
 }
 
-/// Returns the known names of which `name` may be a misspelling, or which are `name` with a prefix. The most similar
-/// names come first.
+/// Returns the known names that are similar to the unknown name `name`, or that are `name` with a prefix such as
+/// `ragged_`. The most similar names come first.
 pub(crate) fn similar_names<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let name = name.to_lowercase();
     let sorted = |text: &str| {

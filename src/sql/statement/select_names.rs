@@ -7,7 +7,8 @@ use datafusion::logical_expr::sqlparser::ast::{
     SelectItem, Value,
 };
 
-use crate::sql::statement::merged::{constraint_mut, fold_name};
+use crate::sql::statement::anew::fold_name;
+use crate::sql::statement::merged::constraint_mut;
 
 /// Writes unquoted names after USING, EXCLUDE and REPLACE in lower case, as they are everywhere else, and replaces the
 /// position in `DISTINCT ON (2)` by the expression at this position of the SELECT list.

@@ -708,8 +708,8 @@ impl Store {
     }
 }
 
-/// Converts integers, some of which exceed an i64, to decimals if `t` is a decimal type, otherwise to UInt64. The
-/// caller casts the result to `t`.
+/// Converts integers that do not all fit an i64 to an array. The array has decimals if `t` is a decimal type,
+/// otherwise UInt64. The caller casts it to `t`.
 fn wide_array(
     values: Vec<i128>,
     t: &DataType,
