@@ -21,7 +21,7 @@ pub fn set_memory_limit(bytes: usize) {
     LIMIT.store(bytes, Ordering::Relaxed);
 }
 
-/// Returns the number of bytes that are charged.
+/// Returns the number of bytes that are charged to the memory limit.
 pub fn memory_used() -> usize {
     USED.load(Ordering::Relaxed)
 }

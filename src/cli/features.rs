@@ -62,7 +62,7 @@ pub(super) struct FeaturesArgs {
     /// codes of DATA].
     #[arg(long = "code", value_name = "CODE")]
     codes: Vec<String>,
-    /// Prefix whose codes are aggregated together; may be given more than once.
+    /// Code prefix: all codes that start with it are aggregated together; may be given more than once.
     #[arg(long = "prefix", value_name = "PREFIX")]
     prefixes: Vec<String>,
     /// A codes.parquet, or a folder that contains one; each of its codes is aggregated.

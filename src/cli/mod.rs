@@ -136,11 +136,11 @@ async fn run_file_command(command: Command) -> Outcome {
         Command::Generate(args) => generate::run(args),
         #[cfg(feature = "cluster")]
         Command::Worker(_) => Err(Failure::message(
-            "internal error: serrate worker was started as a command on files; please report it",
+            "internal error: serrate worker was run as a file command; please report it",
         )),
         #[cfg(feature = "serve")]
         Command::Serve(_) => Err(Failure::message(
-            "internal error: serrate serve was started as a command on files; please report it",
+            "internal error: serrate serve was run as a file command; please report it",
         )),
     };
     tokio::task::spawn_blocking(work).await.map_err(|e| match e.try_into_panic() {

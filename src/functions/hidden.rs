@@ -226,13 +226,17 @@ impl ScalarUDFImpl for Masked {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
-            [of] => Ok(of.clone()),
+            [of] => Ok(with_nullable_fields(of)),
             _ => exec_err!("internal error: masked_fields takes 1 argument; please report it"),
         }
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         match args.arg_fields {
+            [of] if of.is_nullable() => {
+                let masked = with_nullable_fields(of.data_type());
+                Ok(Arc::new(of.as_ref().clone().with_data_type(masked)))
+            }
             [of] => Ok(Arc::clone(of)),
             _ => exec_err!("internal error: masked_fields takes 1 argument; please report it"),
         }
@@ -245,12 +249,12 @@ impl ScalarUDFImpl for Masked {
         let (rows, is_one) = (args.number_rows, matches!(of, ColumnarValue::Scalar(_)));
         let of = of.to_array(if is_one { 1 } else { rows })?;
         let Some(parents) = of.as_struct_opt() else { return Ok(ColumnarValue::Array(of)) };
-        let (fields, columns, nulls) = parents.clone().into_parts();
-        // A non-nullable field cannot hold NULL, so it stays unchanged.
-        let columns = fields.iter().zip(columns).map(|(field, column)| match field.is_nullable() {
-            true => hide_values(&column, nulls.as_ref()),
-            false => Ok(column),
-        });
+        let (_, columns, nulls) = parents.clone().into_parts();
+        let DataType::Struct(fields) = args.return_field.data_type() else {
+            return exec_err!("internal error: masked_fields returns a struct; please report it");
+        };
+        let fields = fields.clone();
+        let columns = columns.iter().map(|column| hide_values(column, nulls.as_ref()));
         let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
         let masked: ArrayRef =
             Arc::new(StructArray::try_new_with_length(fields, columns, nulls, of.len())?);
@@ -258,6 +262,17 @@ impl ScalarUDFImpl for Masked {
             true => ColumnarValue::Scalar(ScalarValue::try_from_array(&masked, 0)?),
             false => ColumnarValue::Array(masked),
         })
+    }
+}
+
+/// Makes the fields of a struct nullable.
+fn with_nullable_fields(of: &DataType) -> DataType {
+    match of {
+        DataType::Struct(fields) => {
+            let fields = fields.iter().map(|field| field.as_ref().clone().with_nullable(true));
+            DataType::Struct(fields.collect())
+        }
+        other => other.clone(),
     }
 }
 

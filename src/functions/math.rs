@@ -22,8 +22,8 @@ const fn unary_fails(how: Unary) -> Fails {
     }
 }
 
-/// Returns facts that list further names of the function in SQL or DataFusion, such as `ceiling`
-/// for `ceil`.
+/// Returns the facts of a unary list function. They name the scalar functions that it replaces for lists,
+/// except the one with its own name without `ragged_`: `ragged_ceil` names `ceiling`, but not `ceil`.
 const fn unary_facts(how: Unary) -> Facts {
     let instead_of: &[&str] = match how {
         Unary::Ceil => &["ceiling"],

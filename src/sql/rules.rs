@@ -52,6 +52,7 @@ use crate::sql::mends::null_equal_joins::NullEqualJoins;
 use crate::sql::mends::partition_constants::PartitionConstants;
 use crate::sql::mends::query_values::QueryValues;
 use crate::sql::mends::range_frames::RangeFrames;
+use crate::sql::mends::recursions::DistinctRecursions;
 use crate::sql::mends::rows_in::RowsIn;
 use crate::sql::mends::scan_order::OrderedScanLimits;
 use crate::sql::mends::shared_rows::SharedOnce;
@@ -627,6 +628,12 @@ static RULES: &[Rule] = &[
         without: "ORDER BY lists with NULL and LIMIT loses rows",
         upstream: &[],
         until: Until::Passes("order_by_lists_does_not_depend_on_batches"),
+    },
+    Rule {
+        step: Step::LastPhysical(|| Arc::new(DistinctRecursions)),
+        without: "WITH RECURSIVE .. UNION loses rows after NULL and empty lists, and repeats NaN",
+        upstream: &[],
+        until: Until::Fails("stock_recursive_unions_still_lose_rows"),
     },
     Rule {
         step: Step::LastPhysical(|| Arc::new(YieldingJoins)),

@@ -66,7 +66,7 @@ const TRAVELS: [&str; 11] = [
 ];
 
 /// Nodes and sources that must run in the session, each with the reason that messages to the user give.
-pub(crate) const STAYS: [(&str, &str); 19] = [
+pub(crate) const STAYS: [(&str, &str); 20] = [
     ("ArrowScan", "the session itself reads Arrow files"),
     ("AsOfSource", "meds_asof() keeps its labels in the memory of the session"),
     (
@@ -84,6 +84,7 @@ pub(crate) const STAYS: [(&str, &str); 19] = [
     ),
     ("JsonScan", "the session itself reads JSON files"),
     ("NestExec", "ragged_nest() needs all rows in one process"),
+    ("NewRowsExec", "WITH RECURSIVE .. UNION runs in the session"),
     ("TableRowsExec", "the session itself creates tables in memory"),
     (
         "OpaqueJoinExec",

@@ -188,7 +188,7 @@ fn masks_of_data_are_checked() {
     refused(batched_bool_indexing(&data, bools(&[2, 2], &[1; 4])), "the mask has the size 2");
     refused(batched_bool_indexing(&data, bools(&[3, 3], &[1; 9])), "batch axes");
     refused(batched_bool_indexing(&data, ints(&[2, 3], &[1; 6])), "cast it to bool");
-    refused(batched_bool_indexing(&data, bools(&[2], &[1; 2])), "a mask must have 1 batch axes");
+    refused(batched_bool_indexing(&data, bools(&[2], &[1; 2])), "give a mask with 1 batch axes");
     refused(batched_bool_indexing(full(&[1, 2, 3], 2), &mask), "combined with a dense tensor");
     let sizes = ints(&[2], &[3, 1]);
     let short = RaggedBatch::try_new(&mask, None, Some(&sizes), None).unwrap();

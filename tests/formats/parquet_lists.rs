@@ -615,7 +615,7 @@ fn levels_that_make_no_lists_are_told() {
             page(&[2 << 1, 0], &[2 << 1, 4], 2),
             "a run repeats the number 4, which does not fit 2 bit(s)",
         ),
-        (page(&[2 << 1, 0], &[0xFF; 9], 2), "more than 35 bits"),
+        (page(&[2 << 1, 0], &[0xFF; 9], 2), "longer than the maximum of 35 bits"),
         (vec![200, 0, 0, 0, 1], "repetition levels take 200 bytes, but 5"),
         (vec![], "repetition levels take unknown bytes, but 0"),
     ] {

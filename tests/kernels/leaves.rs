@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Float32Array, Float64Array, Int64Array, UInt8Array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, Float32Array, Float64Array, Int64Array, UInt8Array, UInt64Array,
+};
 use arrow::datatypes::{DataType, Float32Type};
 use proptest::prelude::*;
 use rand::RngExt;
@@ -292,6 +294,11 @@ fn powers_and_choices() {
         of(Op::Pow, &row(ints(&[1, 0, -1])), &ints(&[i64::MAX])).unwrap(),
         row(ints(&[1, 0, -1]))
     );
+    // The greatest unsigned integer is not -1.
+    let greatest = row(Arc::new(UInt64Array::from(vec![u64::MAX])));
+    let huge: ArrayRef = Arc::new(UInt64Array::from(vec![1u64 << 33]));
+    let e = of(Op::Pow, &greatest, &huge).unwrap_err().to_string();
+    assert!(e.contains("does not fit the integer type"), "{e}");
     let e = of(Op::Pow, &a, &ints(&[-1])).unwrap_err().to_string();
     assert!(e.contains("negative power"), "{e}");
     assert!(of(Op::Pow, &a, &ints(&[64])).unwrap_err().to_string().contains("wider"));

@@ -390,6 +390,11 @@ async fn integers_that_are_true_differ() {
     let head =
         text(&four(), "SELECT CAST(i AS BOOLEAN) FROM (VALUES (5), (0), (NULL)) AS v(i)").await;
     assert!(head.contains("true") && head.contains("false"), "{head}");
+    let cases = [
+        ("SELECT b::DECIMAL(3, 1) FROM (VALUES (true), (false), (NULL)) AS v(b)", "1.0; 0.0; NULL"),
+        ("SELECT true::DECIMAL(3, 1), TRY_CAST(true AS DECIMAL(2, 2))", "1.0 NULL"),
+    ];
+    expect_rows(&[], &cases).await;
 }
 
 /// When this fails, `sql::mends::truths` may go.

@@ -64,6 +64,42 @@ async fn grouping_tells_sets_apart_and_none_is_one_row() {
     assert!(e.contains("CUBE of 13 columns has more than 4096 grouping sets"), "{e}");
 }
 
+/// `k` determines `v`, because it is the only key of the inner GROUP BY.
+const KEYED: &str = "(SELECT k, max(v) AS v, max(w) AS w FROM (VALUES (1, 2, 5), (1, 3, 6), (2, 4, 7)) t(k, v, w) GROUP BY k)";
+
+#[tokio::test]
+async fn keys_beside_sets_add_no_columns_to_them() {
+    let by = |columns: &str, groups: &str| {
+        format!("SELECT {columns}, count(*) FROM {KEYED} u GROUP BY {groups} ORDER BY 1, 2, 3")
+    };
+    let both = "1 3 1; 1 NULL 1; 2 4 1; 2 NULL 1";
+    let cases = [
+        (by("k, v", "k, ROLLUP (v)"), both),
+        (by("k, v", "u.k, CUBE (v)"), both),
+        (by("k, v", "1, ROLLUP (2)"), both),
+        (by("k, v", "ROLLUP (v), k"), both),
+        (by("k AS key, v", "key, ROLLUP (v)"), both),
+        (by("k, v", "GROUPING SETS ((v), ()), k"), both),
+        (
+            by("k, v + w", "k, ROLLUP (v), ROLLUP (w)"),
+            "1 9 1; 1 NULL 1; 1 NULL 1; 1 NULL 1; 2 11 1; 2 NULL 1; 2 NULL 1; 2 NULL 1",
+        ),
+        (by("k + 1 AS n, v", "n, ROLLUP (v)"), "2 3 1; 2 NULL 1; 3 4 1; 3 NULL 1"),
+        (by("k, grouping(v)", "k, ROLLUP (v)"), "1 0 1; 1 1 1; 2 0 1; 2 1 1"),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&[], &cases).await;
+}
+
+/// When this fails, `join_columns_to_sets` of `sql::statement::grouping` can go.
+#[tokio::test]
+async fn stock_keys_beside_rollup_still_add_columns() {
+    let sql = format!(
+        "SELECT count(*) FROM (SELECT k, v FROM {KEYED} u GROUP BY k, ROLLUP (v) HAVING v IS NULL)"
+    );
+    assert_eq!(one(&SessionContext::new(), &sql).await, 0);
+}
+
 const INTEGERS: &str = "SELECT 5 AS p, count(*) AS n FROM (VALUES (1), (2)) t(a) GROUP BY p";
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use datafusion::arrow::array::{FixedSizeListArray, ListArray, StringArray, Struc
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::datasource::MemTable;
+use datafusion::parquet::arrow::ArrowWriter;
 
 use super::*;
 
@@ -94,6 +95,69 @@ async fn fields_of_null_are_null() {
         }
     }
     assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+/// Writes rows whose second struct is NULL. The fields of the struct may be NULL or not, as `nullable` says.
+fn write_structs(file: &std::path::Path, nullable: bool) {
+    let inner = vec![Field::new("q", DataType::Int64, nullable)];
+    let inner = StructArray::new(inner.into(), vec![flat([5, 6, 7])], None);
+    let fields = vec![
+        Field::new("a", DataType::Int64, nullable),
+        Field::new("n", inner.data_type().clone(), nullable),
+    ];
+    let nulls = NullBuffer::from(vec![true, false, true]);
+    let structs =
+        StructArray::new(fields.into(), vec![flat([1, 2, 3]), Arc::new(inner)], Some(nulls));
+    let columns: Vec<(&str, ArrayRef)> = vec![("id", flat([1, 2, 3])), ("s", Arc::new(structs))];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let file = std::fs::File::create(file).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
+#[tokio::test]
+async fn required_fields_of_null_are_null() {
+    let dir = tempfile::tempdir().unwrap();
+    let mixed = dir.path().join("mixed");
+    std::fs::create_dir(&mixed).unwrap();
+    write_structs(&dir.path().join("one.parquet"), false);
+    write_structs(&mixed.join("1.parquet"), true);
+    write_structs(&mixed.join("2.parquet"), false);
+    let one = show(&dir.path().join("one.parquet"));
+    let mixed = show(&mixed);
+    let declared = format!(
+        "CREATE EXTERNAL TABLE d (id BIGINT, s STRUCT<a BIGINT, n STRUCT<q BIGINT>>) STORED AS PARQUET LOCATION '{one}'"
+    );
+    let mut cases: Vec<(String, &str)> = Vec::new();
+    for table in
+        [format!("'{one}'"), "d".to_owned(), format!("(SELECT * FROM '{mixed}/2.parquet')")]
+    {
+        cases.extend([
+            (
+                format!("SELECT id, s.a, s.n.q FROM {table} t ORDER BY id"),
+                "1 1 5; 2 NULL NULL; 3 3 7",
+            ),
+            (format!("SELECT id FROM {table} t WHERE s.a IS NULL"), "2"),
+            (format!("SELECT id FROM {table} t WHERE s.n.q IS NULL"), "2"),
+            (format!("SELECT id FROM {table} t WHERE s.a = 3"), "3"),
+            (format!("SELECT count(s.a), sum(s.n.q), count(*) FROM {table} t"), "2 12 3"),
+            (
+                format!("SELECT unnest(s) FROM {table} t ORDER BY id"),
+                "1 {q: 5}; NULL NULL; 3 {q: 7}",
+            ),
+        ]);
+    }
+    cases.push((
+        format!("SELECT id, s.a FROM '{mixed}' ORDER BY id, s.a"),
+        "1 1; 1 1; 2 NULL; 2 NULL; 3 3; 3 3",
+    ));
+    cases.push((format!("SELECT id FROM '{mixed}' WHERE s.a IS NULL"), "2; 2"));
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    for filters in ["true", "false"] {
+        let setting = format!("SET datafusion.execution.parquet.pushdown_filters = {filters}");
+        expect_rows(&[&setting, &declared], &cases).await;
+    }
 }
 
 #[tokio::test]

@@ -296,3 +296,22 @@ async fn distinct_on_takes_positions() {
         rows_or_error(&ctx, "SELECT DISTINCT ON (3) 1, 2").await.contains("has the position 3")
     );
 }
+
+/// Unquoted names fold ASCII letters only, as DataFusion's columns do.
+#[tokio::test]
+async fn merged_columns_fold_as_other_columns() {
+    let both = |name: &str, other: &str| {
+        format!("(VALUES (1, 10)) l({name}, v) FULL JOIN (VALUES (1, 20)) r({name}, w) USING ({other})")
+    };
+    let cases = [
+        (format!("SELECT Ü, V, W FROM {}", both("Ü", "Ü")), "1 10 20"),
+        (format!("SELECT * FROM {}", both("Ü", "Ü")), "1 10 20"),
+        (format!("SELECT \"key\", V FROM {}", both("Key", "KEY")), "1 10"),
+        (format!("SELECT * EXCLUDE (Ü) FROM {}", both("Ü", "Ü")), "10 20"),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&[], &cases).await;
+    let ctx = serrate::sql::session();
+    let refused = rows_or_error(&ctx, &format!("SELECT ü FROM {}", both("Ü", "Ü"))).await;
+    assert!(refused.contains("No field named"), "{refused}");
+}

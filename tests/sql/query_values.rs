@@ -198,6 +198,25 @@ async fn conditions_of_joins_have_queries() {
 }
 
 #[tokio::test]
+async fn values_may_contain_queries() {
+    check(&[
+        ("VALUES ((SELECT 1)), (2)", "1; 2"),
+        ("SELECT a + b FROM (VALUES ((SELECT max(id) FROM t), 1), (5, (SELECT min(id) FROM t))) v(a, b) ORDER BY 1", "4; 6"),
+        ("SELECT id FROM t WHERE id IN (VALUES ((SELECT 2)))", "2"),
+        ("SELECT x FROM (VALUES (EXISTS (SELECT 1 FROM z))) v(x)", "false"),
+    ])
+    .await;
+    let ctx = with_tables(4).await;
+    for sql in [
+        "CREATE TABLE n (a BIGINT, b VARCHAR)",
+        "INSERT INTO n VALUES ((SELECT max(id) + 1 FROM t), 'x')",
+    ] {
+        serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
+    }
+    assert_eq!(rows_or_error(&ctx, "SELECT * FROM n").await, "4 x");
+}
+
+#[tokio::test]
 async fn a_scalar_query_without_rows_is_null() {
     check(&[
         ("SELECT id FROM t WHERE (SELECT 1 FROM z) IS NULL ORDER BY id", "1; 2; 3; NULL"),
@@ -213,6 +232,10 @@ async fn a_scalar_query_without_rows_is_null() {
         ("SELECT a, count(*) FROM (SELECT (SELECT 1 FROM z) AS a FROM t) GROUP BY a", "NULL 4"),
         ("SELECT id FROM t WHERE x > coalesce((SELECT (SELECT 5 FROM z) + 1), 15) ORDER BY id", "2; 3"),
         ("SELECT ragged_fill_null([(SELECT 1 FROM z), 2], 0)", "[0, 2]"),
+        // Columns that become literals while the plan is optimized.
+        ("SELECT id FROM t WHERE (SELECT CASE WHEN true THEN 1 END FROM z) IS NULL ORDER BY 1", "1; 2; 3; NULL"),
+        ("SELECT (SELECT nullif(1, 2) FROM z) IS NULL, (SELECT {'a': 1} FROM z) IS NULL", "true true"),
+        ("SELECT id, (SELECT {'a': 1} FROM z) AS s FROM t WHERE id < 3 ORDER BY id", "1 NULL; 2 NULL"),
         // One that has a row is what it was, and one of two rows an error.
         ("SELECT (SELECT 1 FROM w WHERE y = 10) + 1, (SELECT k FROM w WHERE y = 5)", "2 2"),
     ])

@@ -37,6 +37,18 @@ async fn columns_of_one_name_are_columns() {
             ("SELECT mean(x), mean(x) FILTER (WHERE x > 1), mean(DISTINCT x) FROM t", "1.5 2.0 1.5"),
             ("SELECT quantile_cont(x, 0.5), percentile_cont(x, 0.5) FROM t", "1.5 1.5"),
             ("SELECT x::INT = 1, x = 1 FROM t ORDER BY y", "true true; false false"),
+            ("SELECT x::VARCHAR, x FROM t ORDER BY y", "1 1; 2 2"),
+            ("SELECT *, x::VARCHAR FROM t ORDER BY y", "1 10 1; 2 20 2"),
+            ("SELECT t.*, x::VARCHAR, x::DOUBLE FROM t ORDER BY y", "1 10 1 1.0; 2 20 2 2.0"),
+            ("SELECT (x), x FROM t ORDER BY y", "1 1; 2 2"),
+            ("SELECT x + 1, (x + 1)::VARCHAR FROM t ORDER BY x", "2 2; 3 3"),
+            ("SELECT substr('abc', 2), substring('abc', 2), substring('abc' FROM 2)", "bc bc bc"),
+            ("SELECT s.a, s['a'] FROM (SELECT {'a': 1} AS s)", "1 1"),
+            ("SELECT rank() OVER (ORDER BY x), rank() OVER (ORDER BY x ASC) FROM t ORDER BY x", "1 1; 2 2"),
+            ("SELECT ragged_ge(l, 2), l >= 2 FROM (SELECT [1, 2] AS l)", "[false, true] [false, true]"),
+            ("SELECT count(*) FROM (SELECT *, x::VARCHAR FROM t UNION ALL SELECT x, y, x::VARCHAR FROM t)", "4"),
+            ("WITH c AS (SELECT x::VARCHAR, x FROM t) SELECT count(*) FROM c", "2"),
+            ("SELECT x::VARCHAR, x, count(*) FROM t GROUP BY x::VARCHAR, x ORDER BY x", "1 1 1; 2 2 1"),
         ],
     )
     .await;

@@ -169,6 +169,18 @@ async fn texts_of_lists_show_null() {
             "SELECT 'x: ' || x::VARCHAR FROM (VALUES ([1, NULL]), ([]), (NULL)) t(x)",
             "x: [1, NULL]; x: []; NULL",
         ),
+        (
+            "SELECT s::VARCHAR FROM (VALUES ({'a': 1, 'b': [NULL, 'x']}), (NULL), ({'a': NULL, 'b': NULL})) t(s)",
+            "{'a': 1, 'b': [NULL, x]}; NULL; {'a': NULL, 'b': NULL}",
+        ),
+        (
+            "SELECT [{'d': DATE '2024-01-05', 's': {'x': INTERVAL '2 days'}}, NULL]::VARCHAR",
+            "[{'d': 2024-01-05, 's': {'x': 2d}}, NULL]",
+        ),
+        (
+            "SELECT count(*) FROM (VALUES ({'a': 1}), ({'a': 2})) t(s) WHERE s::VARCHAR = '{''a'': 1}'",
+            "1",
+        ),
     ];
     expect_rows(&[], &cases).await;
 }

@@ -34,9 +34,9 @@ pub(super) struct SubjectTimeline {
     before_birth: Tally,
     after_death: Tally,
     doubled: Tally,
-    /// Rows with the same time, code and value as another row, each with the number of its group:
-    /// rows with equal time, code and value have the same number. Rows of a group are duplicates if
-    /// their text values are equal as well. Empty for a file without text values.
+    /// (group, row) of every row that has the same time, code and value as another row of its subject. Rows
+    /// of a subject with equal time, code and value form one group. Rows of a group are duplicates if their
+    /// text values are also equal. Empty for a file without text values.
     candidates: Vec<(u32, usize)>,
     groups: u32,
     texts: bool,

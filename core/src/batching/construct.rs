@@ -62,8 +62,8 @@ impl SampleSizes {
         Ok(Self { batch_shape, lengths, dtype, mask_width })
     }
 
-    /// Checks that the first axes of `tensor` are the batch axes, and that the mask (if given) is as wide as
-    /// the non-uniform axis. Returns the index of the non-uniform axis and its size.
+    /// Checks that `tensor` starts with the batch axes, and that its non-uniform axis has the width of the
+    /// mask, if the sizes were given with one. Returns the index and the size of the non-uniform axis.
     fn check_tensor(
         &self,
         tensor: &DenseTensor,

@@ -213,7 +213,7 @@ impl RaggedBatch {
             let shape = batch.entry_shape();
             if first.entry_shape().get(..shape.len()) != Some(shape) {
                 return Err(Error::invalid(format!(
-                    "column {name:?} has entries of shape {shape:?}, but another column has entries of shape {:?}; one shape must start with the other, because the columns of a table share their axes",
+                    "column {name:?} has entries of shape {shape:?}, but another column has entries of shape {:?}; one shape must be a prefix of the other, because the columns of a table share their axes",
                     first.entry_shape()
                 )));
             }

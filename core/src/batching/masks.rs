@@ -25,7 +25,7 @@ impl Flags {
         let shape = mask.shape();
         match mask {
             _ if shape.len() != batch_dims + 1 => refuse(format!(
-                "a mask must have {batch_dims} batch axes and one axis of entries, but this one has the shape {shape:?}"
+                "the mask has the shape {shape:?}; give a mask with {batch_dims} batch axes and one axis of entries"
             )),
             AnyBatch::Ragged(batch) => {
                 Ok(Self { values: batch.values().clone(), layout: batch.offsets().clone().into() })

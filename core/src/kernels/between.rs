@@ -112,7 +112,7 @@ pub fn between(
     if array.axes().is_empty() || times.axes().is_empty() {
         let missing = if array.axes().is_empty() { "elements" } else { "times" };
         return Err(Error::invalid(format!(
-            "between: the {missing} are flat, without lists; give one list of elements and one list of times per row"
+            "between: the {missing} have no lists; give one list of elements and one list of times per row"
         )));
     }
     let (array, times) = aligned(array, times, 1)?;

@@ -226,7 +226,7 @@ impl LeafGroups {
             on = next;
             slots = starts[slots];
         }
-        // Sort the leaves by slot, which is the number of their group, with a counting sort.
+        // Sort the leaves by slot with a counting sort. The slot of a leaf is the index of its group.
         let mut ends = vec![0usize; slots];
         for slot in &on {
             ends[*slot] += 1;

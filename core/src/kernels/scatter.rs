@@ -33,11 +33,15 @@ pub enum Duplicates {
 
 /// Replaces the elements of `into` at `indices` with `values`, list by list.
 ///
-/// `indices` has integer leaves; its innermost level is the axis to write to. `values` has a value per index,
-/// in the same lists (values that are themselves lists have the levels of the elements of `into`). Outer
-/// lists are the same in all three arrays. Indices count from 0, negative indices from the end. Null indices
-/// write nothing, nor do innermost lists that are null in `indices` or `values`. Null lists of `into` stay
-/// null. An outer list that is null in any of the three arrays is null in the result.
+/// `indices` has integer leaves, and at least one level of lists but at most as many as `into`. Its innermost
+/// level is the axis to write to: one level replaces elements of axis 1, two levels replace elements of axis
+/// 2, and so on. `values` has as many levels as `into`, and one value per index. If the elements of the
+/// written axis are lists, the values are lists too.
+///
+/// The outer lists, above the written axis, have the same lengths in all three arrays unless they are null.
+/// Indices count from 0; negative indices count from the end. A null index writes nothing, and neither does a
+/// list of the written axis that is null in `indices` or `values`; a null value is written. Null lists of
+/// `into` stay null. An outer list that is null in any of the three arrays is null in the result.
 ///
 /// The result shares the lists of `into`. Values are converted to the type of its leaves.
 ///

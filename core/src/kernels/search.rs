@@ -82,7 +82,7 @@ pub fn searchsorted(
 /// the length of the list. The result has the lists of the needles.
 ///
 /// The needles have the outer levels of the array, and a list of needles for each innermost list or (with one
-/// level less) one needle. Types, NaN and nulls are as in [`searchsorted`]; a null list gives null.
+/// level fewer) one needle. Types, NaN and nulls are as in [`searchsorted`]; a null list gives null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -114,7 +114,7 @@ pub fn searchsorted_lists(
     let (levels, given) = (array.axes().len(), needles.axes().len());
     if levels == 0 || (given != levels && given + 1 != levels) {
         return Err(Error::invalid(format!(
-            "searchsorted: the needles have {given} level(s) of lists, but the array has {levels}; give needles with the same number of levels, or one less"
+            "searchsorted: the needles have {given} level(s) of lists, but the array has {levels}; give needles with the same number of levels, or one level fewer"
         )));
     }
     let (array, needles) = share_lists(array, needles, levels - 1)?;

@@ -80,12 +80,13 @@ static LEVEL: LazyLock<Level> = LazyLock::new(|| {
 });
 
 /// Evaluates an expression in a function compiled for AVX2 if the CPU supports it, otherwise in the
-/// surrounding function. The `#[inline(always)]` functions that the expression calls are compiled for both.
-/// The macro must be the last expression of a function, because it returns the value from this function.
+/// surrounding function. The `#[inline(always)]` functions that the expression calls are compiled twice, with
+/// and without AVX2. The macro must be the last expression of a function, because it returns the value from
+/// this function.
 ///
-/// The syntax is `fn[generics](arguments) -> result = expression`; the expression can use only these
-/// generics and arguments. `::[..]` after the generics is the turbofish of the call, for generics that the
-/// arguments do not determine. `else` gives a different expression for CPUs without AVX2.
+/// The syntax is `fn[generics](arguments) -> result = expression`; the expression can use only these generics
+/// and arguments. `::[..]` after the generics passes generics to the call that its arguments do not determine
+/// (a turbofish). `else` gives a different expression for CPUs without AVX2.
 macro_rules! for_avx2 {
     (
         fn[$($g:tt)*]$(::[$($c:tt)*])?($($a:ident: $t:ty),* $(,)?) $(-> $r:ty)? = $body:expr

@@ -1,22 +1,25 @@
-//! Formats durations and intervals as strings such as `4951d 03:00`.
+//! Formats durations and intervals as strings such as `4951d 03:00`, and structs as `{'a': 1}`.
 
 use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, FixedSizeListArray, GenericListArray, OffsetSizeTrait, StringArray,
+    StringBuilder, StructArray,
 };
+use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{
     DataType, DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType,
     DurationSecondType, Field, FieldRef, IntervalDayTimeType, IntervalMonthDayNanoType,
     IntervalUnit, IntervalYearMonthType, TimeUnit,
 };
+use arrow::util::display::FormatOptions;
 
 use crate::error::Result;
 
 const SECOND: i128 = 1_000_000_000;
 const DAY: i128 = 86_400 * SECOND;
 
-/// Returns whether the values of a type, or the elements of its lists, are durations or intervals.
+/// Returns whether the values of a type, or the elements of its lists, are durations, intervals or structs.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -31,12 +34,15 @@ pub fn has_spans(t: &DataType) -> bool {
         DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
             has_spans(field.data_type())
         }
-        t => matches!(t, DataType::Duration(_) | DataType::Interval(_)),
+        t => matches!(t, DataType::Duration(_) | DataType::Interval(_) | DataType::Struct(_)),
     }
 }
 
-/// Converts durations and intervals, including those in lists, to strings (see [`span_formatter`]). Nulls stay
-/// null. Arrays of other types are returned unchanged.
+/// Converts durations, intervals (see [`span_formatter`]) and structs, including those in lists, to strings.
+/// Nulls stay null. Arrays of other types are returned unchanged.
+///
+/// A struct becomes `{'a': 1, 'b': [x, NULL]}`: names are quoted, strings are not, and fields that are null
+/// are `NULL`, as DuckDB writes them.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -66,8 +72,37 @@ pub fn write_spans(values: &ArrayRef) -> Result<ArrayRef> {
             let (field, nulls) = (text_field(field, &texts), lists.nulls().cloned());
             Arc::new(FixedSizeListArray::try_new(field, *size, texts, nulls)?)
         }
+        DataType::Struct(_) => Arc::new(write_structs(values.as_struct())?),
         _ => Arc::clone(values),
     })
+}
+
+fn write_structs(structs: &StructArray) -> Result<StringArray> {
+    let format = FormatOptions::default().with_null("NULL");
+    let options = CastOptions { safe: false, format_options: format };
+    let mut fields = Vec::with_capacity(structs.num_columns());
+    for (field, values) in structs.fields().iter().zip(structs.columns()) {
+        let texts = cast_with_options(&write_spans(values)?, &DataType::Utf8, &options)?;
+        fields.push((format!("'{}': ", field.name().replace('\'', "''")), texts));
+    }
+    let mut written = StringBuilder::with_capacity(structs.len(), 0);
+    for row in 0..structs.len() {
+        if structs.is_null(row) {
+            written.append_null();
+            continue;
+        }
+        let mut text = String::from("{");
+        for (at, (name, texts)) in fields.iter().enumerate() {
+            let value =
+                if texts.is_null(row) { "NULL" } else { texts.as_string::<i32>().value(row) };
+            text.push_str(if at == 0 { "" } else { ", " });
+            text.push_str(name);
+            text.push_str(value);
+        }
+        text.push('}');
+        written.append_value(text);
+    }
+    Ok(written.finish())
 }
 
 fn write_lists<O: OffsetSizeTrait>(values: &ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
@@ -180,7 +215,8 @@ fn format_interval(months: i32, days: i32, nanoseconds: i128) -> String {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{DurationMicrosecondArray, Int8Array};
+    use arrow::array::{DurationMicrosecondArray, Int8Array, Int32Array, ListArray};
+    use arrow::datatypes::Int32Type;
 
     use super::*;
 
@@ -208,6 +244,34 @@ mod tests {
         assert_eq!(format_interval(0, 0, 0), "00:00");
         assert_eq!(format_interval(-1, 2, -60 * SECOND), "-1mo 2d -00:01");
         assert_eq!(format_interval(0, 0, 50 * 3600 * SECOND), "50:00");
+    }
+
+    #[test]
+    fn structs_name_their_fields() {
+        let lists = [Some(vec![Some(1), None]), None, Some(vec![])];
+        let lists = ListArray::from_iter_primitive::<Int32Type, _, _>(lists);
+        let nested: ArrayRef = Arc::new(StructArray::from(vec![(
+            Arc::new(Field::new("b", DataType::Int32, true)),
+            Arc::new(Int32Array::from(vec![None, Some(2), Some(3)])) as ArrayRef,
+        )]));
+        let fields = vec![
+            Arc::new(Field::new("it's", lists.data_type().clone(), true)),
+            Arc::new(Field::new("s", nested.data_type().clone(), true)),
+        ];
+        let nulls = vec![true, true, false].into();
+        let columns: Vec<ArrayRef> = vec![Arc::new(lists), nested];
+        let structs: ArrayRef = Arc::new(StructArray::new(fields.into(), columns, Some(nulls)));
+        let texts = write_spans(&structs).unwrap();
+        assert_eq!(
+            texts.as_string::<i32>().iter().collect::<Vec<_>>(),
+            [
+                Some("{'it''s': [1, NULL], 's': {'b': NULL}}"),
+                Some("{'it''s': NULL, 's': {'b': 2}}"),
+                None
+            ]
+        );
+        let sliced = write_spans(&structs.slice(1, 1)).unwrap();
+        assert_eq!(sliced.as_string::<i32>().value(0), "{'it''s': NULL, 's': {'b': 2}}");
     }
 
     #[test]

@@ -318,7 +318,7 @@ impl LoaderOptions {
         self
     }
 
-    /// Returns an error for options that are invalid for any data.
+    /// Returns an error if the options are invalid whatever the data is, such as a batch size of 0.
     pub(super) fn check_valid(&self) -> Result<()> {
         let wrong = |message: &str| Err(Error::invalid(message));
         if self.batch_size == 0 {

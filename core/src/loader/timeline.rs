@@ -23,9 +23,10 @@ pub(super) struct Timeline {
 /// Consecutive events of a row: the events that a range of measurements of the row belongs to.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EventSpan {
-    /// Index, in the shard, of the first of these events.
+    /// Index of the first event of the span within the shard.
     pub(super) first: usize,
-    /// The range of these events, counted from the first event of the row; empty without measurements.
+    /// Indices of the events of the span within their row (the first event of the row is 0). Empty if the
+    /// range of measurements is empty.
     pub(super) of_row: Range<usize>,
 }
 

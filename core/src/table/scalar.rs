@@ -10,9 +10,10 @@ use crate::error::{Error, Result};
 
 /// A named value that a table carries in addition to its columns.
 ///
-/// An integer index on axis 0, or squeezing axis 0, turns every column of axis 0 into a scalar.
-/// Selecting rows or elements keeps scalars. [`unsqueeze`](RaggedTable::unsqueeze) at axis 0, and
-/// so [`vstack`](RaggedTable::vstack), turns them back into columns.
+/// An integer index on axis 0 turns every column of axis 0 into a scalar, and so does
+/// [`squeeze`](RaggedTable::squeeze) of axis 0. Selecting rows or elements keeps the scalars.
+/// [`unsqueeze`](RaggedTable::unsqueeze) at axis 0 turns scalars back into columns, as does
+/// [`vstack`](RaggedTable::vstack), which calls it.
 #[derive(Clone, Debug)]
 pub struct Scalar {
     field: FieldRef,

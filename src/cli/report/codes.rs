@@ -16,6 +16,8 @@ use crate::io::meds::MedsSummary;
 
 /// Maximum number of periods of a [`Trend`].
 const PERIODS: usize = 48;
+/// Share of the times that may be before the first period, so that births do not stretch the periods over a century.
+const EARLIER: f64 = 0.01;
 /// Number of code prefixes (the most frequent) that are listed by name. All other prefixes together
 /// are one more entry.
 const PREFIXES: usize = 11;
@@ -28,8 +30,8 @@ pub(super) struct Codes {
     /// Number of occurrences of all codes together.
     pub(super) total: u64,
     pub(super) top: Vec<CodeFacts>,
-    /// Number of occurrences of each prefix. Empty if the prefixes are more than half as many as
-    /// the codes, because they then summarize little.
+    /// Number of occurrences of each prefix. Empty for integer codes, and if the number of prefixes is more
+    /// than half the number of codes, because the prefixes then summarize little.
     pub(super) prefixes: Vec<(String, u64)>,
     pub(super) trend: Option<Trend>,
 }
@@ -48,6 +50,8 @@ pub(super) struct Trend {
     pub(super) start: f64,
     pub(super) period: f64,
     pub(super) all: Vec<u64>,
+    /// Number of occurrences of all codes before the first period.
+    pub(super) earlier: u64,
     /// For each code of [`Codes::top`], the number of its occurrences in each period.
     pub(super) codes: Vec<Vec<u64>>,
 }
@@ -173,16 +177,17 @@ pub(super) async fn count_trend(
         return Ok(());
     };
     let Some(time) = choose_time(profile, column.axis) else { return Ok(()) };
-    let (Some(clock), Some((first, last))) = (Clock::of_kind(time.kind), time.sketch.bounds())
+    let (Some(clock), Some((least, last))) = (Clock::of_kind(time.kind), time.sketch.bounds())
     else {
         return Ok(());
     };
+    let first = time.sketch.find_quantile(EARLIER).map_or(least, |first| first.floor().max(least));
     let Some(period) = choose_period(clock, time.kind, first, last) else { return Ok(()) };
     let sql = build_query(table, column, time, first, period, &codes.top);
     let batches = interrupt::or_cancel(interrupt::on_worker(run_query(context.clone(), sql))).await;
     interrupt::check()?;
     let mut lists = read_counts(&batches?)?.into_iter();
-    let all = lists.next().unwrap_or_default();
+    let Counts { all, earlier } = lists.next().unwrap_or_default();
     let periods = 1 + all.iter().rposition(|n| *n > 0).unwrap_or(0);
     let shorten = |mut list: Vec<u64>| {
         list.resize(periods, 0);
@@ -193,7 +198,8 @@ pub(super) async fn count_trend(
         start: first,
         period,
         all: shorten(all),
-        codes: lists.map(shorten).collect(),
+        earlier,
+        codes: lists.map(|counts| shorten(counts.all)).collect(),
     });
     Ok(())
 }
@@ -273,8 +279,15 @@ async fn run_query(context: SessionContext, sql: String) -> Outcome<Vec<RecordBa
     Ok(frame.collect().await?)
 }
 
-/// Returns, for each column of the query result, the number of occurrences in each period.
-fn read_counts(batches: &[RecordBatch]) -> Outcome<Vec<Vec<u64>>> {
+/// Number of occurrences in each period, and before the first one.
+#[derive(Default)]
+struct Counts {
+    all: Vec<u64>,
+    earlier: u64,
+}
+
+/// Returns the counts of each column of the query result.
+fn read_counts(batches: &[RecordBatch]) -> Outcome<Vec<Counts>> {
     let Some(batch) = batches.iter().find(|b| b.num_rows() > 0) else { return Ok(Vec::new()) };
     let wrong = || {
         Failure::message(
@@ -283,7 +296,7 @@ fn read_counts(batches: &[RecordBatch]) -> Outcome<Vec<Vec<u64>>> {
     };
     let mut lists = Vec::new();
     for column in batch.columns() {
-        let mut counts = Vec::new();
+        let mut counts = Counts::default();
         let list = column.as_list_opt::<i32>().ok_or_else(wrong)?;
         if list.is_valid(0) {
             let pairs = list.value(0);
@@ -298,11 +311,14 @@ fn read_counts(batches: &[RecordBatch]) -> Outcome<Vec<Vec<u64>>> {
                     continue;
                 }
                 // A float time at the end of the last period belongs to this period.
-                let index = (0..PERIODS).rfind(|i| *i as f64 <= period).unwrap_or(0);
-                if counts.len() <= index {
-                    counts.resize(index + 1, 0);
+                let Some(index) = (0..PERIODS).rfind(|i| *i as f64 <= period) else {
+                    counts.earlier += count;
+                    continue;
+                };
+                if counts.all.len() <= index {
+                    counts.all.resize(index + 1, 0);
                 }
-                counts[index] += count;
+                counts.all[index] += count;
             }
         }
         lists.push(counts);

@@ -10,10 +10,12 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, Sca
 
 use crate::functions::delegate;
 
-/// Returns `regexp_replace`, in whose replacement `\1` is a group, `\\` is a backslash, and `$` is a dollar sign.
+/// Returns `regexp_replace`. In its replacement text, `\1` and `\\1` stand for a group, any other `\\` for one
+/// backslash, and `$` for a dollar sign.
 ///
-/// DataFusion 55 also replaces `$1` and `$name` with groups, so that 'for $9' becomes 'for '. Obsolete once the
-/// test `stock_replacements_still_have_dollar_groups` fails. DataFusion also keeps both backslashes of `\\`.
+/// DataFusion 55 differs in two ways: it replaces `$1` and `$name` with groups, so that 'for $9' becomes
+/// 'for ', and it keeps both backslashes of `\\`. The escaping of `$` is obsolete once the test
+/// `stock_replacements_still_have_dollar_groups` fails.
 pub(super) fn regexp_replace() -> ScalarUDF {
     ScalarUDF::new_from_impl(RegexpReplace { stock: regex::regexp_replace() })
 }

@@ -1,5 +1,6 @@
 pub(in crate::sql) mod change_query;
 pub(in crate::sql) mod guard;
+pub(in crate::sql) mod new_rows;
 pub(in crate::sql) mod pacing;
 pub(in crate::sql) mod plain_order;
 pub(in crate::sql) mod pool;

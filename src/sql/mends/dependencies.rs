@@ -107,7 +107,9 @@ impl AnalyzerRule for UnnestDependencies {
 pub(in crate::sql) struct PlannedRelations;
 
 thread_local! {
-    /// Set while the planner plans a relation, so that the recursive call for this relation returns at once.
+    /// Set when `plan_relation` passes a relation back to DataFusion's planner, which then calls
+    /// `plan_relation` again for it, unless another relation planner plans it first. That call clears the
+    /// flag and returns the relation unchanged.
     static PLANNED_HERE: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -15,9 +15,10 @@ use crate::sql::mends::subqueries::has_one_row;
 
 /// Analyzer rule, after subqueries are rewritten: makes a scalar subquery that may return no row nullable.
 ///
-/// DataFusion 55 declares the subquery nullable only if the column of the subquery is nullable. `(SELECT 1
-/// FROM t WHERE false) IS NULL` then becomes false, and the value is a NULL in a non-nullable column, which
-/// is an error. Correlated subqueries are unaffected: they become joins, whose columns are nullable. Obsolete
+/// DataFusion 55 declares the subquery nullable only if the column of the subquery is nullable, and this can
+/// change while the plan is optimized, because `CASE WHEN true THEN 1 END` becomes a literal. `(SELECT 1 FROM t
+/// WHERE false) IS NULL` then becomes false, and the value is a NULL in a non-nullable column, which is an
+/// error. Correlated subqueries are unaffected: they become joins, whose columns are nullable. Obsolete
 /// once the test `stock_queries_without_rows_are_still_values` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct EmptyQueries;
@@ -48,12 +49,19 @@ impl AnalyzerRule for EmptyQueries {
     }
 }
 
-/// Whether the rule changes an expression: a scalar subquery that DataFusion wrongly declares non-nullable.
+/// Whether the rule changes an expression: a scalar subquery that DataFusion may declare non-nullable.
 fn is_changed(e: &Expr) -> bool {
     let Expr::ScalarSubquery(query) = e else { return false };
     query.outer_ref_columns.is_empty()
-        && query.subquery.schema().fields().iter().any(|field| !field.is_nullable())
+        && !is_marked_nullable(&query.subquery)
         && !has_one_row(&query.subquery)
+}
+
+fn is_marked_nullable(plan: &LogicalPlan) -> bool {
+    let LogicalPlan::Projection(projection) = plan else { return false };
+    projection.expr.iter().all(|e| {
+        matches!(e.clone().unalias(), Expr::ScalarFunction(call) if call.func.as_ref() == &*NULLABLE)
+    })
 }
 
 fn as_nullable(e: Expr) -> Result<Transformed<Expr>> {

@@ -25,17 +25,26 @@ pub(in crate::sql) struct HiddenValues;
 
 impl AnalyzerRule for HiddenValues {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let mut is_masked = false;
         let plan = plan.transform_up_with_subqueries(|plan| {
             if let LogicalPlan::Unnest(unnest) = plan {
                 return match unnest.struct_type_columns.is_empty() {
                     true => Ok(Transformed::no(LogicalPlan::Unnest(unnest))),
-                    false => mask_structs(unnest).map(Transformed::yes),
+                    false => {
+                        is_masked = true;
+                        mask_structs(unnest).map(Transformed::yes)
+                    }
                 };
             }
-            replace_functions(plan, &|e| match e {
+            let plan = replace_functions(plan, &|e| match e {
                 Expr::ScalarFunction(call) => without_hidden_values(&call.func),
                 _ => None,
-            })
+            })?;
+            // Masked fields are nullable, so schemas above them are computed again.
+            match is_masked {
+                true => plan.map_data(LogicalPlan::recompute_schema),
+                false => Ok(plan),
+            }
         })?;
         Ok(plan.data)
     }
@@ -87,7 +96,8 @@ fn mask_structs(unnest: Unnest) -> Result<LogicalPlan> {
 }
 
 /// Logical optimizer rule, the last of each pass: restores DataFusion's `get_field` for columns of Parquet
-/// files, whose NULL structs have no values. Only for this function do scans read single fields of a struct.
+/// files, whose NULL structs have no values unless a field is not nullable. Only for this function do scans read
+/// single fields of a struct.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct ParquetFields;
 
@@ -124,7 +134,7 @@ impl OptimizerRule for ParquetFields {
     }
 }
 
-/// Whether all columns of a plan are columns of Parquet files.
+/// Whether all columns of a plan are columns of Parquet files in which the fields of NULL structs are NULL.
 fn reads_parquet(plan: &LogicalPlan) -> bool {
     let mut plan = plan;
     loop {
@@ -139,7 +149,7 @@ fn reads_parquet(plan: &LogicalPlan) -> bool {
             LogicalPlan::TableScan(scan) => {
                 let table = source_as_provider(&scan.source);
                 return table.is_ok_and(|table| {
-                    table.downcast_ref::<FilesTable>().is_some_and(FilesTable::is_parquet)
+                    table.downcast_ref::<FilesTable>().is_some_and(FilesTable::has_null_fields)
                 });
             }
             _ => return false,

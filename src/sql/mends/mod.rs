@@ -41,6 +41,7 @@ pub(in crate::sql) mod partition_constants;
 pub(in crate::sql) mod parts;
 pub(in crate::sql) mod query_values;
 pub(in crate::sql) mod range_frames;
+pub(in crate::sql) mod recursions;
 mod relation_types;
 pub(in crate::sql) mod row_filters;
 pub(in crate::sql) mod rows_in;

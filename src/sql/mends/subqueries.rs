@@ -173,7 +173,7 @@ fn without_quantifiers(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(done.data)
 }
 
-/// The differences between TRUE, FALSE and NULL that matter where a condition is used.
+/// The results among TRUE, FALSE and NULL that have the same effect in the place where a condition is used.
 #[derive(Clone, Copy, PartialEq)]
 enum Asked {
     /// A whole conjunct of WHERE, which may become a join. FALSE and NULL have the same effect.

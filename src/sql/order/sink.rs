@@ -85,7 +85,8 @@ impl OrderedSinkExec {
     }
 
     /// Replaces the input. If the old input was already ordered and the new input has one partition, the new
-    /// input also counts as ordered. An example is a wrapper around the old input that collects metrics.
+    /// input also counts as ordered. This is the case if, for example, the new input wraps the old one to
+    /// collect metrics.
     fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
         let settled = self.settled && input.output_partitioning().partition_count() == 1;
         Self {

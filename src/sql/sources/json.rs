@@ -181,8 +181,9 @@ fn unite_types(a: &DataType, b: &DataType) -> Option<DataType> {
     })
 }
 
-/// Returns the format for a list of records if `format` is uncompressed JSON and its form was not specified,
-/// otherwise `None`. The first character of a compressed file does not show the form.
+/// Returns a format like `format` that reads a JSON file as one list of records. Returns `None` unless
+/// `format` reads uncompressed JSON with one record per line. Compressed files are excluded, because their
+/// first character does not show whether they contain a list.
 pub(in crate::sql) fn as_array(format: &Arc<dyn FileFormat>) -> Option<Arc<dyn FileFormat>> {
     let any: &dyn Any = format.as_ref();
     let json = any.downcast_ref::<JsonFormat>()?;

@@ -138,7 +138,8 @@ impl JsonOpener {
     }
 }
 
-/// Reads a list of records as lines. An unterminated list is an error.
+/// Reads a JSON list of records and returns it as lines with one record each. An unterminated list is an
+/// error.
 pub(in crate::sql) struct ListReader<R: Read>(JsonArrayToNdjsonReader<Chain<Cursor<Vec<u8>>, R>>);
 
 impl<R: Read> ListReader<R> {

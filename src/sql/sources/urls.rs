@@ -24,7 +24,8 @@ use crate::access;
 use crate::sql::sources::empty::refuse_empty;
 use crate::sql::sources::from::files;
 use crate::sql::sources::listing::{
-    FileSet, FilesTable, ListedFile, find_kind, infer_names, infer_schema, split_folders,
+    FileSet, FilesSchema, FilesTable, ListedFile, find_kind, infer_names, infer_schema,
+    split_folders,
 };
 
 /// Resolves a path to a table. The error for an unreadable path gives the reason, unlike DataFusion's.
@@ -123,14 +124,15 @@ pub(in crate::sql) async fn list_table(
         return plan_err!("the table has no path; give the path of a file or folder");
     };
     let store = state.runtime_env().object_store(path)?;
-    let schema = infer_schema(state, &store, &format, listed).await?;
+    let FilesSchema { schema, has_required_fields } =
+        infer_schema(state, &store, &format, listed).await?;
     let (schema, folders) = split_folders(&schema, infer_names(listed)?);
     let options =
         ListingOptions::new(format).with_file_extension("").with_table_partition_cols(folders);
     let config = ListingTableConfig::new_with_multi_paths(paths)
         .with_listing_options(options)
         .with_schema(schema);
-    Ok(FilesTable::new(ListingTable::try_new(config)?, files))
+    Ok(FilesTable::new(ListingTable::try_new(config)?, files, has_required_fields))
 }
 
 /// Returns an error if the process must not read the files at a path. The stores check each file; this error

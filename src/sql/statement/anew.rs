@@ -35,6 +35,7 @@ use super::plan_here;
 use crate::sql::mends::shared_rows::with_own_rows;
 use crate::sql::rules::with_coerced_types;
 use crate::sql::statement::depth::run_deep;
+use crate::sql::statement::folding::fold_name;
 
 /// The syntax trees of the views and prepared statements of a session. They are stored as an
 /// extension of the session's configuration.
@@ -116,14 +117,6 @@ pub(super) fn keep_prepared(state: &SessionState, (name, prepared): (String, Pre
     if let Some(kept) = KeptStatements::of_state(state) {
         let mut all = kept.prepared.lock().unwrap_or_else(PoisonError::into_inner);
         all.entry((state.session_id().to_owned(), name)).or_insert(prepared);
-    }
-}
-
-/// Returns a name as DataFusion's planner does: in lower case, unless it is quoted.
-pub(in crate::sql) fn fold_name(name: &Ident) -> String {
-    match name.quote_style {
-        Some(_) => name.value.clone(),
-        None => name.value.to_ascii_lowercase(),
     }
 }
 

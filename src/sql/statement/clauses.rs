@@ -21,7 +21,7 @@ use datafusion::sql::parser::{CopyToSource, Statement};
 
 use crate::functions::{is_reduction, plans_predicates};
 use crate::sql::statement::columns::check_columns;
-use crate::sql::statement::merged::fold_name;
+use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::positions::is_marked;
 
 pub(in crate::sql) fn check(state: &SessionState, statement: &Statement) -> Result<()> {

@@ -15,7 +15,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::access;
 use crate::functions::{BIN_COLUMNS, PAIR, TABLES, parameter_names};
 use crate::sql::sources::from::{one_name, query_text, text};
-use crate::sql::statement::merged::fold_name;
+use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::predicates::call_function;
 
 /// Rewrites an expression to a form that the planner supports. Most expressions stay unchanged.

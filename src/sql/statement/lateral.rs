@@ -1,19 +1,21 @@
-//! LATERAL tables in FROM that DataFusion 55 cannot plan as they are written.
+//! LATERAL tables in FROM, and VALUES, that DataFusion 55 cannot plan as they are written.
 
 use std::ops::ControlFlow;
 
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectNamePart, SelectItem, SetExpr,
-    SetOperator, SetQuantifier, TableFactor, TableWithJoins, Visit, visit_expressions,
+    Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectNamePart, Query, SelectItem, SetExpr,
+    SetOperator, SetQuantifier, TableFactor, TableWithJoins, Values, Visit, visit_expressions,
 };
 
 use crate::sql::mends::correlated::LATERAL;
 use crate::sql::sources::from::parse_query;
 use crate::sql::sources::relation::as_unnest;
-use crate::sql::statement::merged::{fold_name, replace_names};
+use crate::sql::statement::folding::fold_name;
+use crate::sql::statement::merged::replace_names;
+use crate::sql::statement::set_names::has_query;
 
-/// Maximum number of rows of LATERAL (VALUES ..) that become a UNION ALL.
+/// Maximum number of rows of VALUES that become a UNION ALL.
 const MOST_ROWS: usize = 100;
 
 /// Rewrites `a, LATERAL (..) b JOIN c ON ..` to `a CROSS JOIN LATERAL (..) b JOIN c ON ..`.
@@ -130,9 +132,24 @@ fn is_plain(join: &JoinOperator) -> bool {
 
 /// Rewrites `LATERAL (VALUES (a.x), ..)` to a UNION ALL, because DataFusion plans no outer columns in VALUES.
 pub(in crate::sql) fn select_values(table: &mut TableFactor) -> Result<()> {
-    let TableFactor::Derived { lateral: true, subquery, .. } = table else { return Ok(()) };
-    let SetExpr::Values(values) = subquery.body.as_ref() else { return Ok(()) };
-    if values.rows.len() > MOST_ROWS || !has_columns(values) {
+    match table {
+        TableFactor::Derived { lateral: true, subquery, .. } => {
+            select_rows(&mut subquery.body, has_columns)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Rewrites `VALUES ((SELECT ..)), ..` to a UNION ALL, because DataFusion runs no subqueries in VALUES.
+pub(in crate::sql) fn select_queries_in_values(query: &mut Query) -> Result<()> {
+    select_rows(&mut query.body, |values| {
+        values.rows.iter().flat_map(|row| row.iter()).any(has_query)
+    })
+}
+
+fn select_rows(body: &mut SetExpr, is_affected: impl Fn(&Values) -> bool) -> Result<()> {
+    let SetExpr::Values(values) = body else { return Ok(()) };
+    if values.rows.len() > MOST_ROWS || !is_affected(values) {
         return Ok(());
     }
     let template = *parse_query("SELECT 1")?.body;
@@ -152,7 +169,7 @@ pub(in crate::sql) fn select_values(table: &mut TableFactor) -> Result<()> {
         right: Box::new(right),
     });
     if let Some(all) = all {
-        *subquery.body = all;
+        *body = all;
     }
     Ok(())
 }

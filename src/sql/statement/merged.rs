@@ -27,6 +27,7 @@ use datafusion::logical_expr::sqlparser::tokenizer::Span;
 use datafusion::sql::parser::Statement;
 
 use crate::sql::sources::from::parse_query;
+use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::positions::position;
 use crate::sql::statement::scopes::Scopes;
 use crate::sql::statement::set_names::{add_identifiers, unused_name};
@@ -712,14 +713,6 @@ fn qualify_column(table: &ObjectName, column: &Ident) -> Expr {
     let mut column = column.clone();
     column.span = Span::empty();
     Expr::CompoundIdentifier(parts.chain([column]).collect())
-}
-
-/// Folds a name to lower case unless it is quoted. DataFusion folds the names of tables in the same way.
-pub(in crate::sql) fn fold_name(name: &Ident) -> String {
-    match name.quote_style {
-        Some(_) => name.value.clone(),
-        None => name.value.to_lowercase(),
-    }
 }
 
 fn last_ident(name: &ObjectName) -> Option<Ident> {

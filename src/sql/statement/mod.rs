@@ -14,7 +14,8 @@
 //!  |                      5 star_names   `*` with repeated names: plans parts, too
 //!  |                      6 positions    `_file`, `_row`: looks up tables in the catalog
 //!  |                      7 lambdas, times, predicates
-//!  v                      DataFusion's planner; its errors get suggestions (hints, calls)
+//!  v                      DataFusion's planner, again with aliases if names clash (clashing_names);
+//!                         its errors get suggestions (hints, calls)
 //! logical plan
 //!  | `share_ctes`, `check_lists`, `with_headings`, `reset_to_default`, `with_table_rows`
 //!  | analyzer and optimizer rules, DataFusion's and those of `sql::rules`
@@ -26,6 +27,7 @@ pub(in crate::sql) mod anew;
 pub(in crate::sql) mod calls;
 mod cast_arguments;
 mod change_forms;
+mod clashing_names;
 pub(in crate::sql) mod clauses;
 pub(in crate::sql) mod columns;
 mod constants;
@@ -36,6 +38,7 @@ pub(in crate::sql) mod dialect;
 pub(in crate::sql) mod errors;
 mod escapes;
 pub(in crate::sql) mod expr_rewrites;
+mod folding;
 pub(in crate::sql) mod forms;
 pub(in crate::sql) mod grouping;
 pub(in crate::sql) mod headings;
@@ -112,6 +115,7 @@ use crate::sql::statement::anew::{
 use crate::sql::statement::calls::{explain_calls, unexpanded_calls};
 use crate::sql::statement::cast_arguments::tell_casts_apart;
 use crate::sql::statement::change_forms::write_out_change;
+use crate::sql::statement::clashing_names::{is_clash, may_clash, name_computed};
 use crate::sql::statement::clauses::using_sample;
 use crate::sql::statement::columns::drop_nullable_keys;
 use crate::sql::statement::constants::{double_casts, rewrite_constants, type_strings};
@@ -128,7 +132,7 @@ use crate::sql::statement::headings::with_headings;
 use crate::sql::statement::hints::{check_lists, explain_error, find_conditions};
 use crate::sql::statement::intervals::write_interval;
 use crate::sql::statement::lateral::{
-    join_after_comma, mark_query, name_outer_columns, select_values,
+    join_after_comma, mark_query, name_outer_columns, select_queries_in_values, select_values,
 };
 use crate::sql::statement::merged::select_merged;
 use crate::sql::statement::numbers::check_numbers;
@@ -366,7 +370,16 @@ async fn plan_here(
     });
     let unexpanded = unexpanded_calls(&statement);
     unquote_partitions(&mut statement);
-    let plan = state.statement_to_plan(statement).await;
+    let mut clashes = false;
+    with_sql!(&mut statement, sql => { clashes = may_clash(sql); });
+    let kept = clashes.then(|| with_deep_stack(|| statement.clone()));
+    let mut plan = state.statement_to_plan(statement).await;
+    if let (Err(e), Some(mut statement)) = (&plan, kept)
+        && is_clash(e)
+    {
+        with_sql!(&mut statement, sql => { name_computed(sql); });
+        plan = state.statement_to_plan(statement).await;
+    }
     let plan = plan.map_err(|e| {
         explain_calls(explain_error(of_statement(e), &conditions), &state, &unexpanded)
     })?;
@@ -611,7 +624,7 @@ impl VisitorMut for Rewrite {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
         order_all::number_columns(query);
-        as_flow(name_columns(query))
+        as_flow(select_queries_in_values(query).and_then(|()| name_columns(query)))
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {

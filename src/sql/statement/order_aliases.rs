@@ -11,7 +11,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::sql::sources::from::parse_query;
 use crate::sql::statement::cast_arguments::is_aggregate;
-use crate::sql::statement::merged::fold_name;
+use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::set_names::{add_identifiers, name_columns, without_casts};
 
 /// Prefix of the names of columns that hold the keys of ORDER BY.

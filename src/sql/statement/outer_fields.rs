@@ -10,8 +10,8 @@ use datafusion::logical_expr::sqlparser::ast::{
     AccessExpr, Expr, Query, SetExpr, TableWithJoins, VisitMut, VisitorMut,
 };
 
+use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::lateral::table_name;
-use crate::sql::statement::merged::fold_name;
 
 /// Rewrites the names of fields of outer structs in a statement.
 pub(in crate::sql) fn access_outer_fields<S: VisitMut + ?Sized>(statement: &mut S) {

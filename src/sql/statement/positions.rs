@@ -26,7 +26,7 @@ use crate::sql::sources::nrt::positions::{FILE, ROW};
 use crate::sql::statement::merged::{join_constraint, using_columns};
 use crate::sql::statement::scopes::Scopes;
 
-/// The name of a partition that marks a table as one that needs position columns. No user would write this
+/// A partition name that marks a table as needing position columns. Users are not expected to write this
 /// name.
 const MARK: &str = "serrate positions";
 

@@ -7,7 +7,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     SelectItem, Value,
 };
 
-use crate::sql::statement::anew::fold_name;
+use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::merged::constraint_mut;
 
 /// Writes unquoted names after USING, EXCLUDE and REPLACE in lower case, as they are everywhere else, and replaces the

@@ -244,11 +244,11 @@ fn inner_of_cast(e: &mut Expr) -> Option<Expr> {
     }
 }
 
-fn is_name(expr: &Expr) -> bool {
+pub(super) fn is_name(expr: &Expr) -> bool {
     matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
 }
 
-fn has_query(expr: &Expr) -> bool {
+pub(super) fn has_query(expr: &Expr) -> bool {
     let mut found = false;
     let _ = visit_expressions(expr, |e| {
         found |= matches!(e, Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. });
@@ -260,7 +260,7 @@ fn has_query(expr: &Expr) -> bool {
     found
 }
 
-fn name_of(expr: &Expr) -> String {
+pub(super) fn name_of(expr: &Expr) -> String {
     match expr {
         Expr::Identifier(name) => name.value.clone(),
         Expr::CompoundIdentifier(parts) => {

@@ -6,7 +6,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     Cte, Ident, ObjectName, Query, TableAlias, TableFactor, VisitMut, VisitorMut,
 };
 
-use crate::sql::statement::merged::fold_name;
+use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::scopes::Scopes;
 
 /// Renames each WITH query that has the name of a WITH query of an enclosing query. DataFusion

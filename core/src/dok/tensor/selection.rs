@@ -46,7 +46,7 @@ enum DimOffsets {
 pub(super) struct PlaceSelection {
     shape: Vec<usize>,
     dims: Vec<ResultDim>,
-    /// Axes of the storage on which a single coordinate is selected, each with this coordinate.
+    /// Pairs of a storage axis and the single coordinate that is selected on it.
     fixed: Vec<(usize, u64)>,
     strides: Vec<u64>,
     /// Whether the index may select an element more than once.

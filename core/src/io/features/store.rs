@@ -99,7 +99,8 @@ impl FeatureStore {
         self.end / BYTES as u64
     }
 
-    /// Divides the labels into ranges of at most `labels` labels with at most about a million values.
+    /// Divides the labels into ranges. Each range has at most `labels` labels and at most about a million
+    /// values; a label with more values is a range of its own.
     pub fn ranges(&self, labels: usize) -> Vec<Range<usize>> {
         let (mut out, mut start, mut values) = (Vec::new(), 0, 0usize);
         for (label, place) in self.places.iter().enumerate() {

@@ -31,7 +31,7 @@ pub struct TensorizeReport {
     pub no_splits: bool,
 }
 
-/// Counts of one written shard.
+/// Name of one written shard and its numbers of subjects, events and measurements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShardReport {
     /// Name with the split in front: `train/0`.
@@ -261,7 +261,8 @@ fn check_output(root: &Path, out: &Path, overwrite: bool) -> Result<()> {
                 other.to_string_lossy()
             ),
         )),
-        // A MEDS data set has folders with the same names, and must not be replaced.
+        // The folder may be a MEDS data set, which also has the folders `data` and `metadata`. It must not be
+        // replaced.
         None if !TensorizedCohort::is_at(out) => Err(Error::file(
             out,
             "the folder is not a tensorized cohort (it has no tokenization/schemas), so it is not replaced; remove it, or write to another folder",

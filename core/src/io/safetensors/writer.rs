@@ -265,7 +265,8 @@ impl Spool {
     }
 }
 
-/// Creates an unnamed temporary file next to `target`: the system's folder may be small or in memory.
+/// Creates an unnamed temporary file in the folder of `target`, because the system's temporary folder may be
+/// small or in memory.
 fn create_spool_file(target: &Path) -> Result<File> {
     let folder = match target.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),

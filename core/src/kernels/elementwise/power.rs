@@ -44,8 +44,9 @@ pub(super) fn raise_to_power(
     )
 }
 
-/// Raises an integer to a power that is negative or does not fit `u32`. Returns an error for a negative
-/// power, and for bases other than 0, 1 and -1, whose powers overflow.
+/// Raises an integer to a power that is negative or does not fit `u32`. Returns an error if the power is
+/// negative. For a larger power, returns an error if the base is not 0, 1 or -1, because the result then
+/// overflows.
 fn raise_to_huge<T: ArrowNativeTypeOp>(base: T, power: T) -> std::result::Result<T, ArrowError> {
     if power.is_lt(T::ZERO) {
         return Err(ArrowError::InvalidArgumentError(format!(
@@ -55,7 +56,7 @@ fn raise_to_huge<T: ArrowNativeTypeOp>(base: T, power: T) -> std::result::Result
     if base.is_zero() || base.is_eq(T::ONE) {
         return Ok(base);
     }
-    if base.add_wrapping(T::ONE).is_zero() {
+    if base.is_lt(T::ZERO) && base.add_wrapping(T::ONE).is_zero() {
         let odd = !power.mod_checked(T::ONE.add_wrapping(T::ONE))?.is_zero();
         return Ok(if odd { base } else { T::ONE });
     }

@@ -42,10 +42,10 @@ pub fn group_keys(keys: &RaggedArray) -> Result<RaggedArray> {
     SortedKeys::from_keys(keys)?.keys()
 }
 
-/// Returns the elements of every list in groups of equal keys: one list per key of [`group_keys`],
-/// in that order. `keys` has the lists of the array, or only its outer levels. In the second case,
-/// whole elements of an outer axis are grouped, for example visits by their month. A list that is
-/// null in either array is null.
+/// Divides every list into one list per key of [`group_keys`], in that order, with the elements of that key.
+/// `keys` has the same lists as the array, or only its outer levels. If it has only outer levels, whole
+/// elements of an outer axis are grouped, such as visits by their month. A list that is null in either array
+/// is null.
 ///
 /// ```
 /// # use serrate_core as serrate;

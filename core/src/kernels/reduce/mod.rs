@@ -67,9 +67,9 @@ pub enum Reduction {
     Prod,
     /// Arithmetic mean; null for an empty input. NaN propagates.
     Mean,
-    /// Smallest value; NaN if any value is NaN, 0.0 for either zero, null for an empty input.
+    /// Smallest value; NaN if any value is NaN, 0.0 instead of -0.0, null for an empty input.
     Min,
-    /// Largest value; NaN if any value is NaN, 0.0 for either zero, null for an empty input.
+    /// Largest value; NaN if any value is NaN, 0.0 instead of -0.0, null for an empty input.
     Max,
     /// Number of valid leaves.
     Count,

@@ -35,6 +35,12 @@ pub(super) fn write(html: &mut Html, report: &Report) {
              scale, and the dot marks its highest period.",
             trend.all.len()
         ));
+        if trend.earlier > 0 {
+            text.push_str(&format!(
+                " {} earlier occurrences are not drawn.",
+                group_digits(trend.earlier)
+            ));
+        }
     }
     html.write_element("p", &[], text);
     if !codes.prefixes.is_empty() {
@@ -104,7 +110,7 @@ fn write_top(html: &mut Html, codes: &Codes) {
         table.close_row(html);
     }
     if let Some(trend) = &codes.trend {
-        let with_time: u64 = trend.all.iter().sum();
+        let with_time = trend.all.iter().sum::<u64>() + trend.earlier;
         table.open_row(html);
         table.write_cell(html, "", "all codes with a time");
         if has_names {

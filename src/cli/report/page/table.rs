@@ -12,7 +12,7 @@ pub(super) struct TableWriter<'a> {
 }
 
 impl<'a> TableWriter<'a> {
-    /// Opens a table. A table wider than the window can be scrolled by itself.
+    /// Opens a table. If the table is wider than the window, it scrolls separately from the page.
     pub(super) fn open(
         html: &mut Html,
         caption: &str,

@@ -57,7 +57,9 @@ impl PushDownFree {
         }
     }
 
-    /// Pushes conditions above a join into the join, except those that must stay.
+    /// Applies DataFusion's rule to a join and the filter `above` it, whose conditions are free. The held
+    /// conditions of the join stay in its filter, unless the join is null-aware; the rule may move the
+    /// others.
     fn push_over(
         &self,
         above: Option<Expr>,

@@ -61,7 +61,7 @@ impl DokOptions {
         }
         if out.shape.is_some() && out.keys.is_some() {
             return plan_err!(
-                "the options shape and keys exclude each other: keep shape for a tensor, or keys for a dictionary"
+                "the options 'shape' and 'keys' cannot be combined; use 'shape' for a tensor, or 'keys' for a dictionary"
             );
         }
         Ok(out)

@@ -218,7 +218,7 @@ impl<'a> Arguments<'a> {
         let function = "ragged_explode";
         if let Some(more) = self.values.first() {
             return plan_err!(
-                "{function}: the argument {more} is one too many; write the call as in {}",
+                "{function}: the argument {more} is not expected; write the call as in {}",
                 example_call(function)
             );
         }

@@ -16,7 +16,8 @@ use datafusion::logical_expr::CreateExternalTable;
 use crate::sql::sources::empty::refuse_empty;
 use crate::sql::sources::listing::hive::find_values;
 use crate::sql::sources::listing::{
-    FileSet, FilesTable, ListedFile, infer_names, infer_schema, named_kind, split_folders,
+    FileSet, FilesSchema, FilesTable, ListedFile, infer_names, infer_schema, named_kind,
+    split_folders,
 };
 use crate::sql::sources::urls::parse_path;
 use crate::sql::sources::whole::with_declared_columns;
@@ -68,18 +69,22 @@ impl TableProviderFactory for FilesTableFactory {
                 command.locations.join("', '")
             );
         }
-        let (schema, folders) = match declared {
+        let (columns, folders) = match declared {
             Some(schema) => {
                 format = with_declared_columns(format);
-                (schema, declared_folders(command)?)
+                (FilesSchema::declared(schema), declared_folders(command)?)
             }
             None => {
                 let Some(path) = paths.first() else { return no_location() };
                 let store = state.runtime_env().object_store(path)?;
-                let schema = infer_schema(state, &store, &format, &listed).await?;
-                split_folders(&schema, inferred_folders(state, command, &listed)?)
+                let mut columns = infer_schema(state, &store, &format, &listed).await?;
+                let folders = inferred_folders(state, command, &listed)?;
+                let (schema, folders) = split_folders(&columns.schema, folders);
+                columns.schema = schema;
+                (columns, folders)
             }
         };
+        let FilesSchema { schema, has_required_fields } = columns;
         for file in &listed {
             find_values(file, &folders)?;
         }
@@ -95,7 +100,7 @@ impl TableProviderFactory for FilesTableFactory {
             .with_definition(command.definition.clone())
             .with_constraints(command.constraints.clone())
             .with_column_defaults(command.column_defaults.clone());
-        Ok(Arc::new(FilesTable::new(table, files)))
+        Ok(Arc::new(FilesTable::new(table, files, has_required_fields)))
     }
 }
 

@@ -32,7 +32,7 @@ pub(in crate::sql) use factory::FilesTableFactory;
 pub(in crate::sql) use files::{FileSet, ListedFile};
 pub(in crate::sql) use hive::{infer_names, split_folders};
 pub(in crate::sql) use kind::{find_kind, named_kind};
-pub(in crate::sql) use schema::{infer_schema, merge_schemas};
+pub(in crate::sql) use schema::{FilesSchema, infer_schema, merge_schemas};
 
 /// A table over the files of a [`FileSet`].
 ///
@@ -44,20 +44,27 @@ pub(in crate::sql) struct FilesTable {
     table: ListingTable,
     files: FileSet,
     schema: SchemaRef,
+    has_required_fields: bool,
 }
 
 impl FilesTable {
-    pub(in crate::sql) fn new(table: ListingTable, files: FileSet) -> Self {
+    /// `has_required_fields` is that of [`FilesSchema`].
+    pub(in crate::sql) fn new(
+        table: ListingTable,
+        files: FileSet,
+        has_required_fields: bool,
+    ) -> Self {
         let schema = Arc::clone(scan::schema_of(&table).table_schema());
-        Self { table, files, schema }
+        Self { table, files, schema, has_required_fields }
     }
 
     fn is_of<F: FileFormat>(&self) -> bool {
         self.table.options().format.is::<F>()
     }
 
-    pub(in crate::sql) fn is_parquet(&self) -> bool {
-        self.is_of::<ParquetFileFormat>()
+    /// Whether the fields of a NULL struct are NULL in the table's files, as in Parquet files with nullable fields.
+    pub(in crate::sql) fn has_null_fields(&self) -> bool {
+        self.is_of::<ParquetFileFormat>() && !self.has_required_fields
     }
 
     /// Whether list lengths in the table's files can be read without the values.
@@ -81,7 +88,8 @@ impl FilesTable {
         let config = ListingTableConfig::new_with_multi_paths(self.table.table_paths().clone())
             .with_listing_options(self.table.options().clone())
             .with_schema(with_positions(in_files.file_schema(), &names));
-        Some(Self::new(ListingTable::try_new(config).ok()?, self.files.clone()))
+        let table = ListingTable::try_new(config).ok()?;
+        Some(Self::new(table, self.files.clone(), self.has_required_fields))
     }
 }
 

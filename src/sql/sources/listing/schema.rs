@@ -16,6 +16,43 @@ use crate::sql::sources::urls::shown_location;
 /// Formats whose files contain their schema.
 const TYPED: [&str; 2] = ["arrow", "parquet"];
 
+/// The columns of the files of a table.
+#[derive(Clone, Debug)]
+pub(in crate::sql) struct FilesSchema {
+    pub(in crate::sql) schema: SchemaRef,
+    /// Whether a file may have a field that is not nullable in a nullable struct. Readers of Parquet return arbitrary
+    /// values for such a field where the struct is NULL.
+    pub(in crate::sql) has_required_fields: bool,
+}
+
+impl FilesSchema {
+    /// The files of a table whose columns are declared may have any nullability.
+    pub(in crate::sql) fn declared(schema: SchemaRef) -> Self {
+        Self { schema, has_required_fields: true }
+    }
+
+    fn of_files(schema: SchemaRef, files: &[SchemaRef]) -> Self {
+        let has_required_fields =
+            files.iter().any(|schema| has_required_fields(schema.fields(), false));
+        Self { schema, has_required_fields }
+    }
+}
+
+/// Whether a field that is not nullable is in a struct that is nullable, or in one that is itself in such a struct.
+fn has_required_fields(fields: &Fields, is_below_nullable: bool) -> bool {
+    fields.iter().any(|field| {
+        if is_below_nullable && !field.is_nullable() {
+            return true;
+        }
+        match field.data_type() {
+            DataType::Struct(fields) => {
+                has_required_fields(fields, is_below_nullable || field.is_nullable())
+            }
+            _ => false,
+        }
+    })
+}
+
 /// Returns the schema with the columns of all files, in the order in which they appear. A column that some
 /// files lack is nullable.
 ///
@@ -26,14 +63,15 @@ pub(in crate::sql) async fn infer_schema(
     store: &Arc<dyn ObjectStore>,
     format: &Arc<dyn FileFormat>,
     files: &[ListedFile],
-) -> Result<SchemaRef> {
+) -> Result<FilesSchema> {
     // Files of 0 bytes have neither rows nor a schema.
     let objects: Vec<ObjectMeta> =
         files.iter().filter(|file| file.meta.size > 0).map(|file| file.meta.clone()).collect();
     // The types of CSV and JSON columns follow from the values of all files, so the format infers them from
     // all files together.
     if objects.len() < 2 || !TYPED.contains(&format.get_ext().as_str()) {
-        return format.infer_schema(state, store, &objects).await;
+        let schema = format.infer_schema(state, store, &objects).await?;
+        return Ok(FilesSchema::of_files(Arc::clone(&schema), &[schema]));
     }
     let parallel = state.config_options().execution.meta_fetch_concurrency.get();
     let schemas: Vec<SchemaRef> = stream::iter(objects.clone())
@@ -41,11 +79,12 @@ pub(in crate::sql) async fn infer_schema(
         .buffered(parallel)
         .try_collect()
         .await?;
-    match merge_schemas(&objects, &schemas, merge_fields) {
-        Ok(schema) => Ok(schema),
+    let schema = match merge_schemas(&objects, &schemas, merge_fields) {
+        Ok(schema) => schema,
         // The format itself may unite types that differ only in their layout, such as Utf8 and LargeUtf8.
-        Err(e) => format.infer_schema(state, store, &objects).await.map_err(|_| e),
-    }
+        Err(e) => format.infer_schema(state, store, &objects).await.map_err(|_| e)?,
+    };
+    Ok(FilesSchema::of_files(schema, &schemas))
 }
 
 /// A column of the merged schema, the position of the first file that has it, and the number of such files.

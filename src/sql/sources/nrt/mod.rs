@@ -181,7 +181,8 @@ impl FileFormat for NrtFormat {
         let schema = Arc::clone(conf.output_schema());
         let sink =
             TargetSink::new("NrtSink(file=", target, schema, move |batches, target, schema, _| {
-                // An empty table reports unsupported column types before the first row is computed.
+                // Convert an empty batch first, so that unsupported column types are an error before the
+                // first row is computed.
                 let empty =
                     RaggedTable::try_from_batch(&RecordBatch::new_empty(Arc::clone(schema)))?;
                 make_folder(target)?;

@@ -72,7 +72,7 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    /// Returns batches of the given rows that meet the conditions.
+    /// Returns the rows in `rows` that meet the conditions, as a stream of batches.
     pub(super) fn stream(
         self: Arc<Self>,
         rows: Range<usize>,

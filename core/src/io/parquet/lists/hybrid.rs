@@ -113,7 +113,7 @@ impl Hybrid {
             }
         }
         Err(Fault::new(
-            "the header of a run has more than 35 bits, the maximum, so the file is damaged; write it again",
+            "the header of a run is longer than the maximum of 35 bits, so the file is damaged; write it again",
         ))
     }
 

@@ -56,7 +56,8 @@ pub(super) struct Split {
 }
 
 impl Split {
-    /// Splits a scan so that the list decoder reads the columns `ours`, or returns `None` if it cannot.
+    /// Splits a scan between DataFusion and the list decoder, which reads the columns `ours`. Returns `None`
+    /// if the scan cannot be split.
     pub(super) fn new(
         stock: &ParquetSource,
         mut ours: Vec<ListColumn>,

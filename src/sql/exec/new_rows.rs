@@ -1,0 +1,132 @@
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
+use arrow::compute::filter_record_batch;
+use arrow::datatypes::Schema;
+use arrow::row::{RowConverter, SortField};
+use datafusion::error::Result;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+};
+use futures::StreamExt;
+use serrate_core::internal::canonical_floats;
+
+use crate::sql::exec::one_input;
+
+/// Bytes that a set of rows needs per row in addition to the encoded row.
+const BYTES_PER_ROW: usize = 32;
+
+/// The rows that the nodes of one recursive query have returned so far. `None` until the first node starts.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct SeenRows(Mutex<Option<Seen>>);
+
+#[derive(Debug)]
+struct Seen {
+    converter: RowConverter,
+    rows: HashSet<Box<[u8]>>,
+    memory: MemoryReservation,
+}
+
+impl Seen {
+    fn new(schema: &Schema, context: &TaskContext) -> Result<Self> {
+        let fields = schema.fields().iter().map(|field| SortField::new(field.data_type().clone()));
+        Ok(Self {
+            converter: RowConverter::new(fields.collect())?,
+            rows: HashSet::new(),
+            memory: MemoryConsumer::new("NewRowsExec").register(context.memory_pool()),
+        })
+    }
+
+    /// Returns the rows of a batch that differ from all rows before them.
+    fn keep_new(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let columns = batch.columns().iter().map(canonical_floats);
+        let columns: Vec<ArrayRef> = columns.collect::<serrate_core::Result<_>>()?;
+        let encoded = self.converter.convert_columns(&columns)?;
+        let mut is_new = Vec::with_capacity(batch.num_rows());
+        for row in &encoded {
+            let row: &[u8] = row.as_ref();
+            is_new.push(!self.rows.contains(row));
+            if is_new.last() == Some(&true) {
+                self.memory.try_grow(row.len() + BYTES_PER_ROW)?;
+                self.rows.insert(row.into());
+            }
+        }
+        Ok(filter_record_batch(batch, &BooleanArray::from(is_new))?)
+    }
+}
+
+/// Returns the rows of its input that no node with the same [`SeenRows`] has returned, in their order.
+///
+/// -0.0 and 0.0 are one value, and so are all NaN.
+#[derive(Debug)]
+pub(in crate::sql) struct NewRowsExec {
+    input: Arc<dyn ExecutionPlan>,
+    seen: Arc<SeenRows>,
+    /// Whether this node is the first to run and forgets the rows of an earlier run.
+    starts: bool,
+}
+
+impl NewRowsExec {
+    pub(in crate::sql) fn new(
+        input: Arc<dyn ExecutionPlan>,
+        seen: Arc<SeenRows>,
+        starts: bool,
+    ) -> Self {
+        Self { input, seen, starts }
+    }
+
+    fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
+        Self::new(input, Arc::clone(&self.seen), self.starts)
+    }
+}
+
+impl DisplayAs for NewRowsExec {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NewRowsExec")
+    }
+}
+
+impl ExecutionPlan for NewRowsExec {
+    fn name(&self) -> &str {
+        "NewRowsExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    one_input!();
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let schema = self.schema();
+        if self.starts {
+            let mut seen = self.seen.0.lock().unwrap_or_else(PoisonError::into_inner);
+            *seen = Some(Seen::new(&schema, &context)?);
+        }
+        let seen = Arc::clone(&self.seen);
+        let rows = self.input.execute(partition, context)?.map(move |batch| {
+            let batch = batch?;
+            let mut seen = seen.0.lock().unwrap_or_else(PoisonError::into_inner);
+            match seen.as_mut() {
+                Some(seen) => seen.keep_new(&batch),
+                None => datafusion::common::internal_err!(
+                    "internal error: the recursive part of a query runs before its first part; please report it"
+                ),
+            }
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+    }
+}
