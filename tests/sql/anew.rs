@@ -308,3 +308,19 @@ async fn stock_execute_still_casts_its_arguments() {
         .unwrap();
     assert_eq!(ints(&ctx, "EXECUTE p(1.5)").await, [1]);
 }
+
+#[tokio::test]
+async fn views_may_have_the_subqueries_of_queries() {
+    let ctx = four();
+    run(
+        &ctx,
+        &[
+            "CREATE TABLE t AS SELECT * FROM (VALUES (1, [3, 1]), (2, [2])) v(id, x)",
+            "CREATE VIEW r AS SELECT id, rank() OVER (ORDER BY (SELECT max(v) FROM unnest(t.x) AS u(v))) AS r FROM t",
+            "CREATE VIEW i AS SELECT id, id IN (SELECT 2) AS b FROM t",
+        ],
+    )
+    .await;
+    expect(&ctx, &[("FROM r ORDER BY id", "1 2; 2 1"), ("FROM i ORDER BY id", "1 false; 2 true")])
+        .await;
+}

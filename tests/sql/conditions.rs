@@ -515,3 +515,50 @@ async fn stock_between_still_evaluates_its_operand_twice() {
     let sql = "SELECT count(*) FROM generate_series(1, 100000) WHERE random() BETWEEN 0.4 AND 0.6";
     assert!(ints(&stock, sql).await[0] > 30_000);
 }
+
+/// Tables in memory whose partitions have no batches, or batches without rows.
+fn with_empty_tables(ctx: &SessionContext) {
+    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("id", DataType::Int64, true),
+        Field::new("flag", DataType::Boolean, true),
+    ]));
+    let batch = RecordBatch::new_empty(Arc::clone(&schema));
+    for (name, partitions) in [
+        ("batch", vec![vec![batch.clone()]]),
+        ("batches", vec![vec![batch.clone()], vec![batch.clone()], vec![batch]]),
+        ("none", vec![vec![], vec![], vec![]]),
+    ] {
+        let table = datafusion::datasource::MemTable::try_new(Arc::clone(&schema), partitions);
+        ctx.register_table(name, Arc::new(table.unwrap())).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn tables_without_rows_evaluate_nothing_and_have_plans() {
+    let guard = "('a' ~ '^[0-9]+$' AND CAST('a' AS BIGINT) > 5)";
+    for partitions in [1, 2, 4] {
+        let config = SessionConfig::new().with_target_partitions(partitions);
+        let ctx = serrate::sql::session_with(config);
+        with_empty_tables(&ctx);
+        for table in ["batch", "batches", "none"] {
+            for sql in [
+                format!("SELECT x FROM (SELECT [[1]] AS x FROM {table}) WHERE {guard} ORDER BY x"),
+                format!("SELECT [[1]] AS x FROM {table} WHERE {guard} IS NOT TRUE"),
+                format!("SELECT CASE WHEN {guard} THEN 1 / (id - id) END AS x FROM {table}"),
+                format!(
+                    "SELECT CASE WHEN {guard} THEN CAST(1 AS BIGINT UNSIGNED) END AS c FROM {table} ORDER BY c"
+                ),
+                format!(
+                    "WITH s AS (SELECT CAST(flag AS INT) % 3 AS e, id FROM {table} ORDER BY 2 DESC, 1)
+                     SELECT min(e) AS m FROM s GROUP BY e ORDER BY 1"
+                ),
+                format!(
+                    "SELECT a.id FROM {table} a LEFT ANTI JOIN {table} b ON b.flag WHERE {guard} IS NOT TRUE"
+                ),
+            ] {
+                assert_eq!(rows_or_error(&ctx, &sql).await, "", "{partitions}: {sql}");
+            }
+        }
+    }
+}

@@ -282,6 +282,12 @@ async fn equal_operands_of_xor_keep_null() {
             "5 7 0; NULL NULL NULL; 5 5 0",
         ),
         ("SELECT count(i ^ i), sum(i ^ id ^ i) FROM n", "2 4"),
+        (
+            "SELECT i ^ i ^ i ^ i, i ^ i ^ i ^ i ^ i, i ^ i ^ id ^ id ^ i ^ id ^ i FROM n ORDER BY id",
+            "0 7 1; NULL NULL NULL; 0 5 3",
+        ),
+        ("SELECT (i ^ i) ^ (i ^ i) FROM n ORDER BY id", "0; NULL; 0"),
+        ("SELECT count(i ^ i ^ i ^ i) FROM n", "2"),
     ];
     expect_rows(&setup, &cases).await;
 }

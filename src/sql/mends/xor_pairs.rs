@@ -51,11 +51,18 @@ fn mask_pairs(chain: Expr, columns: &DFSchema) -> Result<Transformed<Expr>> {
             Some(0) => {}
             Some(count) if *count % 2 == 0 => {
                 let zero = lit(0i64).cast_to(&operand.get_type(columns)?, columns)?;
-                kept.push(binary_expr(operand.clone(), Operator::BitwiseAnd, zero));
+                let masked = binary_expr(operand.clone(), Operator::BitwiseAnd, zero);
+                // The rule has rewritten the left operand before, so it may contain this mask already. Two equal
+                // masks would be another pair.
+                if !kept.contains(&masked) {
+                    kept.push(masked);
+                }
                 *count = 0;
             }
             Some(count) => {
-                kept.push(operand.clone());
+                if !kept.contains(operand) {
+                    kept.push(operand.clone());
+                }
                 *count = 0;
             }
             None => kept.push(operand.clone()),

@@ -74,6 +74,7 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{plan_datafusion_err, plan_err};
@@ -88,9 +89,11 @@ use datafusion::logical_expr::sqlparser::ast::{
 use datafusion::logical_expr::sqlparser::dialect::Dialect as SqlDialect;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, Tokenizer};
 use datafusion::logical_expr::{
-    DdlStatement, Expr, LogicalPlan, LogicalPlanBuilder, Statement as PlanStatement, col,
+    CreateView, DdlStatement, Expr, LogicalPlan, LogicalPlanBuilder, Statement as PlanStatement,
+    col,
 };
-use datafusion::optimizer::AnalyzerRule;
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
+use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParserBuilder, Statement};
 
@@ -273,12 +276,27 @@ fn copy_options(text: &str, e: DataFusionError) -> DataFusionError {
 /// # }
 /// ```
 pub async fn execute(ctx: &SessionContext, statement: Statement) -> Result<DataFrame> {
-    let (plan, state) = plan_with_state(ctx, statement).await?;
+    let (mut plan, state) = plan_with_state(ctx, statement).await?;
+    if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan {
+        replace_unsupported_queries(&state, view)?;
+    }
     match plan {
         LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) => ctx.execute_logical_plan(plan).await,
         // `execute_logical_plan` would also return this DataFrame, but copy the session state once more.
         plan => Ok(DataFrame::new(state, plan)),
     }
+}
+
+/// Applies all analyzer rules to the query of CREATE VIEW if DataFusion alone would reject it for a subquery that one of
+/// the rules replaces.
+fn replace_unsupported_queries(state: &SessionState, view: &mut CreateView) -> Result<()> {
+    let query = || view.input.as_ref().clone();
+    let options = state.config_options();
+    let stock = Analyzer::with_rules(vec![Arc::new(TypeCoercion::new())]);
+    if stock.execute_and_check(query(), options, |_, _| {}).is_err() {
+        view.input = Arc::new(state.analyzer().execute_and_check(query(), options, |_, _| {})?);
+    }
+    Ok(())
 }
 
 /// Returns the plan of a statement of [`parse`], for `ctx.execute_logical_plan`.

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
+use arrow::array::new_empty_array;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, internal_datafusion_err};
@@ -94,11 +95,16 @@ impl ScalarUDFImpl for EvaluatedLater {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let value = args.args.into_iter().next();
-        value.ok_or_else(|| {
+        let rows = args.number_rows;
+        let value = args.args.into_iter().next().ok_or_else(|| {
             internal_datafusion_err!(
                 "internal error: evaluated_later takes 1 argument; 0 given; please report it"
             )
+        })?;
+        // A constant is evaluated even for no rows, and may fail. An empty array does not.
+        Ok(match rows {
+            0 => ColumnarValue::Array(new_empty_array(&value.data_type())),
+            _ => value,
         })
     }
 }
