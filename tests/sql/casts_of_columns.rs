@@ -143,6 +143,52 @@ async fn aggregates_of_casts_stand_beside_each_other() {
     .await;
 }
 
+#[tokio::test]
+async fn parentheses_tell_aggregates_and_keys_apart() {
+    let abc = "(VALUES (1, 2, 3)) t(a, b, c)";
+    let pq = "(VALUES (true, false), (false, true), (NULL, true), (false, false)) t(p, q)";
+    let cases = [
+        (format!("SELECT sum(a * (b + c)), sum(a * b + c) FROM {abc}"), "5 5"),
+        (format!("SELECT sum(a - b - c), sum(a - (b - c)) AS d FROM {abc}"), "-4 2"),
+        (
+            format!(
+                "SELECT count(*) FILTER (WHERE NOT p AND q), count(*) FILTER (WHERE NOT (p AND q)) FROM {pq}"
+            ),
+            "1 3",
+        ),
+        (
+            "SELECT sum((-a)::INT), sum(-(a::INT)) FROM (VALUES ('5')) t(a)"
+                .replace("(-a)", "('-' || a)"),
+            "-5 -5",
+        ),
+        (format!("SELECT a::VARCHAR, a::DOUBLE, count(*) FROM {abc} GROUP BY 1, 2"), "1 1.0 1"),
+        (
+            format!("SELECT a::VARCHAR AS x, a::DOUBLE AS y, a FROM {abc} GROUP BY x, y, a"),
+            "1 1.0 1",
+        ),
+        (
+            format!(
+                "SELECT a::DOUBLE, a FROM {abc} GROUP BY a::DOUBLE, a HAVING a::DOUBLE > 0.5 ORDER BY a::DOUBLE"
+            ),
+            "1.0 1",
+        ),
+        (
+            format!(
+                "SELECT (p AND q) OR p AS x, p AND (q OR p) AS y, count(*) FROM {pq} GROUP BY (p AND q) OR p, p AND (q OR p) ORDER BY 1, 2"
+            ),
+            "false false 2; true true 1; NULL NULL 1",
+        ),
+        (
+            format!(
+                "SELECT rank() OVER (ORDER BY NOT p AND q) AS x, rank() OVER (ORDER BY NOT (p AND q)) AS y FROM {pq} ORDER BY 1, 2"
+            ),
+            "1 1; 1 1; 3 1; 4 4",
+        ),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&[], &cases).await;
+}
+
 /// When this fails, `sql::statement::cast_arguments` can go.
 #[tokio::test]
 async fn stock_aggregates_of_casts_still_clash() {

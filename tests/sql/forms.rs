@@ -216,3 +216,32 @@ async fn lists_of_outer_columns_and_tuples_of_expressions_are_values() {
         assert!(e.contains(words), "{sql}: {e}");
     }
 }
+
+#[tokio::test]
+async fn operators_bind_as_in_duckdb() {
+    let cases = [
+        ("SELECT ~1 + 2, 1 << 3 & 2, 2 | 1 >> 2, 6 | 3 & 1, 1 | 2 << 1", "-4 0 0 1 6"),
+        ("SELECT 5 & 3 = 1, 5 & 3 + 1, 1 + 2 & 3, (5 & 3) || 'a', ~1 & 3", "true 4 3 1a 2"),
+        (
+            "SELECT 'ab' LIKE 'a%' = true, true = 'ab' LIKE 'a%', true = 1 IN (1), true = 1 BETWEEN 0 AND 2",
+            "true true true true",
+        ),
+        (
+            "SELECT p IS DISTINCT FROM q IS TRUE, 1 IS DISTINCT FROM 2 IS NOT TRUE FROM (VALUES (NULL::BOOLEAN, NULL::BOOLEAN)) t(p, q)",
+            "false false",
+        ),
+        (
+            "SELECT a ISNULL, a NOTNULL, a + 1 ISNULL AS n FROM (VALUES (1), (NULL)) t(a)",
+            "false true false; true false true",
+        ),
+        ("SELECT count(*) FROM (VALUES (1), (NULL)) t(a) WHERE a ISNULL OR a = 2", "1"),
+        ("SELECT isnull FROM (SELECT 1 AS isnull)", "1"),
+        (
+            "SELECT 1 = 1 IS NULL, NOT 1 = 2, NOT 'a' LIKE 'b', NOT 1 IN (2) AND true",
+            "false true true true",
+        ),
+        ("SELECT 'a' || 'b' LIKE 'a' || '%', 5 BETWEEN 1 | 2 AND 4 << 1", "true true"),
+        ("SELECT x LIKE 'a%' = [true, false] FROM (SELECT ['ab', 'b'] AS x)", "true"),
+    ];
+    expect_rows(&[], &cases).await;
+}

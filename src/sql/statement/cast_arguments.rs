@@ -1,4 +1,5 @@
-//! Aggregates and `unnest` of one SELECT that differ only in casts, such as `sum(x)` and `sum(x::DOUBLE)`.
+//! Aggregates, `unnest` and GROUP BY keys of one SELECT that differ only in casts or parentheses, such as `sum(x)` and
+//! `sum(x::DOUBLE)`.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -7,13 +8,14 @@ use std::sync::LazyLock;
 use datafusion::functions_aggregate::all_default_aggregate_functions;
 use datafusion::logical_expr::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
-    OrderBy, Select, WindowType, visit_expressions_mut,
+    GroupByExpr, OrderBy, Select, SelectItem, Value, WindowType, visit_expressions_mut,
 };
 
 use crate::functions;
 use crate::sql::sources::from::one_name;
+use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::merged::coalesce_of;
-use crate::sql::statement::set_names::without_casts;
+use crate::sql::statement::set_names::{is_name, without_casts};
 
 /// Maximum number of bytes of a call whose casts are compared. The copy of a very deep call would overflow
 /// the stack.
@@ -26,14 +28,29 @@ static AGGREGATES: LazyLock<HashSet<String>> = LazyLock::new(|| {
     names.map(str::to_owned).collect()
 });
 
-/// Wraps an argument of each aggregate, window function and `unnest` that differs from an earlier one only in casts, or
-/// in the quotes of strings:
-/// `sum(x), sum(x::DOUBLE)` becomes `sum(x), sum(coalesce(x::DOUBLE))`.
+/// Wraps an argument of each aggregate, window function and `unnest` that differs from an earlier one only in casts, in
+/// parentheses or in the quotes of strings: `sum(x), sum(x::DOUBLE)` becomes `sum(x), sum(coalesce(x::DOUBLE))`. Wraps
+/// keys of GROUP BY likewise.
 ///
-/// DataFusion omits casts in the name of a call. It fails if two aggregates have one name, and computes only one of two
-/// calls of `unnest`. Obsolete once the test
-/// `stock_aggregates_of_casts_still_clash` fails.
-pub(in crate::sql) fn tell_casts_apart(select: &mut Select, order: Option<&mut OrderBy>) {
+/// DataFusion omits casts and parentheses in the name of a call. It fails if two aggregates or keys have one name, and
+/// computes only one of two calls of `unnest`. Obsolete once the test `stock_aggregates_of_casts_still_clash` fails.
+pub(in crate::sql) fn tell_casts_apart(select: &mut Select, mut order: Option<&mut OrderBy>) {
+    for (key, wrapped) in find_clashing_keys(select) {
+        let mut wrap = |e: &mut Expr| {
+            if *e == key {
+                *e = wrapped.clone();
+            }
+            ControlFlow::<()>::Continue(())
+        };
+        let _ = visit_expressions_mut(&mut select.projection, &mut wrap);
+        let _ = visit_expressions_mut(&mut select.group_by, &mut wrap);
+        for condition in select.having.iter_mut().chain(&mut select.qualify) {
+            let _ = visit_expressions_mut(condition, &mut wrap);
+        }
+        if let Some(order) = order.as_deref_mut() {
+            let _ = visit_expressions_mut(order, &mut wrap);
+        }
+    }
     // For each call, written without casts and in lower case, the different calls with casts.
     let mut known: HashMap<String, Vec<String>> = HashMap::new();
     let items = select.projection.iter_mut();
@@ -48,6 +65,64 @@ pub(in crate::sql) fn tell_casts_apart(select: &mut Select, order: Option<&mut O
     }
 }
 
+/// Returns the keys of GROUP BY that would have the name of another key, each with the expression to write instead.
+fn find_clashing_keys(select: &Select) -> Vec<(Expr, Expr)> {
+    let GroupByExpr::Expressions(groups, _) = &select.group_by else { return Vec::new() };
+    if groups.len() < 2 {
+        return Vec::new();
+    }
+    let mut keys: Vec<&Expr> =
+        groups.iter().map(|group| resolve_key(group, &select.projection)).collect();
+    // A column keeps its name: another key may contain the column.
+    keys.sort_by_key(|key| !is_name(key));
+    let mut known: HashMap<String, Vec<&Expr>> = HashMap::new();
+    let mut clashing = Vec::new();
+    for key in keys {
+        let is_set = matches!(key, Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_));
+        if is_set || key.to_string().len() > LONGEST_CALL {
+            continue;
+        }
+        let others = known.entry(planned_name(key)).or_default();
+        if others.contains(&key) {
+            continue;
+        }
+        if !others.is_empty() && !is_name(key) {
+            let wrapped = (0..others.len()).fold(key.clone(), |part, _| coalesce_of([part]));
+            clashing.push((key.clone(), wrapped));
+        }
+        others.push(key);
+    }
+    clashing
+}
+
+/// Returns the expression of SELECT to which a position or an alias in GROUP BY refers.
+fn resolve_key<'a>(key: &'a Expr, columns: &'a [SelectItem]) -> &'a Expr {
+    let item = match key {
+        Expr::Value(value) => match &value.value {
+            Value::Number(number, _) => number
+                .parse::<usize>()
+                .ok()
+                .and_then(|at| at.checked_sub(1))
+                .and_then(|at| columns.get(at)),
+            _ => None,
+        },
+        Expr::Identifier(name) => columns.iter().find(|item| {
+            matches!(item, SelectItem::ExprWithAlias { alias, .. } if fold_name(alias) == fold_name(name))
+        }),
+        _ => None,
+    };
+    match item {
+        Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) => expr,
+        _ => key,
+    }
+}
+
+/// Approximates the name that DataFusion gives to an expression: without casts, parentheses and the quotes of strings,
+/// which constant lists omit.
+fn planned_name(e: &Expr) -> String {
+    without_casts(e).to_string().to_lowercase().replace(['\'', '(', ')'], "")
+}
+
 fn wrap_repeated(e: &mut Expr, known: &mut HashMap<String, Vec<String>>) -> ControlFlow<()> {
     if !matches!(e, Expr::Function(call) if is_aggregate(call) || is_unnest(call)) {
         return ControlFlow::Continue(());
@@ -56,9 +131,7 @@ fn wrap_repeated(e: &mut Expr, known: &mut HashMap<String, Vec<String>>) -> Cont
     if written.len() > LONGEST_CALL {
         return ControlFlow::Continue(());
     }
-    // Constant lists are named without the quotes of their strings.
-    let name = without_casts(e).to_string().to_lowercase().replace('\'', "");
-    let calls = known.entry(name).or_default();
+    let calls = known.entry(planned_name(e)).or_default();
     let at = calls.iter().position(|call| *call == written).unwrap_or_else(|| {
         calls.push(written);
         calls.len().saturating_sub(1)

@@ -1,11 +1,14 @@
-//! [`SqlDialect`]: the DuckDB dialect of the parser, with DuckDB's precedence of `||`, and with
+//! [`SqlDialect`]: the DuckDB dialect of the parser, with DuckDB's precedence of operators, and with
 //! syntax that the parser otherwise accepts only in other dialects.
 
 use std::any::TypeId;
 
 use datafusion::common::config::Dialect as Named;
-use datafusion::logical_expr::sqlparser::ast::{Expr, Value};
-use datafusion::logical_expr::sqlparser::dialect::{Dialect, DuckDbDialect, dialect_from_str};
+use datafusion::logical_expr::sqlparser::ast::{Expr, UnaryOperator, Value};
+use datafusion::logical_expr::sqlparser::dialect::{
+    Dialect, DuckDbDialect, Precedence, dialect_from_str,
+};
+use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::parser::{Parser, ParserError};
 use datafusion::logical_expr::sqlparser::tokenizer::Token;
 
@@ -16,14 +19,27 @@ pub(in crate::sql) fn parser_dialect(named: Named) -> Option<Box<dyn Dialect>> {
     }
 }
 
-/// DuckDB's dialect, in which the operator `||` binds looser than arithmetic and tighter than comparison, as
-/// in DuckDB and PostgreSQL: `[1] || 2 + 3` is `[1, 5]`. In the parser's DuckDB dialect, `||` has the
-/// precedence of `*`. Obsolete once the test `the_parser_still_joins_before_it_adds` fails.
+/// DuckDB's dialect with the precedence of operators in DuckDB and PostgreSQL.
+///
+/// The parser's DuckDB dialect differs in the following:
+///
+/// * `||` has the precedence of `*`. It binds looser than arithmetic: `[1] || 2 + 3` is `[1, 5]`.
+/// * `|`, `&`, `<<` and `>>` have different precedences. They are evaluated from left to right: `1 << 3 & 2` is 0.
+/// * `~` binds tighter than arithmetic. `~1 + 2` is `~(1 + 2)`.
+/// * LIKE, IN and BETWEEN bind as loosely as `=`. They bind tighter: `p = s LIKE 'a%'` is `p = (s LIKE 'a%')`.
+/// * Everything after IS DISTINCT FROM is its right operand. `a IS DISTINCT FROM b AND c` is `(a IS DISTINCT FROM b)
+///   AND c`.
+/// * `a ISNULL` is a column with the alias `isnull`. It is `a IS NULL`.
+///
+/// Obsolete once the test `the_parser_still_has_other_precedences` fails.
 #[derive(Debug)]
 struct SqlDialect(DuckDbDialect);
 
-/// The precedence of `||`, between `|` (21) and `+` (30) in the numbers of the parser.
-const CONCATENATION: u8 = 25;
+/// The precedence of `||`, `|`, `&`, `<<` and `>>`, between LIKE and `+` (30) in the numbers of the parser.
+const OTHER_OPERATOR: u8 = 25;
+
+/// The precedence of LIKE, IN and BETWEEN, between `=` (20) and [`OTHER_OPERATOR`].
+const PREDICATE: u8 = 21;
 
 /// Delegates methods without arguments to the parser's DuckDB dialect.
 macro_rules! as_duckdb {
@@ -41,10 +57,43 @@ impl Dialect for SqlDialect {
     }
 
     fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
-        match parser.peek_token_ref().token {
-            Token::StringConcat => Some(Ok(CONCATENATION)),
+        match &parser.peek_token_ref().token {
+            Token::StringConcat => Some(Ok(OTHER_OPERATOR)),
+            token if is_isnull(token) => Some(Ok(self.prec_value(Precedence::Is))),
             _ => None,
         }
+    }
+
+    fn prec_value(&self, prec: Precedence) -> u8 {
+        match prec {
+            Precedence::Like | Precedence::Between => PREDICATE,
+            Precedence::Pipe | Precedence::Caret | Precedence::Ampersand | Precedence::Xor => {
+                OTHER_OPERATOR
+            }
+            other => self.0.prec_value(other),
+        }
+    }
+
+    fn parse_infix(
+        &self,
+        parser: &mut Parser<'_>,
+        expr: &Expr,
+        _precedence: u8,
+    ) -> Option<Result<Expr, ParserError>> {
+        if is_isnull(&parser.peek_token_ref().token) {
+            parser.advance_token();
+            return Some(Ok(Expr::IsNull(Box::new(expr.clone()))));
+        }
+        let is_negated =
+            parser.parse_keywords(&[Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM]);
+        if !is_negated && !parser.parse_keywords(&[Keyword::IS, Keyword::DISTINCT, Keyword::FROM]) {
+            return None;
+        }
+        let left = Box::new(expr.clone());
+        Some(parser.parse_subexpr(self.prec_value(Precedence::Is)).map(|right| match is_negated {
+            true => Expr::IsNotDistinctFrom(left, Box::new(right)),
+            false => Expr::IsDistinctFrom(left, Box::new(right)),
+        }))
     }
 
     fn is_identifier_start(&self, ch: char) -> bool {
@@ -61,10 +110,21 @@ impl Dialect for SqlDialect {
     }
 
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
-        let Token::EscapedStringLiteral(text) = &parser.peek_token_ref().token else { return None };
-        let value = Value::SingleQuotedString(text.clone());
-        parser.advance_token();
-        Some(Ok(Expr::value(value)))
+        match &parser.peek_token_ref().token {
+            Token::EscapedStringLiteral(text) => {
+                let value = Value::SingleQuotedString(text.clone());
+                parser.advance_token();
+                Some(Ok(Expr::value(value)))
+            }
+            Token::Tilde => {
+                parser.advance_token();
+                Some(parser.parse_subexpr(OTHER_OPERATOR).map(|operand| Expr::UnaryOp {
+                    op: UnaryOperator::BitwiseNot,
+                    expr: Box::new(operand),
+                }))
+            }
+            _ => None,
+        }
     }
 
     /// IGNORE NULLS is accepted within the parentheses of a call.
@@ -98,36 +158,85 @@ impl Dialect for SqlDialect {
     );
 }
 
+fn is_isnull(token: &Token) -> bool {
+    matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("isnull"))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::ops::ControlFlow;
+
+    use datafusion::logical_expr::sqlparser::ast::visit_expressions_mut;
+
     use super::*;
 
-    fn last_operator(dialect: &dyn Dialect, text: &str) -> String {
-        match Parser::new(dialect).try_with_sql(text).unwrap().parse_expr().unwrap() {
-            Expr::BinaryOp { op, .. } => op.to_string(),
-            other => format!("{other:?}"),
-        }
+    /// Expressions, each with parentheses around the operands that DuckDB and PostgreSQL give to its operators.
+    const PRECEDENCES: [(&str, &str); 27] = [
+        ("a || b + c", "a || (b + c)"),
+        ("a + b || c", "(a + b) || c"),
+        ("a || b % c", "a || (b % c)"),
+        ("a || b = c", "(a || b) = c"),
+        ("a < b || c + d", "a < (b || (c + d))"),
+        ("a || b AND c", "(a || b) AND c"),
+        ("a << b & c", "(a << b) & c"),
+        ("a | b >> c", "(a | b) >> c"),
+        ("a | b & c || d", "((a | b) & c) || d"),
+        ("a & b + c", "a & (b + c)"),
+        ("a & b = c", "(a & b) = c"),
+        ("~a + b", "~(a + b)"),
+        ("~a & b", "(~a) & b"),
+        ("a LIKE b = c", "(a LIKE b) = c"),
+        ("a = b ILIKE c || d", "a = (b ILIKE (c || d))"),
+        ("a = b IN (c)", "a = (b IN (c))"),
+        ("a = b BETWEEN c AND d | e", "a = (b BETWEEN c AND (d | e))"),
+        ("NOT a LIKE b AND c", "(NOT (a LIKE b)) AND c"),
+        ("a = b IS NULL", "(a = b) IS NULL"),
+        ("a ISNULL OR b NOTNULL", "(a IS NULL) OR (b IS NOT NULL)"),
+        ("a IS DISTINCT FROM b AND c", "(a IS DISTINCT FROM b) AND c"),
+        ("a IS DISTINCT FROM b IS TRUE", "(a IS DISTINCT FROM b) IS TRUE"),
+        ("a IS NOT DISTINCT FROM b OR c AND d", "(a IS NOT DISTINCT FROM b) OR (c AND d)"),
+        ("NOT a IS DISTINCT FROM b AND c", "(NOT (a IS DISTINCT FROM b)) AND c"),
+        ("a IS DISTINCT FROM NOT b AND c", "(a IS DISTINCT FROM (NOT b)) AND c"),
+        ("a IS DISTINCT FROM b = 1 AND c", "(a IS DISTINCT FROM (b = 1)) AND c"),
+        (
+            "a IS DISTINCT FROM b AND c IS DISTINCT FROM d OR e",
+            "((a IS DISTINCT FROM b) AND (c IS DISTINCT FROM d)) OR e",
+        ),
+    ];
+
+    /// Parses an expression and removes its parentheses, so that only its structure remains.
+    fn parse_structure(dialect: &dyn Dialect, text: &str) -> Expr {
+        let mut expr = Parser::new(dialect).try_with_sql(text).unwrap().parse_expr().unwrap();
+        let _ = visit_expressions_mut(&mut expr, |e| {
+            while let Expr::Nested(inner) = e {
+                *e = inner.as_ref().clone();
+            }
+            ControlFlow::<()>::Continue(())
+        });
+        expr
     }
 
     #[test]
-    fn concatenation_binds_less_than_arithmetic() {
+    fn operators_bind_as_in_duckdb() {
         let ours = parser_dialect(Named::DuckDB).unwrap();
-        for (text, last) in [
-            ("a || b + c", "||"),
-            ("a + b || c", "||"),
-            ("a || b % c", "||"),
-            ("a || b = c", "="),
-            ("a = b || c", "="),
-            ("a < b || c + d", "<"),
-            ("a || b AND c", "AND"),
-        ] {
-            assert_eq!(last_operator(ours.as_ref(), text), last, "{text}");
+        for (text, meant) in PRECEDENCES {
+            let [found, expected] = [text, meant].map(|text| parse_structure(ours.as_ref(), text));
+            assert_eq!(found, expected, "{text}");
         }
     }
 
     #[test]
-    fn the_parser_still_joins_before_it_adds() {
-        assert_eq!(last_operator(&DuckDbDialect, "a || b + c"), "+");
+    fn the_parser_still_has_other_precedences() {
+        let differ = PRECEDENCES.into_iter().filter(|(text, meant)| {
+            let parse = |text: &str| Parser::new(&DuckDbDialect).try_with_sql(text)?.parse_expr();
+            match (parse(text), parse(meant)) {
+                (Ok(_), Ok(_)) => {
+                    parse_structure(&DuckDbDialect, text) != parse_structure(&DuckDbDialect, meant)
+                }
+                _ => true,
+            }
+        });
+        assert!(differ.count() > 9);
     }
 
     /// Fails if a newer `DuckDbDialect` overrides a method that [`SqlDialect`] does not delegate.

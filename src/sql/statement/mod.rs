@@ -54,7 +54,6 @@ pub(in crate::sql) mod order_all;
 mod outer_fields;
 mod own_settings;
 pub(in crate::sql) mod positions;
-pub(in crate::sql) mod precedence;
 pub(in crate::sql) mod predicates;
 pub(in crate::sql) mod quantified;
 pub(in crate::sql) mod repeated_keys;
@@ -142,7 +141,6 @@ use crate::sql::statement::numbers::check_numbers;
 use crate::sql::statement::order_aliases::order_by_columns;
 use crate::sql::statement::outer_fields::access_outer_fields;
 use crate::sql::statement::own_settings::reset_to_default;
-use crate::sql::statement::precedence::regroup_distinct;
 use crate::sql::statement::quantified::{find_in_lists, name_quantified, write_out_quantified};
 use crate::sql::statement::select_names::normalize_names;
 use crate::sql::statement::set_names::{add_identifiers, name_apart, name_repeated};
@@ -629,7 +627,6 @@ impl VisitorMut for Rewrite {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<DataFusionError> {
-        regroup_distinct(expr);
         balance_chains(expr);
         repeated_keys::drop_in_call(expr);
         write_out_quantified(expr);
