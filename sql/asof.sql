@@ -1,4 +1,4 @@
--- Features of every label as of its prediction time: nothing here can see what came after.
+-- Features of every label as of its prediction time; no later event is read.
 --   cargo run -- sql/asof.sql
 -- Files are written to out/; running the script again replaces them.
 
@@ -6,8 +6,8 @@
 CREATE VIEW known AS
 SELECT * FROM meds_asof('tests/data/synthea-meds', 'tests/data/synthea-meds/labels');
 
--- The last 90 days before the prediction, as a range of events: from the first event of the window to the
--- end of what is known.
+-- The last 90 days before the prediction, as a range of events: from the first event of the window to
+-- the last event of the list.
 CREATE VIEW recent AS
 SELECT *,
        ragged_slice(code, a, NULL) AS recent_code,
@@ -34,7 +34,7 @@ SELECT count(*) AS labels,
        count(last_bmi) AS with_bmi
 FROM features;
 
--- Do they tell anything? The rate of the label by what was seen in the window.
+-- The rate of the label by the features of the window.
 SELECT emergency_90d, count(*) AS labels, round(avg(CASE WHEN boolean_value THEN 1.0 ELSE 0.0 END), 3) AS rate
 FROM features GROUP BY emergency_90d ORDER BY emergency_90d;
 

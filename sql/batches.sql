@@ -2,7 +2,7 @@
 --   cargo run -- sql/batches.sql
 -- Files are written to out/; running the script again replaces them.
 
--- Which patient is in which split is a table of the data set.
+-- The data set has a table with the split of each patient.
 CREATE VIEW splits AS FROM read_parquet('tests/data/synthea-meds/metadata/subject_splits.parquet');
 
 SELECT split, count(*) AS patients FROM splits GROUP BY split ORDER BY split;
@@ -18,7 +18,7 @@ WHERE ragged_lengths(code_id) > 0;
 
 SELECT split, count(*) AS items, ragged_max_shape_agg(code) AS longest FROM items GROUP BY split ORDER BY split;
 
--- Training: shuffled, two epochs in orders of their own. Every batch is a safetensors file with one tensor per column,
+-- Training: shuffled, two epochs in different orders. Every batch is a safetensors file with one tensor per column,
 -- padded to its longest item, and masks; `batches.json` lists them.
 COPY (SELECT boolean_value, time_delta_days, code, numeric_value FROM items WHERE split = 'train')
 TO 'out/train/' STORED AS BATCHES (batch 64, len 64, inner 16, shuffle true, seed 7, epochs 2, overwrite true);
@@ -27,7 +27,7 @@ TO 'out/train/' STORED AS BATCHES (batch 64, len 64, inner 16, shuffle true, see
 COPY (SELECT subject_id, prediction_time, boolean_value, time_delta_days, code, numeric_value FROM items WHERE split = 'held_out')
 TO 'out/held_out/' STORED AS BATCHES (batch 64, len 64, inner 16, overwrite true);
 
--- A batch by hand, with shapes that are written out: what `densify` gives in a query are tensors too.
+-- A batch by hand, with literal shapes: `densify` in a query returns tensors, too.
 COPY (SELECT densify(code, [16, 8]) AS code, densify_mask(code, [16, 8]) AS code_mask, boolean_value
       FROM items WHERE split = 'tuning' LIMIT 32)
 TO 'out/tuning.safetensors' STORED AS SAFETENSORS OPTIONS (overwrite true);

@@ -6,8 +6,7 @@ CREATE VIEW patients AS
 SELECT subject_id, time, code, code_id, numeric_value
 FROM meds('tests/data/synthea-meds');
 
--- What there is to choose from: codes with hypertension or diabetes in them. `vocab` is the list of all
--- codes, `FROM vocab('DIR')` a table like any other.
+-- Candidates: codes of hypertension or diabetes. `FROM vocab('DIR')` is the table of all codes.
 SELECT token, code FROM vocab('tests/data/synthea-meds') WHERE code LIKE 'CONDITION//59621000%' OR code LIKE '%4548-4%';
 
 -- The cohort: hypertension coded at least once between 1980 and 2010. A comparison gives a mask of the shape of
@@ -23,7 +22,7 @@ WHERE ragged_any(hit);
 
 SELECT subject_id, index_time, ragged_sum(hit) AS times_coded FROM cohort ORDER BY subject_id;
 
--- How many fall away at each step, in one pass.
+-- The number of patients at each step, in one pass.
 SELECT count(*) AS patients,
        count(*) FILTER (WHERE ragged_any(code == 'CONDITION//59621000')) AS ever_coded,
        (SELECT count(*) FROM cohort) AS within_the_window
@@ -47,7 +46,7 @@ SELECT subject_id, index_time, ragged_lengths(time) AS events, ragged_count(code
        round(ragged_mean(ragged_filter(numeric_value, code == 'LAB//8480-6//mm[Hg]')), 1) AS systolic
 FROM year_after ORDER BY subject_id;
 
--- The cohort as a file of its own: what is written are the events of that year, not the whole history.
+-- The cohort as a file, which has only the events of that year, not the whole history.
 COPY (SELECT * FROM year_after ORDER BY subject_id)
 TO 'out/cohort.parquet' STORED AS PARQUET OPTIONS (overwrite true);
 

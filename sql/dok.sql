@@ -22,7 +22,7 @@ CREATE EXTERNAL TABLE together STORED AS DOK LOCATION 'out/together.safetensors'
 
 SELECT count(*) AS pairs, max(patients) AS most FROM together;
 
--- Conditions on all axes are look-ups in a hash table, others a scan; EXPLAIN says which.
+-- Conditions on all axes are look-ups in a hash table, others a scan; EXPLAIN shows which.
 EXPLAIN SELECT * FROM together WHERE i = 5 AND j IN (6, 7, 8, 9);
 
 -- 2. `dok_get` looks up per row, without a join: also for lists of indices.

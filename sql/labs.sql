@@ -19,7 +19,7 @@ SELECT subject_id, ragged_count(kg) AS measured,
 FROM weights ORDER BY abs(ragged_at(kg, -1) - ragged_at(kg, 0)) DESC LIMIT 5;
 
 -- By day: a long table (`ragged_explode`), grouped as any table is, and nested again. Several labs at once,
--- each a column of its own.
+-- each in its own column.
 CREATE VIEW daily AS
 SELECT subject_id, CAST(time AS DATE) AS day,
        round(avg(numeric_value) FILTER (WHERE code = 'LAB//29463-7//kg'), 1) AS kg,
@@ -38,7 +38,7 @@ SELECT subject_id, ragged_lengths(day) AS days, ragged_tail(day, 3) AS last_days
        ragged_tail(systolic, 3) AS systolic
 FROM trajectories ORDER BY subject_id LIMIT 5;
 
--- Which bin of its own quartiles each value is in: cuts per lab, looked up value by value.
+-- The quartile of each value: cuts per lab, looked up value by value.
 CREATE VIEW quartiles AS
 SELECT code, [q25, q50, q75] AS cuts
 FROM (SELECT code,

@@ -61,5 +61,5 @@ COPY (SELECT * FROM patients) TO 'out/patients.parquet' STORED AS PARQUET OPTION
 COPY (SELECT subject_id, time_delta_days, code_id AS code, numeric_value FROM patients)
 TO 'out/patients.nrt' STORED AS NRT OPTIONS (overwrite true);
 
--- What was written is a table again.
+-- Read the written files as a table.
 SELECT count(*) AS patients, sum(ragged_count(code)) AS measurements FROM 'out/patients.nrt';

@@ -3,6 +3,8 @@
 //! Each rule counts what `CONTRIBUTING.md` advises against. `tests/style/limits.txt` has the count
 //! of each rule; a count above its limit fails and prints the places, and so does a count below it:
 //! lower the limit then. `SERRATE_BLESS=1 cargo test --test style` writes the counts down.
+//!
+//! Prose in documents and the examples in the help also have a maximum width.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -57,6 +59,28 @@ const PARTICIPLES: [&str; 14] = [
     "put", "said", "taken",
 ];
 
+/// Files and folders whose documents are read.
+const DOCUMENTS: [&str; 12] = [
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "README.md",
+    "benches",
+    "core",
+    "docs",
+    "examples",
+    "fuzz",
+    "python",
+    "sql",
+    "src",
+    "tests",
+];
+/// Folders in `DOCUMENTS` that are not read: generated pages, and files that are not part of the sources.
+const SKIPPED: [&str; 3] = ["docs/functions", "fuzz/corpus", "fuzz/target"];
+const PROSE_WIDTH: usize = 100;
+const HELP_WIDTH: usize = 80;
+/// A line may be wider if a word with a link has more characters, because the word cannot be broken.
+const LONG_LINK: usize = 60;
+
 fn find_faults() -> BTreeMap<&'static str, Vec<String>> {
     let mut found: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
     for rule in
@@ -66,7 +90,7 @@ fn find_faults() -> BTreeMap<&'static str, Vec<String>> {
     }
     let mut files = Vec::new();
     for root in ROOTS {
-        collect_files(Path::new(root), &mut files);
+        collect_files(Path::new(root), "rs", &mut files);
     }
     files.sort();
     assert!(files.len() > 100, "found {} Rust files below the working folder", files.len());
@@ -109,16 +133,63 @@ fn find_faults() -> BTreeMap<&'static str, Vec<String>> {
     found
 }
 
-fn collect_files(folder: &Path, files: &mut Vec<PathBuf>) {
+fn collect_files(folder: &Path, extension: &str, files: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries {
         let path = entry.unwrap().path();
+        let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+        if hidden || SKIPPED.iter().any(|skipped| path.ends_with(skipped)) {
+            continue;
+        }
         if path.is_dir() {
-            collect_files(&path, files);
-        } else if path.extension().is_some_and(|e| e == "rs") {
+            collect_files(&path, extension, files);
+        } else if path.extension().is_some_and(|e| e == extension) {
             files.push(path);
         }
     }
+}
+
+/// Returns number and text of the lines of a document that are prose: not in tables, blocks of code,
+/// comments and generated parts.
+fn prose_lines(text: &str) -> Vec<(usize, &str)> {
+    let mut lines = Vec::new();
+    let (mut in_code, mut is_generated) = (false, false);
+    for (number, line) in text.lines().enumerate() {
+        let start = line.trim_start();
+        if start.starts_with("```") {
+            in_code = !in_code;
+        } else if start.starts_with("<!--") && !in_code {
+            // A generated part ends at the comment `end of ..`, or at the end of the document.
+            is_generated = !start.starts_with("<!-- end of")
+                && (is_generated || start.contains("SERRATE_BLESS") || start == "<!-- rules -->");
+        } else if !in_code && !is_generated && !start.starts_with('|') {
+            lines.push((number, line));
+        }
+    }
+    lines
+}
+
+fn has_long_link(line: &str) -> bool {
+    let is_link = |word: &str| word.contains("://") || word.contains("](");
+    line.split_whitespace().any(|word| word.chars().count() > LONG_LINK && is_link(word))
+}
+
+/// Returns number and text of the lines that the constant `EXAMPLES` of a file prints.
+fn example_lines(source: &str) -> Vec<(usize, String)> {
+    let mut lines = source.lines().enumerate();
+    if !lines.any(|(_, line)| line.starts_with("const EXAMPLES: &str = \"\\")) {
+        return Vec::new();
+    }
+    let mut printed = Vec::new();
+    for (number, line) in lines {
+        let last = line.ends_with("\";");
+        let line = if last { &line[..line.len() - 2] } else { line };
+        printed.push((number, line.replace("\\\"", "\"").replace("\\\\", "\\")));
+        if last {
+            break;
+        }
+    }
+    printed
 }
 
 /// The text of a line that is a comment and nothing else.
@@ -242,6 +313,80 @@ fn comments_and_names_keep_to_the_style() {
         faults.is_empty(),
         "{faults}CONTRIBUTING.md has the style; SERRATE_BLESS=1 writes the counts down."
     );
+}
+
+#[test]
+fn prose_of_documents_fits_into_100_columns() {
+    let mut files = Vec::new();
+    for root in DOCUMENTS {
+        match Path::new(root) {
+            path if path.is_file() => files.push(path.to_path_buf()),
+            folder => collect_files(folder, "md", &mut files),
+        }
+    }
+    files.sort();
+    assert!(files.len() > 30, "found {} documents below the working folder", files.len());
+    let mut faults = String::new();
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        for (number, line) in prose_lines(&text) {
+            let width = line.chars().count();
+            if width > PROSE_WIDTH && !has_long_link(line) {
+                writeln!(faults, "{}:{}: {width} columns", file.display(), number + 1).unwrap();
+            }
+        }
+    }
+    assert!(faults.is_empty(), "prose has at most {PROSE_WIDTH} columns; wrap\n{faults}");
+}
+
+#[test]
+fn examples_of_the_help_fit_into_80_columns() {
+    let mut files = Vec::new();
+    collect_files(Path::new("src/cli"), "rs", &mut files);
+    files.sort();
+    let (mut faults, mut found) = (String::new(), 0);
+    for file in files {
+        let lines = example_lines(&fs::read_to_string(&file).unwrap());
+        found += usize::from(!lines.is_empty());
+        for (number, line) in lines {
+            let width = line.chars().count();
+            if width > HELP_WIDTH {
+                writeln!(faults, "{}:{}: {width} columns", file.display(), number + 1).unwrap();
+            }
+        }
+    }
+    assert!(found >= 10, "found {found} constants EXAMPLES in src/cli");
+    assert!(faults.is_empty(), "the help has at most {HELP_WIDTH} columns; shorten\n{faults}");
+}
+
+#[test]
+fn prose_is_told_from_tables_code_and_generated_parts() {
+    let text = "\
+# Title
+| a | b |
+```sh
+ls
+```
+words
+<!-- rules -->
+generated
+<!-- end of rules -->
+more
+<!-- SERRATE_BLESS=1 cargo test writes this -->
+generated
+";
+    let lines: Vec<&str> = prose_lines(text).into_iter().map(|(_, line)| line).collect();
+    assert_eq!(lines, ["# Title", "words", "more"]);
+    assert!(has_long_link(&format!("see [x](https://{}.org)", "a".repeat(LONG_LINK))));
+    assert!(!has_long_link("see [x](https://a.org)"));
+}
+
+#[test]
+fn examples_are_read_as_they_are_printed() {
+    let source =
+        "use a;\nconst EXAMPLES: &str = \"\\\nExamples:\n  a \\\"b\\\"\";\nconst B: u8 = 1;\n";
+    let lines: Vec<String> = example_lines(source).into_iter().map(|(_, line)| line).collect();
+    assert_eq!(lines, ["Examples:", "  a \"b\""]);
 }
 
 #[test]

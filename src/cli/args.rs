@@ -15,7 +15,7 @@ Examples:
   serrate query.sql -o result.csv          the format follows from the name
   echo 'SELECT 1' | serrate --timing
   serrate inspect x.nrt                    axes, columns, lengths, dense size
-  serrate report meds/ -o report.html      the same and more as a page with charts
+  serrate report meds/ -o report.html      the same and more as an HTML page
   serrate check meds/                      find faults in data and labels
   serrate convert meds/ patients.nrt       from any format to any other
   serrate densify x.nrt -o batch.safetensors --rows 0..64 --max-len 256,64

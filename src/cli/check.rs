@@ -17,6 +17,9 @@ Examples:
 
 Exit codes: 0 no errors, 1 errors (with --strict, errors or warnings).";
 
+/// Columns of the terminal for which the help is wrapped.
+const HELP_WIDTH: usize = 80;
+
 /// Arguments of `serrate check`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = build_long_help())]
@@ -37,13 +40,32 @@ pub(super) struct CheckArgs {
 
 fn build_long_help() -> String {
     let width = KINDS.iter().map(|k| k.name.len()).max().unwrap_or(0);
+    // The column of meanings: two spaces, the severity, two spaces, the name and two spaces.
+    let indent = width + 13;
     let mut help = format!("{EXAMPLES}\n\nFindings (`check` in --json; see docs/check.md):\n");
     for kind in KINDS {
         let severity = name_severity(kind.severity);
-        let line = format!("  {severity:<7}  {:<width$}  {}\n", kind.name, kind.meaning);
+        let meaning = wrap_words(kind.meaning, HELP_WIDTH - indent);
+        let meaning = meaning.join(&format!("\n{:indent$}", ""));
+        let line = format!("  {severity:<7}  {:<width$}  {meaning}\n", kind.name);
         help.push_str(&line);
     }
     help
+}
+
+/// Splits a text into lines of at most `width` characters; a longer word gets a line of its own.
+fn wrap_words(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 fn name_severity(severity: Severity) -> &'static str {
@@ -118,6 +140,17 @@ fn format_share(part: u64, whole: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_help_fits_into_80_columns() {
+        let help = build_long_help();
+        let long: Vec<&str> = help.lines().filter(|l| l.chars().count() > HELP_WIDTH).collect();
+        assert!(long.is_empty(), "{long:#?}");
+        for kind in KINDS {
+            let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(words.contains(&format!("{} {}", kind.name, kind.meaning)), "{}", kind.name);
+        }
+    }
 
     #[test]
     fn shares_are_rounded() {

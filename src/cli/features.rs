@@ -28,21 +28,22 @@ use serrate_core::internal::AtomicFiles;
 
 const EXAMPLES: &str = "\
 Examples:
-  serrate features meds/ --labels labels/ --prefix LAB// --prefix DRUG// -o f.parquet
+  serrate features meds/ --labels l/ --prefix LAB// --prefix DRUG// -o f.parquet
                       a column per prefix, window and aggregate
-  serrate features meds/ --labels labels/ -o features/
+  serrate features meds/ --labels l/ -o features/
                       all codes of the vocabulary, sparse, as Parquet files
-  serrate features meds/ --labels labels/ -o f.safetensors
+  serrate features meds/ --labels l/ -o f.safetensors
                       the same as one sparse matrix with a row per label
   serrate features held/ --labels l/ --vocabulary meds/ -o held-features/
                       the same features for other data
 
 A file gets a row per label, in the order of the labels; `row` is the position
-of the label. A folder gets values.parquet (row, feature, value), features.parquet
-(feature, name, code, window, aggregate) and labels.parquet (row, subject_id, ..).
-f.safetensors has the tensors `indices` and `values`; f.features.parquet and
-f.labels.parquet are written beside it. Sparse output leaves out features without
-measurements; in other tables, their counts and sums are 0, the others NULL.";
+of the label. A folder gets values.parquet (row, feature, value),
+features.parquet (feature, name, code, window, aggregate) and labels.parquet
+(row, subject_id, ..). f.safetensors has the tensors `indices` and `values`;
+f.features.parquet and f.labels.parquet are written next to it. Sparse output
+leaves out features without measurements; in other tables, their counts and
+sums are 0, the others NULL.";
 
 /// Arguments of `serrate features`.
 #[derive(Args, Debug)]

@@ -378,8 +378,8 @@ fn with_literals(mut call: ScalarFunction, schema: &DFSchema) -> Expr {
     Expr::ScalarFunction(call)
 }
 
-/// Plans `concat` of lists as their concatenation, as in DuckDB. DataFusion would concatenate their texts.
-/// Returns `None` if an argument is neither a list nor NULL.
+/// Plans `concat` of lists as their concatenation, as in DuckDB. DataFusion would concatenate their
+/// string forms. Returns `None` if an argument is neither a list nor NULL.
 fn plan_concat(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     let types = call.args.iter().map(|arg| arg.get_type(schema));
     let types = types.collect::<Result<Vec<_>>>().ok()?;

@@ -34,7 +34,9 @@ fn decode_messages(messages: Messages) -> FlightRecordBatchStream {
 }
 
 fn of_client(e: FlightError) -> DataFusionError {
-    plan_datafusion_err!("the batches that the client sent cannot be decoded: {e}")
+    plan_datafusion_err!(
+        "the batches that the client sent cannot be decoded: {e}; use a client of Flight SQL"
+    )
 }
 
 /// Reads the parameter values of a request, as batches with one column per parameter.

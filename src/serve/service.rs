@@ -306,23 +306,27 @@ fn decode_any(bytes: &[u8]) -> Result<Any, Status> {
 }
 
 fn to_command(any: Any) -> Result<Command, Status> {
-    Command::try_from(any)
-        .map_err(|e| to_invalid(format!("the request is not a command of Flight SQL: {e}")))
+    Command::try_from(any).map_err(|e| {
+        to_invalid(format!(
+            "the request is not a command of Flight SQL: {e}; use a client of Flight SQL"
+        ))
+    })
 }
 
 fn unpack_body<T: ProstMessageExt>(body: &[u8]) -> Result<T, Status> {
     let unpacked = decode_any(body)?.unpack();
-    let unpacked =
-        unpacked.map_err(|e| to_invalid(format!("the request cannot be decoded: {e}")))?;
+    let unpacked = unpacked.map_err(|e| {
+        to_invalid(format!("the request cannot be decoded: {e}; use a client of Flight SQL"))
+    })?;
     unpacked.ok_or_else(|| {
         to_invalid(
-            "the body of the action does not have the type that belongs to the name of the action",
+            "the body of the action does not have the type that belongs to the name of the action; use a client of Flight SQL",
         )
     })
 }
 
 fn of_message(e: prost::DecodeError) -> Status {
-    to_invalid(format!("the request cannot be decoded: {e}"))
+    to_invalid(format!("the request cannot be decoded: {e}; use a client of Flight SQL"))
 }
 
 fn of_schema(e: arrow::error::ArrowError) -> Status {

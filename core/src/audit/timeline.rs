@@ -114,7 +114,7 @@ impl SubjectTimeline {
     }
 
     /// Counts the rows that repeat time, code and value of an earlier row. In a file with text values, adds
-    /// all rows with equal time, code and value to `candidates` instead, to compare their texts later.
+    /// all rows with equal time, code and value to `candidates` instead, to compare their strings later.
     fn count_duplicates(&mut self, codes: &CodeTable) {
         if !self.rows.is_sorted_by_key(|row| row.time) {
             self.rows.sort_by_key(|row| row.time);
@@ -165,7 +165,7 @@ impl SubjectTimeline {
 
     /// Counts the candidates whose text value is also equal to that of an earlier row of their
     /// group. Reads the text values last and in small batches, because few files have duplicates
-    /// and texts are long.
+    /// and the strings are long.
     fn compare_texts(&mut self, source: &MedsFile) -> Result<()> {
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.sort_unstable_by_key(|(_, row)| *row);

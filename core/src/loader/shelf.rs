@@ -41,8 +41,8 @@ impl Shelf {
     }
 
     /// Takes a block of at least `len` bytes from the pool, or allocates one if the pool has none. The first
-    /// `len` bytes have unspecified content. A new block has room for growth if `largest`, the number of
-    /// bytes that later batches may need, exceeds `len`.
+    /// `len` bytes have unspecified content. A new block has spare capacity if `largest`, the
+    /// number of bytes that later batches may need, exceeds `len`.
     pub(super) fn take_block(self: &Arc<Self>, len: usize, largest: usize) -> Result<LentBlock> {
         let (fitting, outgrown) = {
             let mut free = self.free();

@@ -43,11 +43,11 @@ Examples:
   serrate report patients.nrt -o patients.html --subjects 20
   serrate report train/ -o batches.html      a folder of batches
 
-The page shows lengths per axis, the elements lost if lists are cut, the share of
-padding, columns, the most frequent codes over time, the timelines of the first
-subjects, and the findings of serrate check. It leaves out what the data do not
-have. It is one file that loads nothing. The same data give the same page, except
-that the finding `future-time` depends on the day.
+The page shows lengths per axis, the elements lost if lists are cut, the share
+of padding, columns, the most frequent codes over time, the timelines of the
+first subjects, and the findings of serrate check. It leaves out what the data
+do not have. It is one file that loads nothing. The same data give the same
+page, except that the finding `future-time` depends on the day.
 
 Reads what serrate inspect reads. Memory holds a shard of MEDS data, or a batch
 of other files, and statistics whose size is bounded.";

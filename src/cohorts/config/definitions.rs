@@ -126,7 +126,7 @@ pub(super) fn read_codes(source: &ConfigFile, key: &str, node: &Node) -> Result<
         ("regex", _) => Err(source.wrong_value(&entry.node, &key, "expected a regular expression")),
         ("any", Value::List(codes)) if !codes.is_empty() => {
             let codes = codes.iter().map(|code| {
-                source.as_text(code, &key, "expected codes as texts").map(str::to_owned)
+                source.as_text(code, &key, "expected codes as strings").map(str::to_owned)
             });
             Ok(Codes::Any(codes.collect::<Result<_>>()?))
         }

@@ -43,8 +43,8 @@ pub(in crate::sql) fn join_after_comma(from: &mut Vec<TableWithJoins>) {
     from.insert(0, joined);
 }
 
-/// Qualifies the columns in ON that only one of the joined tables has, so that they do not become ambiguous beside the
-/// tables before the comma. Names stay unchanged if the statement does not list the columns of a table.
+/// Qualifies the columns in ON that only one of the joined tables has, so that they do not become ambiguous next to
+/// the tables before the comma. Names stay unchanged if the statement does not list the columns of a table.
 fn qualify_conditions(from: &mut TableWithJoins) {
     let mut tables: Vec<(Ident, Vec<Ident>)> = Vec::new();
     if !add_columns(&from.relation, &mut tables) {

@@ -22,8 +22,9 @@ pub(super) fn write(html: &mut Html, report: &Report) {
     html.write_element(
         "p",
         &[],
-        "What a cut to a length keeps of the elements, how many lists it cuts, and which share of a tensor \
-         in which every list is padded to that length is padding. The last cut is the longest list.",
+        "For each maximum length: the share of the elements that remain, the share of the lists that are \
+         cut, and the share of padding in a tensor in which every list is padded to that length. The last \
+         length is that of the longest list.",
     );
     html.open("ul", &[("class", "legend"), ("aria-label", "Legend")]);
     for (number, name) in NAMES.iter().enumerate() {
