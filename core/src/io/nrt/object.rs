@@ -238,8 +238,7 @@ impl NrtObject {
     /// for one range.
     ///
     /// # Errors
-    /// Same as [`read`](Self::read), for every range; also if the ranges together have more than 2^31 - 1
-    /// values on an axis and [`ObjectOptions::large_lists`] is not set.
+    /// Same as [`read`](Self::read), for every range.
     pub async fn read_runs(
         &self,
         runs: &[Range<usize>],
