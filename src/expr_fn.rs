@@ -32,6 +32,15 @@ use datafusion::logical_expr::{Expr, lambda, lambda_var, lit};
 use crate::functions;
 
 /// An argument of an expression builder: an expression, or a value that becomes a literal.
+///
+/// ```
+/// use serrate::datafusion::prelude::{col, lit};
+/// use serrate::expr_fn::{Argument, ragged_head};
+/// assert_eq!(5i32.into_expr(), lit(5i64));
+/// assert_eq!("code".into_expr(), lit("code"));
+/// let (short, long) = (ragged_head(col("code"), 5), ragged_head(col("code"), lit(5i64)));
+/// assert_eq!(short.to_string(), long.to_string());
+/// ```
 pub trait Argument {
     /// Converts the argument to an expression.
     fn into_expr(self) -> Expr;

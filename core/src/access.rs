@@ -69,6 +69,22 @@ struct Policy {
 /// neither are DataFusion sessions without [`configure`](https://docs.rs/serrate), which use their own object
 /// stores. A hard link inside the folder counts as a file of the folder.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::access::{Confinement, confine};
+/// use serrate::io::json::read_json;
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("t.json");
+/// std::fs::write(&path, r#"{"x": [1, 2]}"#)?;
+/// confine(&Confinement::default().with_root(dir.path()))?;
+/// assert_eq!(read_json(&path, &Default::default())?.num_rows(), 2);
+/// let outside = read_json("Cargo.toml", &Default::default()).unwrap_err();
+/// assert!(outside.to_string().contains("outside the folder"));
+/// // Nothing can change the rules of this process any more.
+/// assert!(confine(&Confinement::default()).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// If the folder does not exist, or if `confine` was called before.
 pub fn confine(rules: &Confinement) -> Result<()> {

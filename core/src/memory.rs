@@ -12,11 +12,28 @@ static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 static USED: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns the limit in bytes; `usize::MAX` if there is none.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::memory::{memory_limit, set_memory_limit};
+/// assert_eq!(memory_limit(), usize::MAX);
+/// set_memory_limit(1 << 30);
+/// assert_eq!(memory_limit(), 1 << 30);
+/// ```
 pub fn memory_limit() -> usize {
     LIMIT.load(Ordering::Relaxed)
 }
 
 /// Sets the limit of the process in bytes. Existing charges stay, even if they exceed the new limit.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::memory::{Charge, memory_used, set_memory_limit};
+/// set_memory_limit(memory_used() + 1000);
+/// assert!(Charge::take("a table", 2000).is_err_and(|e| e.is_memory_limit()));
+/// set_memory_limit(usize::MAX);
+/// assert!(Charge::take("a table", 2000).is_ok());
+/// ```
 pub fn set_memory_limit(bytes: usize) {
     LIMIT.store(bytes, Ordering::Relaxed);
 }
@@ -91,6 +108,16 @@ impl Charge {
     }
 
     /// Adds `bytes` to the charge; `what` names the object that needs them in the error message.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::memory::{Charge, memory_used};
+    /// let mut charge = Charge::take("a table", 100)?;
+    /// charge.grow("a table", 50)?;
+    /// assert!(memory_used() >= 150);
+    /// assert!(charge.grow("a table", usize::MAX).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the charge would exceed the limit.

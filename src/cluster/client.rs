@@ -63,6 +63,19 @@ impl ClientConfig {
 }
 
 /// The workers of a session. Clones share their connections.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use serrate::cluster::{ClientConfig, Cluster};
+/// let cluster = Cluster::new(&ClientConfig::new("127.0.0.1:7100,127.0.0.1:7101"))?;
+/// let ctx = serrate::sql::session();
+/// cluster.attach(&ctx);
+/// // A statement of `ctx` uses the workers, or leaves a note if it did not.
+/// assert!(cluster.take_notes().is_empty());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Cluster {
     shared: Arc<Shared>,

@@ -61,6 +61,31 @@ impl Drop for Threads {
 
 /// Runs a worker until the future is dropped. Calls `ready` with the address once sessions can connect.
 ///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::net::SocketAddr;
+/// use std::time::Duration;
+/// use serrate::cluster::{WorkerConfig, serve};
+/// let config = WorkerConfig {
+///     listen: "127.0.0.1:0".parse()?,
+///     memory: Some(1 << 30),
+///     token: None,
+///     timeout: Duration::from_secs(60),
+/// };
+/// let (send, address) = tokio::sync::oneshot::channel::<SocketAddr>();
+/// let ready = |at| {
+///     let _ = send.send(at);
+/// };
+/// tokio::select! {
+///     ended = serve(config, ready) => ended?,
+///     // Sessions can connect now; the worker stops when its future is dropped.
+///     at = address => assert!(at?.port() > 0),
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// If the address cannot be used, or if other machines can reach it and no token is set.
 pub async fn serve(config: WorkerConfig, ready: impl FnOnce(SocketAddr)) -> Result<()> {

@@ -63,6 +63,19 @@ use crate::sql::statement::positions::PositionsPlanner;
 /// Run statements with [`sql`](crate::sql::sql). DataFusion's `ctx.sql` also uses this session, but skips
 /// the rewrites of the text and the syntax tree of a statement, and so returns other results in a few cases
 /// that [`sql`](crate::sql::sql) lists.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use serrate::arrow::array::AsArray;
+/// use serrate::arrow::datatypes::Int64Type;
+/// use serrate::sql::{session, sql};
+/// let ctx = session();
+/// let rows = sql(&ctx, "SELECT ragged_sum([[1, 2], [3]])").await?.collect().await?;
+/// assert_eq!(rows[0].column(0).as_primitive::<Int64Type>().value(0), 6);
+/// # Ok(())
+/// # }
+/// ```
 pub fn session() -> SessionContext {
     session_with(SessionConfig::new())
 }

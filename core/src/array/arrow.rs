@@ -111,6 +111,9 @@ impl RaggedArray {
     /// assert_eq!((outer.ndim(), outer.leaves().len()), (2, 3));
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// Same as [`try_from_arrow`](Self::try_from_arrow), for the outer `levels` levels.
     pub fn try_from_arrow_levels(array: &ArrayRef, levels: usize) -> Result<Self> {
         let rows = array.len();
         let mut axes = Vec::new();
@@ -153,6 +156,9 @@ impl RaggedArray {
     /// assert_eq!(&a.to_arrow()?, &lists);
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// When a uniform axis has lists of more than 2^31 - 1 elements, the maximum of a FixedSizeList.
     pub fn to_arrow(&self) -> Result<ArrayRef> {
         let mut current = self.leaves().clone();
         for axis in self.axes().iter().rev() {

@@ -125,6 +125,9 @@ impl Layout {
     }
 
     /// Converts to offsets; the offsets of uniform lists are multiples of the size.
+    ///
+    /// # Errors
+    /// When the number of children exceeds 2^63 - 1.
     pub fn to_offsets(&self) -> Result<Offsets> {
         match self {
             Self::Ragged(o) => Ok(o.clone()),

@@ -52,6 +52,9 @@ impl Offsets {
     }
 
     /// Builds offsets from the length of each list; 32 bits wide if the total fits.
+    ///
+    /// # Errors
+    /// When the total length exceeds 2^63 - 1; the message has the index of the list at which it does.
     pub fn from_lengths(lengths: impl IntoIterator<Item = usize>) -> Result<Self> {
         let lengths = lengths.into_iter();
         let mut offsets = Vec::with_capacity(lengths.size_hint().0.saturating_add(1));
@@ -250,6 +253,9 @@ impl Offsets {
     }
 
     /// Converts to 32-bit offsets from 0, as an Arrow `List` needs; copies only if needed.
+    ///
+    /// # Errors
+    /// When the lists have more than 2^31 - 1 children in total; convert to 64 bits then.
     pub fn to_i32(&self) -> Result<OffsetBuffer<i32>> {
         match self.rebased() {
             Self::I32(o) => Ok(o),

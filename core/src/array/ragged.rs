@@ -159,6 +159,9 @@ impl RaggedArray {
     }
 
     /// Returns the level of lists whose elements are axis `axis` (1 or more).
+    ///
+    /// # Errors
+    /// [`Error::NoSuchAxis`] for axis 0, which has no lists, and when the array has no such axis.
     pub fn axis(&self, axis: usize) -> Result<&ListAxis> {
         axis.checked_sub(1).and_then(|i| self.axes.get(i)).ok_or_else(|| Error::NoSuchAxis {
             what: "the array".into(),
@@ -178,6 +181,9 @@ impl RaggedArray {
     }
 
     /// Returns the number of elements of an axis: rows for axis 0, leaves for the innermost.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchAxis`] when the array has no such axis.
     pub fn axis_len(&self, axis: usize) -> Result<usize> {
         if axis == 0 { Ok(self.rows) } else { Ok(self.axis(axis)?.layout.children()) }
     }
@@ -225,6 +231,9 @@ impl RaggedArray {
     /// assert_eq!(a.lengths(-1)?, [1, 2, 1]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoSuchAxis`] for axis 0, which has no lists, and when the array has no such axis.
     pub fn lengths(&self, axis: i64) -> Result<Vec<usize>> {
         let axis = resolve_axis(axis, self.ndim(), "the array")?;
         let layout = self.axis(axis)?.layout();
@@ -266,6 +275,9 @@ impl RaggedArray {
     /// assert_eq!(mask.lengths(1)?, a.lengths(1)?);
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// When the number of leaves differs.
     pub fn with_leaves(&self, leaves: ArrayRef) -> Result<Self> {
         Self::try_new(self.rows, self.axes.clone(), leaves)
     }
@@ -304,6 +316,9 @@ impl RaggedArray {
     /// assert_eq!(a.inner(2)?.len(), 4);
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoSuchAxis`] when the array has no such axis.
     pub fn inner(&self, axis: usize) -> Result<Self> {
         let rows = self.axis_len(axis)?;
         Ok(Self { rows, axes: self.axes[axis..].to_vec(), leaves: self.leaves.clone() })

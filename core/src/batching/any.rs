@@ -89,6 +89,15 @@ impl AnyBatch {
     }
 
     /// Returns the type of the elements.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::AnyBatch;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// let t = DenseTensor::from_vec([1, 2], vec![1u8, 2])?;
+    /// assert_eq!(AnyBatch::from(&t).dtype(), DType::U8);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn dtype(&self) -> DType {
         match self {
             Self::Dense(tensor) => tensor.dtype(),

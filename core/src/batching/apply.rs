@@ -5,6 +5,19 @@ use crate::dense::DenseTensor;
 use crate::error::Result;
 
 /// Result of the function given to [`RaggedBatch::apply`]: one or several tensors.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::batching::{ApplyOutput, RaggedBatch};
+/// use serrate::dense::{DType, DenseTensor};
+/// let t = DenseTensor::from_vec([1, 2], vec![1, 2])?;
+/// let batch = RaggedBatch::from_full_tensor(&t, 1, 1)?;
+/// // Two tensors give two batches.
+/// let tensors = (t.clone(), t.cast(DType::F32)?);
+/// let (ints, floats) = tensors.batches(|t| batch.create_with_sample_sizes_like_self(&t, None))?;
+/// assert_eq!((ints, floats.dtype()), (batch, DType::F32));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 pub trait ApplyOutput {
     /// The batches that are built from the tensors: one batch, or a tuple or `Vec` of batches.
     type Batches;
@@ -88,6 +101,9 @@ impl RaggedBatch {
     /// assert_eq!(weights.tensor()?.as_slice::<f32>()?, [1.0, 1.0]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// Same as [`apply`](Self::apply); also if [`mask`](Self::mask) fails.
     pub fn apply_with_mask<R: ApplyOutput>(
         &self,
         proc_step: impl FnOnce(&DenseTensor, &DenseTensor) -> Result<R>,
@@ -112,6 +128,10 @@ impl RaggedBatch {
     /// assert_eq!(copy, batch);
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// Same as [`apply`](Self::apply); also if [`mask`](Self::mask) or [`sample_sizes`](Self::sample_sizes)
+    /// fails.
     pub fn apply_with_sample_sizes<R: ApplyOutput>(
         &self,
         proc_step: impl FnOnce(&DenseTensor, &DenseTensor, &DenseTensor) -> Result<R>,

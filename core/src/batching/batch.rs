@@ -178,6 +178,17 @@ impl RaggedBatch {
     }
 
     /// Returns the number of entries of all samples.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
+    /// let batch = RaggedBatch::try_new(&t, None, Some(&sizes), None)?;
+    /// assert_eq!((batch.total_num_entries(), batch.tensor()?.num_elements()), (3, 4));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn total_num_entries(&self) -> usize {
         self.offsets().children()
     }
@@ -244,6 +255,9 @@ impl RaggedBatch {
     }
 
     /// Returns a batch with a copy of the values; sample sizes and mask are shared.
+    ///
+    /// # Errors
+    /// Never: the copy has the type and the shape of the values.
     pub fn as_self_with_cloned_data(&self) -> Result<Self> {
         let copy = arrow::buffer::Buffer::from_slice_ref(self.values.as_bytes());
         let shape = self.values.shape().to_vec();

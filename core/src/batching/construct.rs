@@ -148,6 +148,9 @@ impl RaggedBatch {
     /// assert_eq!(batch.tensor()?.to_string(), "int32[2, 2] [[1, 0], [2, 3]]");
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// Same as [`try_new`](Self::try_new).
     pub fn from_oversize_tensor(
         tensor: &DenseTensor,
         mask: Option<&DenseTensor>,

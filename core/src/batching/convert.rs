@@ -66,6 +66,9 @@ impl RaggedBatch {
     /// assert_eq!(packed.cu_seqlens.to_string(), "int32[3] [0, 2, 3]");
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// Never: the cumulative sizes are the offsets of the batch.
     pub fn to_packed(&self) -> Result<Packed> {
         let samples = self.total_num_samples_in_batch();
         let (dtype, buffer) = match self.offsets() {
@@ -150,6 +153,10 @@ impl RaggedBatch {
     /// Returns a ragged array. Its rows are the first batch axis. Its list axes are the other batch axes, the
     /// non-uniform axis and then all other data axes, including those before the non-uniform axis in the
     /// tensor. Shares offsets and values (bool is packed to bits, bfloat16 becomes float32).
+    ///
+    /// # Errors
+    /// If an axis would have more elements than a `usize` can count. Only a batch without values, in which
+    /// an axis has size 0, can have such an axis.
     pub fn to_ragged_array(&self) -> Result<RaggedArray> {
         let uniform = |size: usize, lists: usize| ListAxis::from(Layout::Uniform { size, lists });
         let (rows, rest) = self.batch_shape().split_first().map_or((0, &[][..]), |(r, b)| (*r, b));

@@ -153,6 +153,10 @@ impl RaggedBatch {
     /// assert_eq!(samples, ["int32[2] [1, 2]", "int32[1] [3]"]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// If a copy of the entries, which an axis before the non-uniform axis requires, does not fit in
+    /// memory.
     pub fn split(&self) -> Result<Samples> {
         let mut level: Vec<Samples> = (0..self.total_num_samples_in_batch())
             .map(|i| self.sample(i).map(Samples::Tensor))

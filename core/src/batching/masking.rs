@@ -329,6 +329,16 @@ pub trait CompactFields {
 
     /// Calls `each` for every tensor of the collection, and keeps all fields that are not tensors.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::{CompactFields, RaggedBatch};
+    /// use serrate::dense::DenseTensor;
+    /// let tensor = DenseTensor::from_vec([1, 2], vec![1, 2])?;
+    /// let batch = tensor.compact(&mut |t| RaggedBatch::from_full_tensor(t, 1, 1))?;
+    /// assert_eq!(batch.shape(), [1, 2]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If `each` fails.
     fn compact(
@@ -440,6 +450,9 @@ pub fn get_compact_lists<T: CompactFields>(
 }
 
 /// Converts the tensors of any [`CompactFields`] type to batches, like [`get_compact_lists`].
+///
+/// # Errors
+/// Same as [`get_compact_lists`]; also the errors of [`CompactFields::compact`] of the type.
 pub fn get_compact_from_named_tuple<T: CompactFields>(
     mask: &DenseTensor,
     data: T,

@@ -228,6 +228,9 @@ pub fn sum_over_targets(data: &RaggedBatch) -> Result<DenseTensor> {
 /// assert_eq!(average_over_targets(&batch, false)?.to_string(), "float32[2] [1.5, NaN]");
 /// # Ok::<(), serrate::Error>(())
 /// ```
+///
+/// # Errors
+/// Never: every mean is a float.
 pub fn average_over_targets(data: &RaggedBatch, nans_to_zero: bool) -> Result<DenseTensor> {
     fn compute_mean<T: Sum, R: Sum<Total = f64>>(
         data: &RaggedBatch,

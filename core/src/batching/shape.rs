@@ -139,6 +139,9 @@ impl RaggedBatch {
     }
 
     /// Flattens the batch axes to one. Shares all data.
+    ///
+    /// # Errors
+    /// Never: the new batch axis has one element per sample.
     pub fn flatten_batch_dims(&self) -> Result<Self> {
         self.with_batch_shape(vec![self.total_num_samples_in_batch()])
     }
@@ -380,6 +383,9 @@ impl RaggedBatch {
 /// assert_eq!(squeeze_except_batch_and_sample(&t)?.shape(), [1, 1, 2]);
 /// # Ok::<(), serrate::Error>(())
 /// ```
+///
+/// # Errors
+/// Never: removing axes of size 1 keeps the number of elements.
 pub fn squeeze_except_batch_and_sample(data: impl Into<AnyBatch>) -> Result<AnyBatch> {
     match data.into() {
         AnyBatch::Dense(tensor) => {

@@ -98,6 +98,9 @@ impl DenseTensor {
     /// assert_eq!(DenseTensor::from_flat(&flat, "x")?.reshape([2, 2])?, t);
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// Never: every element type converts to an Arrow type.
     pub fn to_flat(&self) -> Result<ArrayRef> {
         let buffer = self.buffer();
         Ok(match self.dtype() {
@@ -193,6 +196,9 @@ impl DenseTensor {
     /// assert_eq!(t.field("x")?.metadata()["ARROW:extension:name"], "arrow.fixed_shape_tensor");
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// If the tensor has several axes, and a row has more than 2^31 - 1 elements.
     pub fn field(&self, name: &str) -> Result<Field> {
         let rest = self.shape().get(1..).unwrap_or_default();
         tensor_field(name, self.dtype(), rest)

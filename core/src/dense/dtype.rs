@@ -128,6 +128,14 @@ impl DType {
     }
 
     /// Returns the Arrow type: `Boolean` for bool, `Float32` for bfloat16.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::arrow::datatypes::DataType;
+    /// use serrate::dense::DType;
+    /// assert_eq!(DType::I64.to_arrow(), DataType::Int64);
+    /// assert_eq!(DType::BF16.to_arrow(), DataType::Float32);
+    /// ```
     pub fn to_arrow(self) -> DataType {
         match self {
             Self::Bool => DataType::Boolean,
@@ -259,6 +267,15 @@ mod sealed {
 
 /// A Rust type that can hold the elements of a tensor. Implemented for the integers, `f32`, `f64` and the
 /// types of [`half`]; `u8` also reads `Bool`, as 0 and 1.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::dense::{DType, Element};
+/// assert_eq!(u16::DTYPE, DType::U16);
+/// assert!(u8::reads(DType::U8) && u8::reads(DType::Bool) && !u8::reads(DType::I8));
+/// let buffer = u16::into_buffer(vec![1, 2]);
+/// assert_eq!(u16::view(&buffer), Some(&[1, 2][..]));
+/// ```
 pub trait Element: sealed::Sealed + Copy + fmt::Debug + Default + PartialEq + Send + Sync {
     /// The element type that [`DenseTensor::from_vec`](super::DenseTensor::from_vec) creates.
     const DTYPE: DType;

@@ -78,6 +78,23 @@ pub struct DenseSpec {
 
 impl DenseSpec {
     /// Returns the number of bytes of the tensor.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt8Array;
+    /// # use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("x", 1, Arc::new(UInt8Array::from(vec![1, 2, 3])))
+    ///     .build()?;
+    /// let specs = table.dense_specs(&Default::default())?;
+    /// let mut buffers: Vec<Vec<u8>> = specs.iter().map(|s| vec![0; s.nbytes()]).collect();
+    /// let mut out: Vec<&mut [u8]> = buffers.iter_mut().map(Vec::as_mut_slice).collect();
+    /// table.to_dense_into(&Default::default(), &mut out)?;
+    /// assert_eq!(buffers, [[1, 2, 3, 0], [1, 1, 1, 0]]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn nbytes(&self) -> usize {
         // The total was checked against the limit, so it fits a `usize`.
         usize::try_from(count_bytes(&self.shape, self.dtype)).unwrap_or(usize::MAX)

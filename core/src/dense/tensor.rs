@@ -42,6 +42,16 @@ pub(crate) fn element_count(shape: &[usize]) -> Option<usize> {
 impl DenseTensor {
     /// Creates a tensor from an element type, a shape and a buffer. Copies a buffer that is not aligned.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::arrow::buffer::Buffer;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// let t = DenseTensor::try_new(DType::U16, [2, 2], Buffer::from_vec(vec![1u16, 2, 3, 4]))?;
+    /// assert_eq!(t.to_string(), "uint16[2, 2] [[1, 2], [3, 4]]");
+    /// assert!(DenseTensor::try_new(DType::Bool, [1], Buffer::from_vec(vec![2u8])).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If shape and type require another buffer size, or a byte of a `Bool` tensor is neither 0 nor 1.
     pub fn try_new(dtype: DType, shape: impl Into<Vec<usize>>, buffer: Buffer) -> Result<Self> {
@@ -155,6 +165,14 @@ impl DenseTensor {
     }
 
     /// Returns the bytes of the elements, row-major, in native byte order.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2], vec![1u16, 2])?;
+    /// assert_eq!(t.as_bytes(), [1u16.to_ne_bytes(), 2u16.to_ne_bytes()].concat());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn as_bytes(&self) -> &[u8] {
         self.buffer.as_slice()
     }

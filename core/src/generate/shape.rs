@@ -31,6 +31,9 @@ struct Frequencies<T> {
 
 impl Shape {
     /// Returns the built-in shape, whose distributions are those of an extract of MIMIC.
+    ///
+    /// # Errors
+    /// Never, unless the built-in distributions are invalid, which is a bug of the crate.
     pub fn mimic() -> Result<Self> {
         Self::parse(include_str!("mimic-shape.json"))
             .map_err(|e| Error::invalid(format!("internal error: the built-in distributions of the synthetic patients are invalid ({e}); please report it")))

@@ -21,6 +21,20 @@ impl HetTensor {
     ///   too short. Negatives count from the end of each list. An integer outside every list is an error.
     /// * A mask is as long as the longest list; a shorter list uses the first values of the mask.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::Index;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |values: &[i64]| DenseTensor::from_vec([values.len()], values.to_vec());
+    /// let x = HetTensor::from_nested(&Nested::List(vec![row(&[1, 2])?.into(), row(&[3])?.into()]))?;
+    /// assert_eq!(x.index(&[Index::ALL, (-1).into()])?.to_string(), "tensor([2, 3])");
+    /// // The second list has no element 1, so the result has a hole.
+    /// assert!(x.index(&[Index::ALL, 1.into()])?.dense().is_none());
+    /// assert!(x.index(&[Index::ALL, 2.into()]).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If `index` selects on too many dims, an integer exceeds every list (`OutOfRange`, whose axis is the
     /// dim), a mask has the wrong length, or `index` has more than one list of indices or mask.

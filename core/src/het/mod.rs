@@ -93,6 +93,10 @@ impl HetTensor {
     }
 
     /// Creates a tensor that shares the memory of a dense tensor; copies only bfloat16 and booleans.
+    ///
+    /// # Errors
+    /// If an axis would have more elements than a `usize` can count. Only a tensor without elements, in
+    /// which an axis has size 0, can have such an axis.
     pub fn from_dense(tensor: &DenseTensor) -> Result<Self> {
         let mut axes = Vec::with_capacity(tensor.ndim());
         let mut lists = 1usize;
@@ -199,6 +203,9 @@ impl HetTensor {
     /// assert_eq!((even.dtype(), even.into_het()?.ndim()), (DType::I32, 2));
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// Never: a dense tensor has as many values as its shape requires.
     pub fn into_value(self) -> Result<HetValue> {
         Ok(if self.is_dense() { HetValue::Dense(self.to_uniform()?) } else { HetValue::Het(self) })
     }
@@ -222,6 +229,9 @@ impl HetValue {
     }
 
     /// Returns the tensor as a [`HetTensor`]; a dense tensor is converted.
+    ///
+    /// # Errors
+    /// Same as [`HetTensor::from_dense`].
     pub fn into_het(self) -> Result<HetTensor> {
         match self {
             Self::Het(het) => Ok(het),
@@ -230,6 +240,17 @@ impl HetValue {
     }
 
     /// Returns a dense tensor, padded with zeros if needed.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |values: &[i64]| DenseTensor::from_vec([values.len()], values.to_vec());
+    /// let x = HetTensor::from_nested(&Nested::List(vec![row(&[1, 2])?.into(), row(&[3])?.into()]))?;
+    /// let padded = x.into_value()?.to_dense()?;
+    /// assert_eq!(padded.to_string(), "int64[2, 2] [[1, 2], [3, 0]]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Same as [`HetTensor::to_dense`].

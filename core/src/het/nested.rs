@@ -68,6 +68,20 @@ impl HetTensor {
     /// Empty lists are kept, even after the last value (the library HetTensor drops these). Types
     /// are promoted as in PyTorch (int64 with float32 gives float32); bfloat16 becomes float32.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |values: &[i64]| DenseTensor::from_vec([values.len()], values.to_vec());
+    /// let nested = Nested::List(vec![row(&[1, 2])?.into(), row(&[])?.into()]);
+    /// let x = HetTensor::from_nested(&nested)?;
+    /// assert_eq!((x.ndim(), x.max_shape(), x.num_values()), (2, vec![2, 2], 2));
+    /// // The first element is a list of tensors, the second a tensor: the depths differ.
+    /// let uneven = Nested::List(vec![nested, row(&[3])?.into()]);
+    /// assert!(HetTensor::from_nested(&uneven).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If `nested` contains no tensor, or two of its tensors result in different numbers of dims; the message
     /// contains the position of the second one.
@@ -116,6 +130,9 @@ impl HetTensor {
     /// assert_eq!(HetTensor::from_nested(&nested)?.unbind()?, nested);
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// Never: every part of the values is within them.
     pub fn unbind(&self) -> Result<Nested> {
         let values = DenseTensor::from_flat(self.array.leaves(), "a tensor")?;
         Unbinder { het: self, values }.build_nested(0, 0)

@@ -23,6 +23,19 @@ impl HetTensor {
     /// have 64 bits and report overflow; the mean of integers is float64 (the Python library
     /// HetTensor truncates it to an integer). Floats keep their type and are computed in 64 bits.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// use serrate::kernels::reduce::Reduction;
+    /// let row = |values: &[i64]| DenseTensor::from_vec([values.len()], values.to_vec());
+    /// let x = HetTensor::from_nested(&Nested::List(vec![row(&[1, 2])?.into(), row(&[3])?.into()]))?;
+    /// assert_eq!(x.reduce(Reduction::Sum, Some(1))?.to_string(), "tensor([3, 3])");
+    /// assert_eq!(x.reduce(Reduction::Sum, Some(0))?.to_string(), "tensor([4, 2])");
+    /// assert_eq!(x.reduce(Reduction::Mean, None)?.to_dense()?.as_slice::<f64>()?, [2.0]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the dim does not exist, an integer overflows, or the minimum or maximum of an empty
     /// tensor is requested (the mean of an empty tensor is NaN, its sum 0).

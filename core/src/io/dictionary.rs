@@ -151,6 +151,10 @@ pub fn read(path: impl AsRef<Path>) -> Result<Dictionary> {
 }
 
 /// Reads a dictionary from an open file, like [`read`].
+///
+/// # Errors
+/// If the file is not a dictionary, its tensors do not match the columns in its metadata, two columns
+/// differ in length, or a key occurs twice.
 pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictionary> {
     let wrong = |message: String| Error::file(file.path(), message);
     let metadata = file.header().metadata();

@@ -65,6 +65,9 @@ pub fn coord(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 /// assert_eq!(columns.leaves().as_ref(), &Int64Array::from(vec![0, 1, 0]));
 /// # Ok::<(), serrate::Error>(())
 /// ```
+///
+/// # Errors
+/// Never: the array has every axis that is used.
 pub fn coords(array: &RaggedArray) -> Result<Vec<RaggedArray>> {
     (0..array.ndim()).map(|axis| coord(array, i64::try_from(axis).unwrap_or(i64::MAX))).collect()
 }

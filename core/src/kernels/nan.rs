@@ -21,6 +21,9 @@ use crate::table::{Column, RaggedTable};
 /// assert!(values.is_valid(0) && values.is_null(1));
 /// # Ok::<(), serrate::Error>(())
 /// ```
+///
+/// # Errors
+/// Never: the validity has one bit per value.
 pub fn nan_to_null(values: &ArrayRef) -> Result<ArrayRef> {
     let any = values.as_any();
     let valid = if let Some(v) = any.downcast_ref::<Float32Array>() {
@@ -56,6 +59,9 @@ impl RaggedTable {
     /// assert_eq!(table.nan_to_null()?.column("weight")?.values().null_count(), 1);
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// Never: the columns keep their names, axes and lengths.
     pub fn nan_to_null(&self) -> Result<Self> {
         let columns = self.columns().iter().map(|c| {
             let values = nan_to_null(c.values())?;

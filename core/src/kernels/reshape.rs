@@ -55,6 +55,9 @@ pub fn flatten(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 /// assert_eq!(flatten_all(&a)?.lengths(1)?, [3, 1]);
 /// # Ok::<(), serrate::Error>(())
 /// ```
+///
+/// # Errors
+/// Never: the merged lists have the leaves of the array.
 pub fn flatten_all(array: &RaggedArray) -> Result<RaggedArray> {
     match leaf_lists(array)? {
         Some(lists) if array.axes().len() > 1 => {

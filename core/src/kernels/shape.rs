@@ -65,6 +65,9 @@ pub fn lengths(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 /// assert_eq!(count(&a)?, Int64Array::from(vec![1, 1]));
 /// # Ok::<(), serrate::Error>(())
 /// ```
+///
+/// # Errors
+/// Never: there is one number per row.
 pub fn count(array: &RaggedArray) -> Result<Int64Array> {
     let nulls = array.leaves().logical_nulls().filter(|n| n.null_count() > 0);
     let Some(lists) = leaf_lists(array)? else {
@@ -100,6 +103,9 @@ pub fn count(array: &RaggedArray) -> Result<Int64Array> {
 /// assert_eq!(shapes.leaves().as_primitive::<Int64Type>().values(), &[2, -1, 1, -1]);
 /// # Ok::<(), serrate::Error>(())
 /// ```
+///
+/// # Errors
+/// When the array has no lists.
 pub fn row_shapes(array: &RaggedArray) -> Result<RaggedArray> {
     let deeper: Vec<i64> = array
         .axes()
@@ -132,6 +138,9 @@ pub fn row_shapes(array: &RaggedArray) -> Result<RaggedArray> {
 /// assert_eq!(found.leaves().as_ref(), &Int64Array::from(vec![2, 2, 1, 1]));
 /// # Ok::<(), serrate::Error>(())
 /// ```
+///
+/// # Errors
+/// When the array has no lists.
 pub fn row_max_shapes(array: &RaggedArray) -> Result<RaggedArray> {
     // For each level, the length of the longest list of each row.
     let mut columns: Vec<Vec<i64>> = Vec::new();

@@ -87,6 +87,9 @@ pub fn exactly_in(values: &dyn Array, to: &DataType) -> Result<ArrayRef> {
 }
 
 /// Converts like [`exactly_in`], but returns `None` if any value would become null.
+///
+/// # Errors
+/// Same as [`exactly_in`].
 pub fn in_unit(values: &dyn Array, to: &DataType) -> Result<Option<ArrayRef>> {
     let converted = exactly_in(values, to)?;
     Ok((converted.null_count() == values.logical_null_count()).then_some(converted))
@@ -119,6 +122,10 @@ pub fn compare_exactly(a: &DataType, b: &DataType) -> bool {
 }
 
 /// Casts to `to` with the exact conversions of this module; `None` if the types need only Arrow's cast.
+///
+/// # Errors
+/// For an interval with months, unless `to` is [`INTERVAL_NANOSECONDS`]; for an interval that is not a
+/// whole number of the unit of a duration `to` or does not fit it; and for a string that is not a time.
 pub fn cast_time(values: &ArrayRef, to: &DataType) -> Option<Result<ArrayRef>> {
     let from = values.data_type();
     let interval = matches!(from, DataType::Interval(_));

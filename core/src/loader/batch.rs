@@ -18,6 +18,28 @@ use crate::error::{Error, Result};
 /// the cumulative lengths of the items on axis `d`; `dim{d}/position_ids` (flat): the index of each element
 /// of axis `d` within its item; for axes from 2 on also `dim{d}/offsets` (int32, from 0): the offsets of the
 /// lists of axis `d`, one list per element of the previous axis; `{column}/valid` (bool, flat).
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::UInt16Array;
+/// # use serrate::table::RaggedTable;
+/// use serrate::loader::{Form, Loader, LoaderOptions};
+/// let table = RaggedTable::builder()
+///     .lengths([2, 1])?
+///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+///     .build()?;
+/// let loader = Loader::try_new([table], LoaderOptions::new(2))?;
+/// let batch = loader.epoch(0)?.next().unwrap()?;
+/// assert_eq!((batch.number(), batch.form(), batch.len()), (0, Form::Padded, 2));
+/// assert_eq!(batch.tensor("code")?.to_string(), "uint16[2, 2] [[7, 8], [9, 0]]");
+/// let names: Vec<&str> = batch.tensors().iter().map(|(name, _)| name.as_ref()).collect();
+/// assert_eq!(names, ["code", "dim1/mask"]);
+/// let second = &batch.items()[1];
+/// assert_eq!((second.shard, second.row, second.events.clone()), (0, 1, 0..1));
+/// assert_eq!((batch.axis_len(1)?, batch.max_seqlen(1)?), (3, 2));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Batch {
     pub(super) number: usize,

@@ -229,6 +229,9 @@ impl Loader {
     /// assert!(format!("{:?}", loader.options()).contains('7'));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    ///
+    /// # Errors
+    /// Same as [`open`](Self::open).
     pub fn open_with<P: AsRef<Path>>(
         paths: impl IntoIterator<Item = P>,
         options: LoaderOptions,
@@ -296,6 +299,9 @@ impl Loader {
     /// assert_eq!(rest.len(), 1);
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// If the threads cannot be started.
     pub fn epoch_from(&self, epoch: u64, batch: usize) -> Result<Epoch> {
         Ok(Epoch::new(self.plan(epoch), batch, self.start_threads()?))
     }

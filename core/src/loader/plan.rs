@@ -13,6 +13,23 @@ use crate::error::{Error, Result};
 ///
 /// A plan takes four bytes per item (none in source order). The windows of a batch are computed when the
 /// batch is built.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::UInt16Array;
+/// # use serrate::table::RaggedTable;
+/// use serrate::loader::{Loader, LoaderOptions};
+/// let table = RaggedTable::builder()
+///     .lengths([2, 1, 0])?
+///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+///     .build()?;
+/// let plan = Loader::try_new([table], LoaderOptions::new(2))?.plan(5);
+/// assert_eq!((plan.epoch(), plan.num_batches(), plan.num_items()), (5, 2, 3));
+/// assert_eq!(plan.items(0).map(|item| item.row).collect::<Vec<_>>(), [0, 1]);
+/// assert_eq!((plan.items(1).len(), plan.items(2).len()), (1, 0));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct EpochPlan {
     pub(super) inner: Arc<LoaderState>,

@@ -281,6 +281,10 @@ impl RaggedTable {
     /// for 32-bit offsets, a `LargeList` for 64-bit offsets, or a `FixedSizeList` for a uniform axis;
     /// elements are named `item`. Axis names, if any, are in the metadata of the schema under
     /// [`AXES_METADATA`].
+    ///
+    /// # Errors
+    /// When a uniform axis above a column has lists of more than 2^31 - 1 elements, the maximum of a
+    /// FixedSizeList.
     pub fn arrow_schema(&self) -> Result<SchemaRef> {
         let fields = self.columns().iter().map(|c| self.arrow_field(c)).collect::<Result<_>>()?;
         Ok(self.build_schema(fields))
@@ -536,11 +540,17 @@ fn column_field(column: &Column, nested: bool) -> FieldRef {
 /// assert_eq!(unzip(&zipped)?.columns(), batch.columns());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// # Errors
+/// Same as [`RaggedTable::try_from_batch`] and [`RaggedTable::to_struct_batch`].
 pub fn zip(batch: &RecordBatch) -> Result<RecordBatch> {
     RaggedTable::try_from_batch(batch)?.to_struct_batch()
 }
 
 /// Converts lists of structs to sibling lists, the inverse of [`zip`].
+///
+/// # Errors
+/// Same as [`RaggedTable::try_from_batch`].
 pub fn unzip(batch: &RecordBatch) -> Result<RecordBatch> {
     RaggedTable::try_from_batch(batch)?.to_batch()
 }

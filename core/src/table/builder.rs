@@ -12,6 +12,23 @@ use crate::error::Result;
 ///
 /// The number of rows is the value of [`rows`](Self::rows) if set, else the number of lists of axis 1, else the
 /// length of the first column on axis 0.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{Int32Array, UInt16Array};
+/// use serrate::table::{Column, RaggedTable};
+/// let age = Column::new("age", 0, Arc::new(Int32Array::from(vec![71, 38])));
+/// let table = RaggedTable::builder()
+///     .names(["patient", "visit"])
+///     .lengths([2, 1])?
+///     .push(age)
+///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+///     .build()?;
+/// assert_eq!((table.num_rows(), table.axis_name(1)), (2, Some("visit")));
+/// assert_eq!(table.names().collect::<Vec<_>>(), ["age", "code"]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct RaggedTableBuilder {
     rows: Option<usize>,
@@ -34,6 +51,9 @@ impl RaggedTableBuilder {
     }
 
     /// Adds the next axis from the length of each of its lists.
+    ///
+    /// # Errors
+    /// When the total length exceeds 2^63 - 1.
     pub fn lengths(mut self, lengths: impl IntoIterator<Item = usize>) -> Result<Self> {
         self.layouts.push(Offsets::from_lengths(lengths)?.into());
         Ok(self)
@@ -59,6 +79,9 @@ impl RaggedTableBuilder {
     /// assert_eq!(table.array("x")?.lengths(1)?, [2, 0, 1]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// When an end is negative or less than the previous end; the message names the axis.
     pub fn bounds(mut self, bounds: impl IntoIterator<Item = i64>) -> Result<Self> {
         let what = format!("dim{}/bounds", self.layouts.len() + 1);
         self.layouts.push(Offsets::from_bounds(bounds, &what)?.into());

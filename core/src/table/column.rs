@@ -9,6 +9,18 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 ///
 /// `list_nulls()[k]` is the validity of the column's lists on axis `k`; the elements of these lists
 /// are axis `k + 1`. If a list is null in one column, it is null or empty in all others.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use arrow::datatypes::DataType;
+/// use serrate::table::Column;
+/// let column = Column::new("age", 0, Arc::new(Int32Array::from(vec![71, 38])));
+/// assert_eq!((column.name(), column.axis()), ("age", 0));
+/// assert_eq!((column.data_type(), column.values().len()), (&DataType::Int32, 2));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Column {
     field: FieldRef,

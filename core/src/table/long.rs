@@ -94,6 +94,9 @@ impl RaggedTable {
     /// assert_eq!(table.array("code")?.lengths(1)?, [2, 1]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// Same as [`nest`](Self::nest).
     pub fn nest_rows(&self, keys: &[&str], options: &NestOptions) -> Result<Self> {
         if keys.is_empty() {
             return Err(Error::invalid(
@@ -233,6 +236,10 @@ impl RaggedTable {
     /// assert_eq!(ages, Some(true));
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// When the table has [`scalars`](Self::scalars), which a long table cannot hold, or the repeated
+    /// values do not fit in memory or in the offsets of their type.
     pub fn to_long(&self, options: &LongOptions) -> Result<RecordBatch> {
         self.check_no_scalars("a long table")?;
         let depth = self.axes().len();

@@ -50,6 +50,15 @@ pub struct Axis {
 
 impl Axis {
     /// Returns the name, such as `event`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder().names(["patient", "visit"]).lengths([2, 0])?.build()?;
+    /// let visits = &table.axes()[0];
+    /// assert_eq!((visits.name(), visits.layout().max_length()), (Some("visit"), 2));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
@@ -110,6 +119,25 @@ impl RaggedTable {
 
     /// Builds a table from its parts; `axes[k - 1]` is the name and the layout of axis `k`.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// use serrate::array::Offsets;
+    /// use serrate::table::{Column, RaggedTable};
+    /// let visits = Offsets::from_lengths([2, 1])?;
+    /// let code = Column::new("code", 1, Arc::new(Int32Array::from(vec![7, 8, 9])));
+    /// let table = RaggedTable::try_new(
+    ///     2,
+    ///     Some("patient".into()),
+    ///     vec![(Some("visit".into()), visits.into())],
+    ///     vec![code],
+    /// )?;
+    /// assert_eq!(table.axis_name(1), Some("visit"));
+    /// assert_eq!(table.array("code")?.lengths(1)?, [2, 1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the number of lists of an axis differs from the number of elements of the axis above,
     /// the length of a column differs from its axis, or two columns share a name.
@@ -160,6 +188,10 @@ impl RaggedTable {
     /// assert_eq!(table.with_columns(vec![token])?.array("token")?.lengths(1)?, [2, 1]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// When two columns share a name, a column has the name of a scalar, the axis of a column does not
+    /// exist, its length differs from the axis, or a null list of a column has elements.
     pub fn with_columns(&self, columns: Vec<Column>) -> Result<Self> {
         for (i, column) in columns.iter().enumerate() {
             let same_name = |c: &Column| c.name() == column.name();
@@ -191,6 +223,19 @@ impl RaggedTable {
     }
 
     /// Returns the number of rows: the length of axis 0.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 0, 1, 0])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// assert_eq!((table.num_rows(), table.axis_len(1)?), (4, 3));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn num_rows(&self) -> usize {
         self.rows
     }
@@ -227,6 +272,9 @@ impl RaggedTable {
     }
 
     /// Returns the number of elements of an axis.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchAxis`] when the table has no such axis.
     pub fn axis_len(&self, axis: usize) -> Result<usize> {
         match axis.checked_sub(1) {
             None => Ok(self.rows),
@@ -235,6 +283,9 @@ impl RaggedTable {
     }
 
     /// Returns the layout of axis `axis` (1 or more).
+    ///
+    /// # Errors
+    /// [`Error::NoSuchAxis`] for axis 0, which has no lists, and when the table has no such axis.
     pub fn layout(&self, axis: usize) -> Result<&Layout> {
         axis.checked_sub(1).and_then(|i| self.axes.get(i)).map(Axis::layout).ok_or_else(|| {
             Error::NoSuchAxis {
@@ -246,11 +297,30 @@ impl RaggedTable {
     }
 
     /// Resolves the index of an axis; negatives count from the innermost.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchAxis`] when the table has no such axis.
     pub fn resolve_axis(&self, axis: i64) -> Result<usize> {
         resolve_axis(axis, self.ndim(), "the table")
     }
 
     /// Returns the columns.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// # use arrow::datatypes::DataType;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let found: Vec<_> = table.columns().iter().map(|c| (c.name(), c.axis(), c.data_type())).collect();
+    /// assert_eq!(found, [("age", 0, &DataType::Int32), ("code", 1, &DataType::UInt16)]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
@@ -282,6 +352,10 @@ impl RaggedTable {
     /// assert!(table.column("time").is_err());
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoSuchColumn`] when there is no such column; the message lists the columns. A scalar is not
+    /// a column.
     pub fn column(&self, name: &str) -> Result<&Column> {
         self.columns
             .iter()
@@ -304,11 +378,20 @@ impl RaggedTable {
     /// assert_eq!(table.array("code")?.lengths(1)?, [2, 1]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoSuchColumn`] when there is no such column.
     pub fn array(&self, name: &str) -> Result<RaggedArray> {
         self.column_array(self.column(name)?)
     }
 
     /// Returns a column of this table as an array, like [`array`](Self::array).
+    ///
+    /// # Errors
+    /// When the column is of another table, whose lists or null lists do not fit the axes of this one.
+    ///
+    /// # Panics
+    /// When the column is on an axis that this table does not have.
     pub fn column_array(&self, column: &Column) -> Result<RaggedArray> {
         let axes = self.axes[..column.axis()]
             .iter()
@@ -334,6 +417,9 @@ impl RaggedTable {
     /// assert_eq!(codes.names().collect::<Vec<_>>(), ["code"]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoSuchColumn`] when a name is neither that of a column nor that of a scalar.
     pub fn select(&self, names: &[&str]) -> Result<Self> {
         let (mut columns, mut scalars) = (Vec::with_capacity(names.len()), Vec::new());
         for name in names {
@@ -361,6 +447,9 @@ impl RaggedTable {
     /// assert_eq!(named.axis_name(1), Some("event"));
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// When there are more names than axes.
     pub fn with_axis_names<S: AsRef<str>>(
         mut self,
         names: impl IntoIterator<Item = S>,
@@ -399,6 +488,9 @@ impl RaggedTable {
     /// assert!(table.nbytes() >= 6);
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] when the range ends after the last row or starts after its end.
     pub fn windows(&self, rows: Range<usize>) -> Result<Vec<Range<usize>>> {
         if rows.start > rows.end || rows.end > self.rows {
             return Err(Error::OutOfRange {
@@ -433,6 +525,9 @@ impl RaggedTable {
     /// assert_eq!((second.num_rows(), second.axis_len(1)?), (1, 1));
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] when the range ends after the last row or starts after its end.
     pub fn slice(&self, rows: Range<usize>) -> Result<Self> {
         let windows = self.windows(rows)?;
         let axes = self
@@ -467,6 +562,9 @@ impl RaggedTable {
     /// assert_eq!(row.values("code")?.as_ref(), &UInt16Array::from(vec![7, 8]));
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] when there is no such row.
     pub fn row(&self, index: usize) -> Result<Row<'_>> {
         Row::new(self, index)
     }

@@ -183,6 +183,9 @@ impl RaggedTable {
     /// assert_eq!(flat.column("time")?.values().null_count(), 1);
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// Same as [`flatten`](Self::flatten).
     pub fn flatten_with(&self, axis: i64, fill: FlattenFill) -> Result<Self> {
         let axis = self.resolve_axis(axis)?;
         if axis == 0 {

@@ -6,6 +6,21 @@ use super::RaggedTable;
 use crate::error::{Error, Result};
 
 /// A view of one row of a table: one range of elements per axis. Borrows the table.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::UInt16Array;
+/// use serrate::table::RaggedTable;
+/// let table = RaggedTable::builder()
+///     .lengths([2, 0])?
+///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8])))
+///     .build()?;
+/// let (first, second) = (table.row(0)?, table.row(1)?);
+/// assert_eq!((first.index(), first.len()), (0, 2));
+/// assert_eq!((second.index(), second.len(), second.is_empty()), (1, 0, true));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Row<'a> {
     table: &'a RaggedTable,
@@ -52,6 +67,9 @@ impl<'a> Row<'a> {
     }
 
     /// Returns the row's flat values of a column, sharing the column's buffer.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchColumn`] when the table has no such column.
     pub fn values(&self, column: &str) -> Result<ArrayRef> {
         let column = self.table.column(column)?;
         let window = &self.windows[column.axis()];
@@ -143,6 +161,9 @@ impl<'a> Row<'a> {
     /// assert_eq!((row.range(1)?, row.is_empty(), row.to_table()?.num_rows()), (2..3, false, 1));
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// Never: the ranges of a view are within its table.
     pub fn to_table(&self) -> Result<RaggedTable> {
         let index = self.index();
         let row = self.table.slice(index..index + 1)?;

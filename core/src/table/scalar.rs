@@ -14,6 +14,24 @@ use crate::error::{Error, Result};
 /// [`squeeze`](RaggedTable::squeeze) of axis 0. Selecting rows or elements keeps the scalars.
 /// [`unsqueeze`](RaggedTable::unsqueeze) at axis 0 turns scalars back into columns, as does
 /// [`vstack`](RaggedTable::vstack), which calls it.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use arrow::datatypes::DataType;
+/// use serrate::table::RaggedTable;
+/// let table = RaggedTable::builder()
+///     .lengths([2, 1])?
+///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+///     .column("code", 1, Arc::new(Int32Array::from(vec![7, 8, 9])))
+///     .build()?;
+/// let second = table.index(&[1.into()])?;
+/// let age = &second.scalars()[0];
+/// assert_eq!((age.name(), age.data_type()), ("age", &DataType::Int32));
+/// assert!(age.field().is_nullable());
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Scalar {
     field: FieldRef,

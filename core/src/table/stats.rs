@@ -158,6 +158,9 @@ pub struct TableStats {
 
 impl TableStats {
     /// Collects the statistics of all tables.
+    ///
+    /// # Errors
+    /// Same as [`push`](Self::push), for the first table that does not fit.
     pub fn of<'a>(tables: impl IntoIterator<Item = &'a RaggedTable>) -> Result<Self> {
         let mut stats = Self::default();
         for table in tables {
@@ -244,6 +247,16 @@ impl TableStats {
     }
 
     /// Returns the name of an axis, if it has one; 0 is the rows.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::table::{RaggedTable, TableStats};
+    /// let table = RaggedTable::builder().names(["patient", "visit"]).lengths([2, 1])?.build()?;
+    /// let stats = TableStats::of([&table])?;
+    /// assert_eq!((stats.axis_name(0), stats.axis_name(1)), (Some("patient"), Some("visit")));
+    /// assert_eq!(stats.axis_name(2), None);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn axis_name(&self, axis: usize) -> Option<&str> {
         self.names.get(axis)?.as_deref()
     }

@@ -301,6 +301,26 @@ impl DataSource for TableSource {
 
 /// Registers a table under a name, and replaces a table that has this name.
 ///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+/// use serrate::arrow::array::{AsArray, UInt16Array};
+/// use serrate::arrow::datatypes::Int64Type;
+/// use serrate::RaggedTable;
+/// use serrate::sql::{register_table, session, sql};
+/// let table = RaggedTable::builder()
+///     .lengths([2, 1])?
+///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+///     .build()?;
+/// let ctx = session();
+/// register_table(&ctx, "patients", table)?;
+/// let rows = sql(&ctx, "SELECT count(*) FROM patients WHERE code[1] > 7").await?.collect().await?;
+/// assert_eq!(rows[0].column(0).as_primitive::<Int64Type>().value(0), 1);
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// Like [`RaggedTableProvider::try_new`], or when the name is not valid in the catalog.
 pub fn register_table(

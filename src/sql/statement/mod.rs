@@ -191,6 +191,9 @@ use crate::sql::statement::windows::write_out_windows;
 /// # Ok(())
 /// # }
 /// ```
+///
+/// # Errors
+/// If the text is not valid SQL, or has no statement or several; otherwise same as [`execute`].
 pub async fn sql(ctx: &SessionContext, text: &str) -> Result<DataFrame> {
     let mut statements = parse(ctx, text)?;
     match (statements.pop(), statements.is_empty()) {
@@ -204,6 +207,17 @@ pub async fn sql(ctx: &SessionContext, text: &str) -> Result<DataFrame> {
 }
 
 /// Splits a text into its statements, ready for [`execute`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use serrate::sql::{parse, session};
+/// let ctx = session();
+/// assert_eq!(parse(&ctx, "CREATE TABLE t AS SELECT [1, 2] AS x; SELECT x FROM t")?.len(), 2);
+/// assert!(parse(&ctx, "SELECT [1, 2").is_err());
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 /// If the text is not valid SQL, or names an unknown format.
@@ -273,6 +287,10 @@ fn copy_options(text: &str, e: DataFusionError) -> DataFusionError {
 /// # Ok(())
 /// # }
 /// ```
+///
+/// # Errors
+/// If the statement cannot be planned, or is DDL or a change of the session that fails. Errors that occur
+/// while the rows of a query are computed come from the returned [`DataFrame`].
 pub async fn execute(ctx: &SessionContext, statement: Statement) -> Result<DataFrame> {
     let (mut plan, state) = plan_with_state(ctx, statement).await?;
     if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan {
@@ -298,6 +316,20 @@ fn replace_unsupported_queries(state: &SessionState, view: &mut CreateView) -> R
 }
 
 /// Returns the plan of a statement of [`parse`], for `ctx.execute_logical_plan`.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use serrate::sql::{parse, plan, session};
+/// let ctx = session();
+/// let statement = parse(&ctx, "SELECT [1, 2] AS x, 3 AS y")?.remove(0);
+/// let plan = plan(&ctx, statement).await?;
+/// assert_eq!(plan.schema().fields().len(), 2);
+/// let rows = ctx.execute_logical_plan(plan).await?.collect().await?;
+/// assert_eq!(rows[0].num_rows(), 1);
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 /// Returns the errors of DataFusion's planner. If a list is used as a scalar, they contain a suggestion.

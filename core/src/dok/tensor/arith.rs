@@ -93,12 +93,18 @@ impl DokTensor {
     }
 
     /// Returns the elementwise difference; see [`add`](Self::add).
+    ///
+    /// # Errors
+    /// Same as [`add`](Self::add).
     pub fn sub(&self, other: &Self) -> Result<Self> {
         self.merge_entries(other, BinaryOp::Sub)
     }
 
     /// Returns the elementwise product; see [`add`](Self::add). The product has an entry only where
     /// both tensors have an entry, so infinity or NaN times an element without an entry is zero.
+    ///
+    /// # Errors
+    /// Same as [`add`](Self::add).
     pub fn multiply(&self, other: &Self) -> Result<Self> {
         self.merge_entries(other, BinaryOp::Mul)
     }

@@ -317,11 +317,26 @@ impl DokTensor {
 }
 
 /// One element: a tensor without axes that displays as its value. The result of [`DokTensor::at`].
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::dense::DType;
+/// use serrate::dok::DokTensor;
+/// let mut t = DokTensor::new([9], DType::I32)?;
+/// t.set_at(&[3], 7)?;
+/// let (stored, zero) = (t.at(&[3])?, t.at(&[0])?);
+/// assert_eq!((stored.to_f64()?, zero.to_f64()?), (7.0, 0.0));
+/// assert_eq!(stored.0.dtype(), DType::I32);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct DokScalar(pub DenseTensor);
 
 impl DokScalar {
     /// Returns the value as float64; integers beyond 2^53 are rounded.
+    ///
+    /// # Errors
+    /// Never: every element type converts to float64.
     pub fn to_f64(&self) -> Result<f64> {
         let wide = self.0.cast(DType::F64)?;
         Ok(wide.as_slice::<f64>()?.first().copied().unwrap_or(0.0))

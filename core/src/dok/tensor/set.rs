@@ -68,6 +68,9 @@ impl DokTensor {
     }
 
     /// Writes like [`set`](Self::set), but selects like [`get_orthogonal`](Self::get_orthogonal).
+    ///
+    /// # Errors
+    /// Same as [`set`](Self::set).
     pub fn set_orthogonal<'a>(
         &mut self,
         index: &[Index],
@@ -87,6 +90,9 @@ impl DokTensor {
     }
 
     /// Removes all entries that this view shows.
+    ///
+    /// # Errors
+    /// Same as [`set`](Self::set) if the view shows a part of the tensor; never if it shows all of it.
     pub fn clear(&mut self) -> Result<()> {
         if self.view.is_permutation() {
             self.storage.write().map.clear();

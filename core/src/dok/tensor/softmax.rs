@@ -40,6 +40,9 @@ impl DokTensor {
     /// assert!((logs.as_slice::<f64>()?[0] - 0.5f64.ln()).abs() < 1e-12);
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// Same as [`softmax`](Self::softmax).
     pub fn log_softmax(&self, axes: &[i64]) -> Result<Self> {
         self.compute_softmax(axes, true)
     }

@@ -39,6 +39,20 @@ pub fn write(path: impl AsRef<Path>, table: &RaggedTable, options: &IpcWriteOpti
 
 /// Reads an Arrow IPC file or stream as one table. A file of one batch is not copied.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::arrow_ipc::{self, IpcReadOptions};
+/// let table = serrate::generate::mimic_table(2, 1)?;
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("t.arrow");
+/// arrow_ipc::write(&path, &table, &Default::default())?;
+/// let options = IpcReadOptions { columns: Some(vec!["code".into()]), ..Default::default() };
+/// let codes = arrow_ipc::read(&path, &options)?;
+/// assert_eq!(codes.names().collect::<Vec<_>>(), ["code"]);
+/// assert_eq!(codes.array("code")?, table.array("code")?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// If the file cannot be read, or list columns of the file differ in list lengths.
 pub fn read(path: impl AsRef<Path>, options: &IpcReadOptions) -> Result<RaggedTable> {

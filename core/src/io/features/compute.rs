@@ -28,6 +28,24 @@ pub(super) struct LabelAt {
 ///
 /// Labels are ordered by subject, time and index. [`features`](Self::features) computes one range of labels
 /// at a time, so the memory for results does not depend on the number of labels.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::features::{FeatureKey, FeatureSpec, Features};
+/// use serrate::io::meds::Labels;
+/// use serrate::io::meds_torch::MedsFolder;
+/// let data = MedsFolder::open("../tests/data/synthea-meds")?;
+/// let labels = Labels::read("../tests/data/synthea-meds/labels")?;
+/// let keys = vec![FeatureKey::Prefix("LAB//".into())];
+/// let spec = FeatureSpec::try_new(keys, vec!["30d".parse()?], vec!["count".parse()?])?;
+/// let shard = Features::new(data, labels, spec).read(0)?;
+/// let mut labels = 0;
+/// for block in shard.blocks(100) {
+///     labels += shard.features(block)?.len();
+/// }
+/// assert_eq!(labels, shard.num_labels());
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct FeatureShard {
     _charge: Arc<Charge>,

@@ -12,6 +12,30 @@ use crate::array::Offsets;
 use crate::error::{Error, Result};
 
 /// Features of some labels in sparse form: for each label, the features with a value, in ascending order.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::features::{FeatureKey, FeatureRows, FeatureSpec};
+/// let keys = vec![FeatureKey::Prefix("LAB//".into())];
+/// let aggregates = vec!["count".parse()?, "mean".parse()?];
+/// let spec = FeatureSpec::try_new(keys, vec!["all".parse()?], aggregates)?;
+/// // Label 0 has 2 measurements with a mean of 1.5, label 3 has none.
+/// let rows = FeatureRows {
+///     labels: vec![0, 3],
+///     counts: vec![2, 0],
+///     features: vec![0, 1],
+///     values: vec![2.0, 1.5],
+/// };
+/// assert_eq!((rows.len(), rows.is_empty()), (2, false));
+/// assert_eq!(rows.iter().next(), Some((0, &[0, 1][..], &[2.0, 1.5][..])));
+/// // A count of nothing is 0, a mean of nothing is NULL.
+/// let columns = rows.to_columns(&spec, &[0, 1])?;
+/// assert_eq!((columns[0].null_count(), columns[1].null_count()), (0, 1));
+/// assert_eq!(rows.to_list(&spec)?.len(), 2);
+/// let (features, values) = rows.to_sparse()?;
+/// assert_eq!((features.len(), values.len()), (2, 2));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FeatureRows {
     /// Index of each label among all labels.

@@ -295,6 +295,9 @@ impl FeatureSpec {
 
     /// Returns a table with one row per feature: `feature` (its index), `name`, `code` (or `prefix*`),
     /// `window` and `aggregate`.
+    ///
+    /// # Errors
+    /// Never: every column has one value per feature.
     pub fn names(&self) -> Result<RecordBatch> {
         let parts = || (0..self.num_features()).map(|f| self.parts(f));
         let numbers = (0..).take(self.num_features());

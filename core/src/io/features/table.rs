@@ -82,6 +82,9 @@ impl Features {
     }
 
     /// Returns a table of all labels: `row`, then the columns of the labels.
+    ///
+    /// # Errors
+    /// Never: every column has one value per label.
     pub fn label_rows(&self) -> Result<RecordBatch> {
         let rows = FeatureRows { labels: (0..self.labels().len()).collect(), ..Default::default() };
         let columns: Vec<usize> = (0..=self.labels().schema().fields().len()).collect();

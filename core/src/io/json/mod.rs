@@ -104,6 +104,17 @@ pub struct JsonWriteOptions {
 
 /// Reads a JSON file in either form.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::json::{JsonOptions, read_json};
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("patients.json");
+/// std::fs::write(&path, r#"[{"age": 71, "code": [1, 2]}, {"age": 38, "code": [3]}]"#)?;
+/// let table = read_json(&path, &JsonOptions::default())?;
+/// assert_eq!((table.num_rows(), table.array("code")?.lengths(1)?), (2, vec![2, 1]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// If the file cannot be read or parsed; see [`RaggedTable::from_json_text`].
 pub fn read_json(path: impl AsRef<Path>, options: &JsonOptions) -> Result<RaggedTable> {
@@ -118,6 +129,25 @@ pub fn read_json(path: impl AsRef<Path>, options: &JsonOptions) -> Result<Ragged
 }
 
 /// Writes a JSON file. The target appears only when it is complete.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::RaggedTable;
+/// use serrate::io::json::{JsonForm, JsonOptions, JsonWriteOptions, write_json};
+/// let text = br#"{"age": [71, 38], "code": [[1, 2], [3]]}"#;
+/// let table = RaggedTable::from_json_text(text, &JsonOptions::default())?;
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("patients.json");
+/// let options = JsonWriteOptions { form: JsonForm::Records, ..Default::default() };
+/// write_json(&path, &table, &options)?;
+/// let written = std::fs::read_to_string(&path)?;
+/// assert_eq!(written.lines().next(), Some(r#"[{"age":71,"code":[1,2]},"#));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// If the file exists and `overwrite` is false, the file cannot be written, a column is a struct, map,
+/// union or run-end encoding, or the table has scalars, which JSON cannot hold.
 pub fn write_json(
     path: impl AsRef<Path>,
     table: &RaggedTable,
@@ -133,6 +163,22 @@ pub fn write_json(
 /// Reads a file of one record per line as one table, with types inferred from the whole file.
 ///
 /// [`NdjsonReader`] reads files larger than memory.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::json::{JsonOptions, read_ndjson};
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("patients.ndjson");
+/// std::fs::write(&path, "{\"age\": 71, \"code\": [1, 2]}\n{\"age\": 38}\n")?;
+/// let table = read_ndjson(&path, &JsonOptions::default())?;
+/// // The second record lacks the code, so its list is null.
+/// assert_eq!((table.num_rows(), table.array("code")?.lengths(1)?), (2, vec![2, 0]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// If the file cannot be opened; otherwise same as [`NdjsonReader::read_all`], with the path in the
+/// message.
 pub fn read_ndjson(path: impl AsRef<Path>, options: &JsonOptions) -> Result<RaggedTable> {
     let path = path.as_ref();
     let file = access::open(path).map_err(|e| Error::io(path, e))?;
@@ -160,6 +206,9 @@ pub fn read_ndjson(path: impl AsRef<Path>, options: &JsonOptions) -> Result<Ragg
 /// assert_eq!(NdjsonReader::new(lines, JsonOptions::default()).read_all()?.num_rows(), 2);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// # Errors
+/// Same as [`write_json`].
 pub fn write_ndjson(
     path: impl AsRef<Path>,
     table: &RaggedTable,

@@ -132,6 +132,13 @@ impl RaggedTable {
     /// assert!(error.to_string().contains("code[1][1]"));
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// If the value has neither of the two forms; if two columns differ in the number of rows or in the
+    /// length of a list on a shared axis; if the values of a column differ in depth, are in more than 63
+    /// lists or do not fit its declared type; if the type of a column cannot be inferred, because it has no
+    /// values, numbers next to strings, or numbers beyond 64 bits or the range of float32; or if a column
+    /// in the columns form has a reserved name. The message names the column or the path of the value.
     pub fn from_json(value: &Value, options: &JsonOptions) -> Result<Self> {
         let mut sinks = ColumnSinks::default();
         match value {
@@ -173,6 +180,10 @@ impl RaggedTable {
     ///
     /// A tree holds integers beyond 64 bits as floats; this function distinguishes integers of any
     /// length from floats. Duplicate names are an error.
+    ///
+    /// # Errors
+    /// Same as [`from_json`](Self::from_json); also if the text is not JSON, or a column or a key of a
+    /// record occurs twice.
     pub fn from_json_text(text: &[u8], options: &JsonOptions) -> Result<Self> {
         let mut parser = Parser::new(text, 1);
         let mut sinks = ColumnSinks::default();
@@ -348,6 +359,11 @@ impl<R: BufRead> NdjsonReader<R> {
     }
 
     /// Reads all rows as one table, with types inferred from all of them.
+    ///
+    /// # Errors
+    /// If the input cannot be read, a line is not a JSON object or has a key twice, the columns do not fit
+    /// together (same as [`RaggedTable::from_json`]), or the reader has already returned all rows. For text
+    /// that is not JSON, the message has the line.
     pub fn read_all(mut self) -> Result<RaggedTable> {
         let table = self.next_table(usize::MAX)?;
         table.ok_or_else(|| {

@@ -232,6 +232,10 @@ impl RaggedTable {
     /// );
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// If a column is a struct, map, union or run-end encoding, or the table has scalars, which JSON cannot
+    /// hold.
     pub fn to_json(&self, form: JsonForm) -> Result<Value> {
         with_sources(self, |sources| {
             Ok(match form {
@@ -370,6 +374,9 @@ impl<W: Write> NdjsonWriter<W> {
     }
 
     /// Flushes and returns the output.
+    ///
+    /// # Errors
+    /// If the output cannot be flushed.
     pub fn finish(mut self) -> Result<W> {
         self.out.flush().map_err(write_error)?;
         Ok(self.out)

@@ -53,6 +53,14 @@ impl CodeHierarchy {
 
     /// Reads `code` and `parent_codes` (a list of strings or one string; NULL for none) of a `codes.parquet`.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::CodeHierarchy;
+    /// let codes = CodeHierarchy::read("../tests/data/tiny-codes/codes.parquet")?;
+    /// assert!(codes.descendants(&["ICD10CM/E11"]).contains("DX//E11.9"));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the file cannot be read, lacks one of the columns, or has it with another type.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {

@@ -109,6 +109,19 @@ pub struct Labels {
 impl Labels {
     /// Creates labels from arrays of one length; values are given in any order, each kind once.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// use arrow::array::{ArrayRef, BooleanArray, Int64Array, TimestampMicrosecondArray};
+    /// use serrate::io::meds::{LabelKind, Labels};
+    /// let ids = Int64Array::from(vec![1, 7]);
+    /// let times = TimestampMicrosecondArray::from(vec![0, 86_400_000_000]);
+    /// let values: ArrayRef = Arc::new(BooleanArray::from(vec![Some(true), None]));
+    /// let labels = Labels::try_new(ids, times, vec![(LabelKind::Boolean, values)])?;
+    /// assert_eq!((labels.len(), labels.schema().field(2).name().as_str()), (2, "boolean_value"));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If lengths differ, a subject or time is NULL, a kind is given twice, or values do not have
     /// the [type](LabelKind::data_type) of their kind.
@@ -179,6 +192,9 @@ impl Labels {
 
     /// Reads like [`read`](Self::read), with files sorted by name as strings (`10` before `9`), as in
     /// meds-torch-data.
+    ///
+    /// # Errors
+    /// Same as [`read`](Self::read).
     pub fn read_in_text_order(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let mut names = list_files(path)?;
@@ -368,6 +384,9 @@ impl Labels {
     /// assert!(Labels::tasks(path)?.is_empty());
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// Never: all columns have one value per label and the types of the schema.
     pub fn to_batch(&self) -> Result<RecordBatch> {
         let mut columns: Vec<ArrayRef> =
             vec![Arc::new(self.subject_ids.clone()), Arc::new(self.prediction_times.clone())];

@@ -20,6 +20,16 @@ use crate::memory::Charge;
 use crate::table::{Column, NestOptions, RaggedTable, Unsorted};
 
 /// A shard file of a data set. Only its footer has been read. Cheap to clone.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::meds::MedsDataset;
+/// let shard = MedsDataset::open("../tests/data/synthea-meds")?.shard("train/0")?;
+/// assert_eq!((shard.name(), shard.num_measurements()?), ("train/0", 10531));
+/// assert!(shard.path().ends_with("data/train/0.parquet"));
+/// assert_eq!(shard.read(&Default::default())?.events.num_rows(), 11);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Shard {
     pub(super) dataset: Arc<Dataset>,
@@ -147,6 +157,16 @@ impl MedsShard {
     /// Returns the columns of `events`, then of `statics`, as sibling lists, with one row per subject.
     ///
     /// The static columns have their own lengths on axis 1, so the batch is not a single ragged table.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::MedsDataset;
+    /// let data = MedsDataset::open("../tests/data/synthea-meds")?;
+    /// let batch = data.shard("train/0")?.read(&Default::default())?.to_batch()?;
+    /// assert_eq!(batch.num_rows(), 11);
+    /// assert!(batch.column_by_name("code").is_some() && batch.column_by_name("static_code").is_some());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If a list column has too many values for its offsets.

@@ -65,6 +65,9 @@ impl MedsFolder {
     }
 
     /// Reads shard `index` like [`read`](Self::read), but only the needed columns.
+    ///
+    /// # Errors
+    /// Same as [`read`](Self::read).
     pub fn read_needed(
         &self,
         index: usize,

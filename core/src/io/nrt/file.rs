@@ -67,11 +67,17 @@ impl NrtFile {
     }
 
     /// Opens a file like [`open`](Self::open) from an open handle; `path` is used in errors.
+    ///
+    /// # Errors
+    /// Same as [`open`](Self::open).
     pub fn from_file(path: impl AsRef<Path>, file: File, options: &ReadOptions) -> Result<Self> {
         Self::new(SafetensorsFile::from_file(path, file, options.mmap)?, options.large_lists)
     }
 
     /// Opens a file whose bytes are in memory; `name` is used in errors.
+    ///
+    /// # Errors
+    /// If the bytes are not a safetensors file or not an `.nrt` file, as in [`open`](Self::open).
     pub fn from_bytes(name: impl AsRef<Path>, bytes: Bytes) -> Result<Self> {
         Self::new(SafetensorsFile::from_bytes(name, bytes)?, false)
     }
@@ -105,6 +111,9 @@ impl NrtFile {
     }
 
     /// Returns the number of elements of an axis according to the header; axis 0 is the rows.
+    ///
+    /// # Errors
+    /// If the file has no such axis.
     pub fn axis_len(&self, axis: usize) -> Result<usize> {
         self.inner.layout.axis_len(self.path(), axis)
     }
@@ -115,6 +124,9 @@ impl NrtFile {
     }
 
     /// Returns a column by name.
+    ///
+    /// # Errors
+    /// If the file has no such column; the message lists the columns.
     pub fn column(&self, name: &str) -> Result<&NrtColumn> {
         self.inner.layout.column(name)
     }
@@ -135,6 +147,9 @@ impl NrtFile {
     }
 
     /// Reads the whole file as a table.
+    ///
+    /// # Errors
+    /// Same as [`read`](Self::read), with the faults of the whole file.
     pub fn table(&self) -> Result<RaggedTable> {
         self.read(0..self.num_rows(), None)
     }
@@ -221,6 +236,10 @@ impl NrtFile {
 
     /// Returns the largest number of rows starting at `rows.start`, within `rows`, that hold at
     /// most `elements` elements of `axis`; at least one row. Reads a few bounds (galloping search).
+    ///
+    /// # Errors
+    /// If the rows are out of range, the axis does not exist, or a bound that was read is negative or
+    /// exceeds its axis.
     pub fn rows_within(&self, rows: Range<usize>, axis: usize, elements: usize) -> Result<usize> {
         self.inner.layout.check_rows(&rows)?;
         let start = self.elements_before(rows.start, axis)?;
@@ -281,6 +300,11 @@ impl NrtFile {
     /// assert_eq!(NrtFile::from_bytes("t", bytes)?.table()?, table);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    ///
+    /// # Errors
+    /// At the first bound that is negative, decreases, or exceeds the number of values, and at the first
+    /// BOOL byte that is neither 0 nor 1; also if the file cannot be read. The message has the tensor and
+    /// the position.
     pub fn validate(&self) -> Result<()> {
         let mut window = 0..self.inner.layout.rows;
         for axis in &self.inner.layout.axes {

@@ -14,6 +14,29 @@ use crate::error::{Error, Result};
 use crate::io::safetensors::{SafetensorsFile, TensorEntry};
 
 /// A column of a file.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::UInt16Array;
+/// # use serrate::table::RaggedTable;
+/// use arrow::datatypes::DataType;
+/// use serrate::io::nrt::{self, NrtFile};
+/// use serrate::io::safetensors::Dtype;
+/// let table = RaggedTable::builder()
+///     .lengths([2, 0, 1])?
+///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+///     .build()?;
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("codes.nrt");
+/// nrt::write(&path, &table, &Default::default())?;
+/// let file = NrtFile::open(&path, &Default::default())?;
+/// let code = file.column("code")?;
+/// assert_eq!((code.name(), code.axis()), ("code", 1));
+/// assert_eq!((code.data_type(), code.dtype()), (&DataType::UInt16, Dtype::U16));
+/// assert_eq!((code.len(), code.is_empty(), code.nbytes()), (3, false, 6));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct NrtColumn {
     name: String,

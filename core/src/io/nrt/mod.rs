@@ -67,6 +67,30 @@ pub struct WriteOptions {
 }
 
 /// Writes a table as one `.nrt` file; [`NrtWriter`] describes how values are stored.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::UInt16Array;
+/// # use serrate::table::RaggedTable;
+/// use serrate::io::nrt::{self, NrtFile, WriteOptions};
+/// let table = RaggedTable::builder()
+///     .lengths([2, 0, 1])?
+///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+///     .build()?;
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("codes.nrt");
+/// nrt::write(&path, &table, &WriteOptions::default())?;
+/// assert_eq!(NrtFile::open(&path, &Default::default())?.table()?, table);
+/// assert!(nrt::write(&path, &table, &WriteOptions::default()).is_err_and(|e| e.is_exists()));
+/// nrt::write(&path, &table, &WriteOptions { overwrite: true, ..Default::default() })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// If the file exists and `overwrite` is false, a column has a reserved name or an unsupported type (such
+/// as strings), a null cannot be written, the table has scalars, or the file cannot be written. See
+/// [`NrtWriter::create`], [`NrtWriter::write`] and [`NrtWriter::finish`].
 pub fn write(path: impl AsRef<Path>, table: &RaggedTable, options: &WriteOptions) -> Result<()> {
     let mut writer = NrtWriter::create(path, &NrtSchema::of_table(table), options)?;
     writer.write(table)?;

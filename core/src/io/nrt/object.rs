@@ -165,6 +165,9 @@ impl NrtObject {
     }
 
     /// Returns the number of elements of an axis according to the header; axis 0 is the rows.
+    ///
+    /// # Errors
+    /// If the file has no such axis.
     pub fn axis_len(&self, axis: usize) -> Result<usize> {
         self.inner.layout.axis_len(self.path(), axis)
     }
@@ -175,6 +178,9 @@ impl NrtObject {
     }
 
     /// Returns a column by name.
+    ///
+    /// # Errors
+    /// If the file has no such column; the message lists the columns.
     pub fn column(&self, name: &str) -> Result<&NrtColumn> {
         self.inner.layout.column(name)
     }
@@ -211,6 +217,9 @@ impl NrtObject {
     }
 
     /// Reads the whole file as a table.
+    ///
+    /// # Errors
+    /// Same as [`read`](Self::read).
     pub async fn table(&self) -> Result<RaggedTable> {
         self.read(0..self.num_rows(), None).await
     }
@@ -227,6 +236,9 @@ impl NrtObject {
 
     /// Reads and concatenates ranges of rows, with as many rounds of requests as [`read`](Self::read) makes
     /// for one range.
+    ///
+    /// # Errors
+    /// Same as [`read`](Self::read), for every range.
     pub async fn read_runs(
         &self,
         runs: &[Range<usize>],
@@ -273,6 +285,10 @@ impl NrtObject {
     /// assert!(file.requests() >= 1 && file.bytes_read() > 0);
     /// # Ok(()) }) }
     /// ```
+    ///
+    /// # Errors
+    /// If the axis or row does not exist, a bound exceeds its axis, or a request fails, as in
+    /// [`read`](Self::read).
     pub async fn elements_before(&self, row: usize, axis: usize) -> Result<usize> {
         self.axis_len(axis)?;
         self.inner.layout.check_rows(&(row..row))?;
@@ -315,6 +331,10 @@ impl NrtObject {
 
     /// Fetches the values of `columns` in the row ranges `runs`, and returns `file` with these values.
     /// `file` has the bounds of `runs` down to axis `depth`.
+    ///
+    /// # Errors
+    /// If a range of rows is out of range, `file` lacks the bounds of the rows or has a bound that is
+    /// damaged, or a request fails, as in [`read`](Self::read).
     pub async fn fetch_values(
         &self,
         file: &NrtFile,

@@ -25,6 +25,20 @@ pub struct NrtSchema {
 
 impl NrtSchema {
     /// Creates a schema from columns, each a name, an axis and the type of the values.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// use arrow::datatypes::DataType;
+    /// use serrate::RaggedTable;
+    /// use serrate::io::nrt::NrtSchema;
+    /// let schema = NrtSchema::new([("age", 0, DataType::Int32)]);
+    /// let ages = Arc::new(Int32Array::from(vec![71, 38]));
+    /// let table = RaggedTable::builder().column("age", 0, ages).build()?;
+    /// assert_eq!(schema, NrtSchema::of_table(&table));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn new<S: Into<String>>(columns: impl IntoIterator<Item = (S, usize, DataType)>) -> Self {
         let columns: Vec<_> = columns.into_iter().map(|(n, a, t)| (n.into(), a, t)).collect();
         let depth = columns.iter().map(|(_, axis, _)| *axis).max().unwrap_or(0);

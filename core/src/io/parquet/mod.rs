@@ -43,6 +43,21 @@ pub fn write(
 
 /// Reads a Parquet file, or selected rows and columns, as one table.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::parquet::{self, ParquetReadOptions};
+/// let table = serrate::generate::mimic_table(3, 1)?;
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("t.parquet");
+/// parquet::write(&path, &table, &Default::default())?;
+/// let columns = Some(vec!["code".into()]);
+/// let options = ParquetReadOptions { columns, rows: Some(1..3), ..Default::default() };
+/// let codes = parquet::read(&path, &options)?;
+/// assert_eq!((codes.num_rows(), codes.columns().len()), (2, 1));
+/// assert_eq!(codes.array("code")?, table.slice(1..3)?.array("code")?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// If the file cannot be read, or its list columns differ in their list lengths.
 pub fn read(path: impl AsRef<Path>, options: &ParquetReadOptions) -> Result<RaggedTable> {

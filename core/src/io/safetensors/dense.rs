@@ -82,6 +82,10 @@ pub fn read(path: impl AsRef<Path>, mmap: bool) -> Result<Vec<(String, DenseTens
 /// assert_eq!(dense::read_one(&file, file.tensor("t")?)?, t);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// # Errors
+/// If [`DType`] lacks the type of the tensor (F8, F4, complex), a BOOL is not 0 or 1, or the file has been
+/// truncated. The message names the tensor.
 pub fn read_one(file: &SafetensorsFile, tensor: &TensorEntry) -> Result<DenseTensor> {
     let wrong = |message: String| {
         Error::file(file.path(), format!("tensor {:?}: {message}", tensor.name()))

@@ -38,6 +38,10 @@ pub struct SafetensorsFile {
 impl SafetensorsFile {
     /// Opens a file and checks its header. If `mmap` is true, maps the file; otherwise each read is a
     /// positioned read (see [`ByteSource`]).
+    ///
+    /// # Errors
+    /// Same as [`ByteSource::open`]; also if the header fails the checks of [`Header::json_len`] and
+    /// [`Header::parse`].
     pub fn open(path: impl AsRef<Path>, mmap: bool) -> Result<Self> {
         Self::new(ByteSource::open(path, mmap)?)
     }
@@ -55,11 +59,17 @@ impl SafetensorsFile {
     /// assert_eq!(file.tensors().len(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    ///
+    /// # Errors
+    /// Same as [`open`](Self::open).
     pub fn from_file(path: impl AsRef<Path>, file: File, mmap: bool) -> Result<Self> {
         Self::new(ByteSource::from_file(path, file, mmap)?)
     }
 
     /// Opens a file whose bytes are in memory; `path` is used in errors.
+    ///
+    /// # Errors
+    /// If the header fails the checks of [`Header::json_len`] and [`Header::parse`].
     pub fn from_bytes(path: impl AsRef<Path>, bytes: Bytes) -> Result<Self> {
         Self::new(ByteSource::from_bytes(path, bytes))
     }
@@ -112,6 +122,9 @@ impl SafetensorsFile {
     }
 
     /// Reads all bytes of a tensor, in place if possible (see [`read_elements`](Self::read_elements)).
+    ///
+    /// # Errors
+    /// If the file has been truncated, or the tensor is of another, longer file.
     pub fn read(&self, tensor: &TensorEntry) -> Result<Buffer> {
         match tensor.element_size() {
             Some(_) => self.read_elements(tensor, 0..tensor.elements()),

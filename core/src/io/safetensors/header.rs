@@ -21,6 +21,24 @@ pub(super) const MAX_FILE_BYTES: u64 = 1 << 47;
 pub(super) const PREFIX_BYTES: u64 = 8;
 
 /// Name, type, shape and byte range of a tensor in a file. All numbers have been checked.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::safetensors::{Dtype, SafetensorsFile, SaveOptions, write_tensors};
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("t.safetensors");
+/// let data = [1u8, 0, 2, 0];
+/// write_tensors(&path, [("t", Dtype::U16, &[2][..], &data[..])], &SaveOptions::default())?;
+/// let file = SafetensorsFile::open(&path, true)?;
+/// let t = file.tensor("t")?;
+/// assert_eq!((t.name(), t.dtype(), t.shape()), ("t", Dtype::U16, &[2][..]));
+/// assert_eq!((t.elements(), t.element_size(), t.nbytes()), (2, Some(2), 4));
+/// assert!(t.is_aligned());
+/// // The second element has the last two bytes of the tensor.
+/// let bytes = t.bytes();
+/// assert_eq!(t.element_bytes(&path, 1..2)?, bytes.end - 2..bytes.end);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorEntry {
     name: String,
@@ -162,6 +180,10 @@ impl Header {
     ///
     /// Checks that every tensor has the number of bytes given by its type and shape, that tensors follow each
     /// other without gaps or overlaps, that the last one ends with the file, and that no name occurs twice.
+    ///
+    /// # Errors
+    /// If the header is longer than the file, is not UTF-8 or not JSON of the format, or fails one of these
+    /// checks; the message names the tensor. `path` is used in errors.
     pub fn parse(path: &Path, json: &[u8], file_len: u64) -> Result<Self> {
         let json_len = u64::try_from(json.len()).unwrap_or(u64::MAX);
         let (data_start, data_len) = PREFIX_BYTES

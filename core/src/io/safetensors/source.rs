@@ -52,6 +52,22 @@ enum Backing {
 
 impl ByteSource {
     /// Opens a file. If `mmap` is true, maps the file; otherwise each read is a positioned read.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::safetensors::ByteSource;
+    /// let dir = tempfile::tempdir()?;
+    /// let path = dir.path().join("x");
+    /// std::fs::write(&path, [1, 2, 3])?;
+    /// let source = ByteSource::open(&path, true)?;
+    /// assert_eq!((source.len(), source.read(1..3)?.as_slice()), (3, &[2, 3][..]));
+    /// assert!(ByteSource::open(dir.path().join("y"), true).is_err_and(|e| e.is_not_found()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the file does not exist or may not be read, the path is not a regular file, or the system cannot
+    /// map it.
     pub fn open(path: impl AsRef<Path>, mmap: bool) -> Result<Self> {
         let path = path.as_ref();
         let file = access::open(path).map_err(|e| Error::io(path, e))?;
@@ -71,6 +87,9 @@ impl ByteSource {
     /// assert_eq!(source.read(0..2)?.as_slice(), [1, 2]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    ///
+    /// # Errors
+    /// If the handle is not that of a regular file, or the system cannot map it.
     pub fn from_file(path: impl AsRef<Path>, file: File, mmap: bool) -> Result<Self> {
         let path = path.as_ref().to_path_buf();
         let metadata = file.metadata().map_err(|e| Error::io(&path, e))?;

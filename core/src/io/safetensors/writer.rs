@@ -361,6 +361,20 @@ impl Write for Counted<'_> {
 }
 
 /// A safetensors file with an encoded header and borrowed data.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use std::collections::BTreeMap;
+/// use std::path::Path;
+/// use serrate::io::safetensors::{Dtype, SafetensorsFile, encode_tensors};
+/// let tensors = [("t", Dtype::U8, &[2][..], &[1u8, 2][..])];
+/// let encoded = encode_tensors(Path::new("memory"), tensors, &BTreeMap::new())?;
+/// let mut bytes = Vec::new();
+/// encoded.write_to(&mut bytes)?;
+/// assert_eq!(bytes.len() as u64, encoded.nbytes());
+/// assert_eq!(SafetensorsFile::from_bytes("memory", bytes.into())?.tensors().len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Encoded<'a> {
     header: Vec<u8>,

@@ -121,6 +121,9 @@ fn valid_scalar<T: ArrowPrimitiveType>(one: &PrimitiveArray<T>) -> Option<T::Nat
 /// assert_eq!(values.as_ptr(), before);
 /// # Ok::<(), serrate::Error>(())
 /// ```
+///
+/// # Errors
+/// Same as [`binary`].
 pub fn binary_owned(op: Op, left: RaggedArray, right: Operand<'_>) -> Result<RaggedArray> {
     let Operand::Scalar(value) = right else {
         return binary(op, Operand::Array(&left), right);

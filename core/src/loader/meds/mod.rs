@@ -243,6 +243,9 @@ impl MedsLoader {
     }
 
     /// Iterates over the batches of an epoch from batch `batch` on; earlier batches are not built.
+    ///
+    /// # Errors
+    /// If the threads cannot be started.
     pub fn epoch_from(&self, epoch: u64, batch: usize) -> Result<Epoch> {
         self.loader.epoch_from(epoch, batch)
     }
@@ -277,6 +280,9 @@ impl MedsLoader {
     /// # }
     /// # Ok::<(), serrate::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// Same as [`Loader::batch_of`].
     pub fn batch_of(&self, epoch: u64, items: &[usize]) -> Result<Batch> {
         self.loader.batch_of(epoch, items)
     }

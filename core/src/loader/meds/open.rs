@@ -27,6 +27,17 @@ impl MedsLoader {
     /// other measurements are omitted, and without `code/vocab_index` the vocabulary comes from the train
     /// split. If `compat` is not set, codes outside the vocabulary have the token 0.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::meds::{MedsLoader, MedsOptions};
+    /// let options = MedsOptions::new(8, 64).shuffle(7);
+    /// let loader = MedsLoader::open("../tests/data/synthea-meds", "train", None, options)?;
+    /// assert_eq!((loader.num_subjects(), loader.num_items()), (20, 20));
+    /// let batch = loader.epoch(0)?.next().unwrap()?;
+    /// assert_eq!((batch.len(), batch.tensor("subject_id")?.shape()), (8, &[8][..]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If a file cannot be read or is damaged, or the split is empty; otherwise as
     /// [`try_new`](Self::try_new).
