@@ -357,7 +357,7 @@ fn faults_of_a_configuration_are_named_with_their_line() {
         (
             "    code: DEATH",
             "    code: { like: 'D%' }",
-            "the key is unknown; the keys of codes are `regex` and `any`",
+            "unknown key; the keys of codes are regex and any",
         ),
         (
             "    code: DEATH",

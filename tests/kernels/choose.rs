@@ -210,7 +210,11 @@ fn masks_that_do_not_fit_are_refused() {
     );
     says(&a, &rows(&[2, 0]), "3 row(s) on the left and 2 on the right");
     let numbers = a.with_leaves(Arc::new(Int64Array::from(vec![1; 5]))).unwrap();
-    says(&a, &numbers, "the mask: expected Boolean, found Int64");
+    says(
+        &a,
+        &numbers,
+        "the mask: expected booleans (compare or cast the values first), found Int64",
+    );
     let flat =
         RaggedArray::try_new(3, vec![], Arc::new(BooleanArray::from(vec![true; 3]))).unwrap();
     says(&a, &flat, "0 level(s)");

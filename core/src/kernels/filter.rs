@@ -77,7 +77,11 @@ pub fn compress(array: &RaggedArray, mask: &RaggedArray) -> Result<RaggedArray> 
 
 fn masked_axis(array: &RaggedArray, mask: &RaggedArray) -> Result<usize> {
     if *mask.leaf_type() != DataType::Boolean {
-        return Err(Error::type_of("the mask", DataType::Boolean.to_string(), mask.leaf_type()));
+        return Err(Error::type_of(
+            "the mask",
+            "booleans (compare or cast the values first)",
+            mask.leaf_type(),
+        ));
     }
     let axis = mask.axes().len();
     if axis == 0 || axis > array.axes().len() {

@@ -39,7 +39,11 @@ use crate::limit::check_size;
 /// When the leaves are not boolean or there are no lists.
 pub fn indices_from_mask(mask: &RaggedArray) -> Result<RaggedArray> {
     if *mask.leaf_type() != DataType::Boolean {
-        return Err(Error::type_of("the mask", DataType::Boolean.to_string(), mask.leaf_type()));
+        return Err(Error::type_of(
+            "the mask",
+            "booleans (compare or cast the values first)",
+            mask.leaf_type(),
+        ));
     }
     let axis = mask.axes().len();
     let level = mask.axis(axis)?;

@@ -59,7 +59,11 @@ pub fn common_type(a: OperandType<'_>, b: OperandType<'_>) -> Result<DataType> {
 /// When the mask is not boolean, the types are incompatible, or lists differ in length.
 pub fn where_(mask: &RaggedArray, yes: Operand<'_>, no: Operand<'_>) -> Result<RaggedArray> {
     if *mask.leaf_type() != DataType::Boolean {
-        return Err(Error::type_of("the mask", DataType::Boolean.to_string(), mask.leaf_type()));
+        return Err(Error::type_of(
+            "the mask",
+            "booleans (compare or cast the values first)",
+            mask.leaf_type(),
+        ));
     }
     let to = common_type(yes.operand_type(), no.operand_type())?;
     // First find `shape`, the common lists of the mask and both operands. Then broadcast the operands to it.

@@ -193,7 +193,11 @@ struct Clock {
 impl Clock {
     fn try_new(times: &ArrayRef) -> Result<Self> {
         let DataType::Timestamp(unit, zone) = times.data_type() else {
-            return Err(Error::type_of("times to format", "timestamps", times.data_type()));
+            return Err(Error::type_of(
+                "times to format",
+                "timestamps (cast the values first)",
+                times.data_type(),
+            ));
         };
         let zone =
             zone.as_deref().map(|zone| Ok::<_, ArrowError>((zone.parse()?, zone.to_owned())));

@@ -201,7 +201,11 @@ fn move_time(
 fn zone_of(t: &DataType) -> Result<(TimeUnit, Tz)> {
     match t {
         DataType::Timestamp(unit, Some(zone)) => Ok((*unit, zone.parse()?)),
-        other => Err(Error::type_of("times in a zone", "timestamps with a time zone", other)),
+        other => Err(Error::type_of(
+            "times in a zone",
+            "timestamps with a time zone (cast the values first)",
+            other,
+        )),
     }
 }
 

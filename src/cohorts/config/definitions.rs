@@ -136,7 +136,7 @@ pub(super) fn read_codes(source: &ConfigFile, key: &str, node: &Node) -> Result<
         _ => Err(source.fault_at(
             entry.line,
             &key,
-            "the key is unknown; the keys of codes are `regex` and `any`",
+            "unknown key; the keys of codes are regex and any",
         )),
     }
 }

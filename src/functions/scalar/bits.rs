@@ -105,7 +105,7 @@ macro_rules! with_integers {
             DataType::UInt64 => $with::<UInt64Type>($values),
             other => {
                 return exec_err!(
-                    "internal error: bits of values of type {other}; please report it"
+                    "internal error: values of type {other} have no bits; please report it"
                 );
             }
         })

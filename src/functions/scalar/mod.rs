@@ -13,6 +13,7 @@ mod rounding;
 mod strftime;
 mod string_split;
 
+use arrow::datatypes::DataType;
 use datafusion::logical_expr::ScalarUDF;
 
 pub(crate) fn scalar_functions() -> Vec<ScalarUDF> {
@@ -31,4 +32,9 @@ pub(crate) fn scalar_functions() -> Vec<ScalarUDF> {
     functions.extend(epochs::epoch_functions());
     functions.extend(regexp_lists::regexp_lists());
     functions
+}
+
+/// Lists the types of arguments for a message.
+fn list_types(types: &[DataType]) -> String {
+    types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -9,6 +9,8 @@ use datafusion::logical_expr::{
 };
 use regex::Regex;
 
+use super::list_types;
+
 const NAME: &str = "regexp_extract";
 
 /// Returns `regexp_extract(text, pattern [, group])`, which returns the first match of a pattern, or one
@@ -45,7 +47,8 @@ impl ScalarUDFImpl for RegexpExtract {
                 Ok(texts.into_iter().chain(group.iter().map(|_| DataType::Int64)).collect())
             }
             _ => plan_err!(
-                "{NAME} takes a string, a pattern and the number of a group, as in {NAME}(code, '(.*)//', 1); it is given {types:?}"
+                "{NAME} takes a string, a pattern and the number of a group, as in {NAME}(code, '(.*)//', 1); it is given {}",
+                list_types(types)
             ),
         }
     }

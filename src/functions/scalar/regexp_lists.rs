@@ -9,6 +9,7 @@ use datafusion::logical_expr::{
 };
 use regex::Regex;
 
+use super::list_types;
 use super::regexp_extract::{compile_pattern, is_text, read_group};
 
 /// Returns `regexp_extract_all(text, pattern [, group])`, a list of all matches or of one group of each, and
@@ -64,9 +65,10 @@ impl ScalarUDFImpl for RegexpList {
                 Ok(texts.into_iter().chain(group.iter().map(|_| DataType::Int64)).collect())
             }
             _ => plan_err!(
-                "{} takes a string and a pattern, as in {}(code, '[0-9]+'); it is given {types:?}",
+                "{} takes a string and a pattern, as in {}(code, '[0-9]+'); it is given {}",
                 self.name(),
-                self.name()
+                self.name(),
+                list_types(types)
             ),
         }
     }

@@ -11,6 +11,8 @@ use datafusion::scalar::ScalarValue;
 
 use crate::kernels::time_formats::{format_times, format_times_each};
 
+use super::list_types;
+
 const NAME: &str = "strftime";
 
 /// Returns `strftime(time, format)`, which formats dates and timestamps with the directives of DuckDB. The arguments
@@ -57,7 +59,8 @@ impl ScalarUDFImpl for Strftime {
                 Ok([DataType::Utf8].into_iter().chain(time_type(time)).collect())
             }
             types => plan_err!(
-                "{NAME} takes a date or timestamp and a format, as in {NAME}(t, '%Y-%m-%d'); it is given {types:?}"
+                "{NAME} takes a date or timestamp and a format, as in {NAME}(t, '%Y-%m-%d'); it is given {}",
+                list_types(types)
             ),
         }
     }

@@ -226,10 +226,9 @@ pub fn binary(op: Op, left: Operand<'_>, right: Operand<'_>) -> Result<RaggedArr
 /// # Errors
 /// When the leaves are not Boolean.
 pub fn not(array: &RaggedArray) -> Result<RaggedArray> {
-    let leaves = array
-        .leaves()
-        .as_boolean_opt()
-        .ok_or_else(|| Error::type_of("NOT", DataType::Boolean.to_string(), array.leaf_type()))?;
+    let leaves = array.leaves().as_boolean_opt().ok_or_else(|| {
+        Error::type_of("NOT", "booleans (compare or cast the values first)", array.leaf_type())
+    })?;
     array.with_leaves(Arc::new(arrow::compute::not(leaves)?))
 }
 

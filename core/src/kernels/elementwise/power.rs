@@ -61,7 +61,7 @@ fn raise_to_huge<T: ArrowNativeTypeOp>(base: T, power: T) -> std::result::Result
         return Ok(if odd { base } else { T::ONE });
     }
     Err(ArrowError::ArithmeticOverflow(format!(
-        "{base:?} ** {power:?} does not fit the integer type of the operands, but may fit float64"
+        "{base:?} ** {power:?} does not fit the integer type of the operands; cast the base or the power to float64"
     )))
 }
 

@@ -47,7 +47,11 @@ pub fn reduce_where(
     axis: Option<i64>,
 ) -> Result<RaggedArray> {
     if *mask.leaf_type() != DataType::Boolean {
-        return Err(Error::type_of("the mask", DataType::Boolean.to_string(), mask.leaf_type()));
+        return Err(Error::type_of(
+            "the mask",
+            "booleans (compare or cast the values first)",
+            mask.leaf_type(),
+        ));
     }
     let levels = mask.axes().len();
     if levels == 0 || levels > array.axes().len() {
