@@ -189,6 +189,27 @@ async fn parentheses_tell_aggregates_and_keys_apart() {
     expect_rows(&[], &cases).await;
 }
 
+#[tokio::test]
+async fn casts_do_not_replace_sort_keys() {
+    let numbers = "(VALUES (1), (2), (92)) t(g)";
+    let cases = [
+        (format!("SELECT (g + 8)::VARCHAR, count(*) FROM {numbers} GROUP BY g + 8 ORDER BY g + 8"), "9 1; 10 1; 100 1"),
+        (format!("SELECT (g + 8)::VARCHAR FROM {numbers} ORDER BY g + 8 DESC LIMIT 2"), "100; 10"),
+        (
+            format!("SELECT (g % 100)::VARCHAR, sum(g) FROM {numbers} GROUP BY g % 100 ORDER BY g % 100 DESC LIMIT 1"),
+            "92 92",
+        ),
+        (format!("SELECT (g + 8)::VARCHAR, count(*) FROM {numbers} GROUP BY g + 8 ORDER BY count(*), (g + 8)"), "9 1; 10 1; 100 1"),
+        (format!("SELECT (g + 8)::VARCHAR FROM {numbers} GROUP BY g + 8 ORDER BY (g + 8)::VARCHAR"), "10; 100; 9"),
+        (
+            "SELECT (sum(g) OVER (PARTITION BY g))::VARCHAR FROM (VALUES (9), (10), (100)) t(g) ORDER BY sum(g) OVER (PARTITION BY g)".to_owned(),
+            "9; 10; 100",
+        ),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&[], &cases).await;
+}
+
 /// When this fails, `sql::statement::cast_arguments` can go.
 #[tokio::test]
 async fn stock_aggregates_of_casts_still_clash() {

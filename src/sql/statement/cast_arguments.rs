@@ -8,14 +8,15 @@ use std::sync::LazyLock;
 use datafusion::functions_aggregate::all_default_aggregate_functions;
 use datafusion::logical_expr::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
-    GroupByExpr, OrderBy, Select, SelectItem, Value, WindowType, visit_expressions_mut,
+    GroupByExpr, Ident, OrderBy, Select, SelectItem, Value, WindowType, visit_expressions,
+    visit_expressions_mut,
 };
 
 use crate::functions;
 use crate::sql::sources::from::one_name;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::merged::coalesce_of;
-use crate::sql::statement::set_names::{is_name, without_casts};
+use crate::sql::statement::set_names::{add_identifiers, is_name, unused_name, without_casts};
 
 /// Maximum number of bytes of a call whose casts are compared. The copy of a very deep call would overflow
 /// the stack.
@@ -35,6 +36,9 @@ static AGGREGATES: LazyLock<HashSet<String>> = LazyLock::new(|| {
 /// DataFusion omits casts and parentheses in the name of a call. It fails if two aggregates or keys have one name, and
 /// computes only one of two calls of `unnest`. Obsolete once the test `stock_aggregates_of_casts_still_clash` fails.
 pub(in crate::sql) fn tell_casts_apart(select: &mut Select, mut order: Option<&mut OrderBy>) {
+    if let Some(order) = order.as_deref() {
+        name_sorted_casts(select, order);
+    }
     for (key, wrapped) in find_clashing_keys(select) {
         let mut wrap = |e: &mut Expr| {
             if *e == key {
@@ -62,6 +66,50 @@ pub(in crate::sql) fn tell_casts_apart(select: &mut Select, mut order: Option<&m
     }
     if let Some(order) = order {
         let _ = visit_expressions_mut(order, |e| wrap_repeated(e, &mut known));
+    }
+}
+
+/// Gives an alias to casts in SELECT whose operand is in ORDER BY: `SELECT (g + 8)::VARCHAR .. GROUP BY g + 8 ORDER BY g
+/// + 8`. DataFusion would sort by the cast, because it has the name of its operand.
+fn name_sorted_casts(select: &mut Select, order: &OrderBy) {
+    let is_cast = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(e) if has_cast(e));
+    if !select.projection.iter().any(is_cast) {
+        return;
+    }
+    let mut sorted: Vec<(String, Expr)> = Vec::new();
+    let _ = visit_expressions(order, |e| {
+        if !is_name(e) && e.to_string().len() <= LONGEST_CALL {
+            sorted.push((planned_name(e), e.clone()));
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    let mut avoided = HashSet::new();
+    add_identifiers(select, &mut avoided);
+    add_identifiers(order, &mut avoided);
+    let mut used: HashSet<String> = HashSet::new();
+    for item in &mut select.projection {
+        let SelectItem::UnnamedExpr(expr) = item else { continue };
+        if !has_cast(expr) {
+            continue;
+        }
+        let name = planned_name(expr);
+        if sorted.iter().any(|(other, key)| *other == name && key != expr) {
+            let alias = unused_name(&expr.to_string(), &mut used, &avoided);
+            let alias = Ident::with_quote('"', alias);
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+        }
+    }
+}
+
+/// Whether an expression, which is not very long, is a cast of another expression than a column.
+fn has_cast(e: &Expr) -> bool {
+    let mut e = e;
+    while let Expr::Nested(inner) = e {
+        e = inner;
+    }
+    match e {
+        Expr::Cast { expr, .. } => !is_name(expr) && e.to_string().len() <= LONGEST_CALL,
+        _ => false,
     }
 }
 
