@@ -272,3 +272,23 @@ async fn stock_casts_of_dictionaries_still_cast_unused_values() {
     let failed = error(&stock, "SELECT CAST(d AS INT) FROM t WHERE d <> 'x'").await;
     assert!(failed.contains("Cannot cast string 'x'"), "{failed}");
 }
+
+#[tokio::test]
+async fn functions_see_null_among_the_values_of_dictionaries() {
+    let cases = [
+        (
+            format!(
+                "SELECT d, length(d), upper(d), [d], {{'d': d}}.d IS NULL FROM '{DICTIONARY}' ORDER BY id"
+            ),
+            "1 1 1 [1] false; NULL NULL NULL [] true; NULL NULL NULL [] true; 3 1 3 [3] false",
+        ),
+        (
+            format!(
+                "SELECT count(d), count(length(d)), string_agg(d, ',' ORDER BY id) FROM '{DICTIONARY}'"
+            ),
+            "2 2 1,3",
+        ),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&[], &cases).await;
+}

@@ -1,5 +1,10 @@
 //! Conditions over files whose statistics DataFusion cannot use.
 
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::file::metadata::{ParquetMetaDataReader, ParquetMetaDataWriter};
+use datafusion::parquet::file::properties::WriterProperties;
+use datafusion::parquet::file::statistics::{Statistics, ValueStatistics};
+
 use super::*;
 
 const SPANS: &str = "CREATE TABLE t AS SELECT a::TIMESTAMP AS t, b::DATE AS d, c::DATE AS e FROM (VALUES
@@ -136,4 +141,81 @@ async fn stock_bounds_of_some_row_groups_are_still_those_of_the_file() {
     let table = format!("CREATE EXTERNAL TABLE p STORED AS PARQUET LOCATION '{PARTIAL}'");
     batches(&stock, &table).await.unwrap();
     assert_ne!(rows_or_error(&stock, PARTIAL_ROWS[0].0).await, PARTIAL_ROWS[0].1);
+}
+
+/// Writes 12 rows in three row groups, with `a` NULL in rows 3 and 6, and removes the numbers of nulls, which are
+/// optional, from the statistics in the footer.
+fn write_uncounted(file: &std::path::Path) {
+    let a = (1..=12).map(|i| (i != 3 && i != 6).then_some(i)).collect::<Int64Array>();
+    let columns: Vec<(&str, ArrayRef)> =
+        vec![("id", Arc::new(Int64Array::from_iter_values(1..=12))), ("a", Arc::new(a))];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let properties = WriterProperties::builder().set_max_row_group_row_count(Some(4)).build();
+    let mut bytes = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let mut reader = ParquetMetaDataReader::new();
+    reader.try_parse(&bytes::Bytes::from(bytes.clone())).unwrap();
+    let mut builder = reader.finish().unwrap().into_builder();
+    let groups = builder.take_row_groups().into_iter().map(|group| {
+        let chunks = group.columns().iter().map(|chunk| {
+            let Some(Statistics::Int64(known)) = chunk.statistics() else { panic!("{chunk:?}") };
+            let (min, max) = (known.min_opt().copied(), known.max_opt().copied());
+            let uncounted = Statistics::Int64(ValueStatistics::new(min, max, None, None, false));
+            chunk
+                .clone()
+                .into_builder()
+                .set_statistics(uncounted)
+                .set_column_index_offset(None)
+                .set_column_index_length(None)
+                .build()
+                .unwrap()
+        });
+        let chunks = chunks.collect();
+        group.into_builder().set_column_metadata(chunks).build().unwrap()
+    });
+    let groups = groups.collect();
+    let footer = builder.set_row_groups(groups).set_column_index(None).build();
+    let end = bytes.len() - 8;
+    let length = u32::from_le_bytes(bytes[end..end + 4].try_into().unwrap());
+    bytes.truncate(end - usize::try_from(length).unwrap());
+    let mut written = Vec::new();
+    ParquetMetaDataWriter::new(&mut written, &footer).finish().unwrap();
+    bytes.extend(written);
+    std::fs::write(file, bytes).unwrap();
+}
+
+const UNCOUNTED_ROWS: [(&str, &str); 6] = [
+    ("SELECT count(a), count(*) FROM p", "10 12"),
+    ("SELECT id FROM p WHERE a IS NULL ORDER BY id", "3; 6"),
+    ("SELECT count(*) FROM p WHERE a IS NULL", "2"),
+    ("SELECT id FROM p ORDER BY a NULLS FIRST, id LIMIT 2", "3; 6"),
+    ("SELECT count(*) FROM p WHERE a IS NOT NULL AND a > 8", "4"),
+    ("SELECT max(a), min(a), count(DISTINCT a) FROM p", "12 1 10"),
+];
+
+#[tokio::test]
+async fn missing_counts_of_nulls_are_unknown() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("p.parquet");
+    write_uncounted(&file);
+    let file = show(&file);
+    let table = format!("CREATE EXTERNAL TABLE p STORED AS PARQUET LOCATION '{file}'");
+    for filters in ["true", "false"] {
+        let setting = format!("SET datafusion.execution.parquet.pushdown_filters = {filters}");
+        expect_rows(&[&setting, &table], &UNCOUNTED_ROWS).await;
+    }
+}
+
+/// When this test fails, the number of nulls may be left in `sql::sources::parquet::footers` and `bounds`.
+#[tokio::test]
+async fn stock_missing_counts_of_nulls_are_still_zero() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("p.parquet");
+    write_uncounted(&file);
+    let stock = SessionContext::new();
+    let table = format!("CREATE EXTERNAL TABLE p STORED AS PARQUET LOCATION '{}'", show(&file));
+    batches(&stock, &table).await.unwrap();
+    assert_ne!(rows_or_error(&stock, UNCOUNTED_ROWS[1].0).await, UNCOUNTED_ROWS[1].1);
 }

@@ -1,7 +1,8 @@
 use std::io::Cursor;
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
+use arrow::array::{ArrayData, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
+use arrow::datatypes::{DataType, SchemaRef};
 use arrow::ipc::convert::fb_to_schema;
 use arrow::ipc::reader::{StreamReader, read_footer_length};
 use arrow::ipc::root_as_footer;
@@ -59,9 +60,54 @@ impl FileOpener for NamedOpener {
                 }
             };
             let batches = opener.open(file)?.await?;
-            Ok(batches.map(move |batch| adapter.adapt_batch(&batch?)).boxed())
+            Ok(batches.map(move |batch| adapter.adapt_batch(&with_null_keys(batch?)?)).boxed())
         }))
     }
+}
+
+/// Makes the keys of dictionaries NULL that refer to a NULL among the values, also in lists and structs.
+///
+/// Arrow and DataFusion look only at the keys: `length(d)` of such a NULL would be 0, and its JSON `""`.
+fn with_null_keys(batch: RecordBatch) -> Result<RecordBatch> {
+    if !batch.schema().fields().iter().any(|field| has_dictionary(field.data_type())) {
+        return Ok(batch);
+    }
+    let columns = batch.columns().iter().map(|column| match has_dictionary(column.data_type()) {
+        true => null_keys(column.to_data()).map(make_array),
+        false => Ok(Arc::clone(column)),
+    });
+    let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
+}
+
+fn has_dictionary(t: &DataType) -> bool {
+    match t {
+        DataType::Dictionary(..) => true,
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::FixedSizeList(field, _)
+        | DataType::Map(field, _) => has_dictionary(field.data_type()),
+        DataType::Struct(fields) => fields.iter().any(|field| has_dictionary(field.data_type())),
+        _ => false,
+    }
+}
+
+fn null_keys(data: ArrayData) -> Result<ArrayData> {
+    if matches!(data.data_type(), DataType::Dictionary(..)) {
+        let [values] = data.child_data() else { return Ok(data) };
+        if values.null_count() == 0 {
+            return Ok(data);
+        }
+        let nulls = make_array(data.clone()).logical_nulls();
+        return Ok(data.into_builder().nulls(nulls).build()?);
+    }
+    if !has_dictionary(data.data_type()) {
+        return Ok(data);
+    }
+    let children = data.child_data().iter().cloned().map(null_keys);
+    let children = children.collect::<Result<Vec<_>>>()?;
+    Ok(data.into_builder().child_data(children).build()?)
 }
 
 /// Returns the indices in a file's schema of those columns `wanted` that the file has.

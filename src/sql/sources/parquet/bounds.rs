@@ -25,7 +25,8 @@ pub(super) fn without_bounds(mut statistics: Statistics, schema: &Schema) -> Sta
     statistics
 }
 
-/// Removes the minimum (maximum) of columns for which a row group with values has no minimum (maximum).
+/// Removes the minimum (maximum) of columns for which a row group with values has no minimum (maximum), and the number
+/// of nulls if a row group has none, which DataFusion takes for 0.
 ///
 /// Writers leave out the bounds of long values: pyarrow of those over 4,096 bytes. DataFusion 55 then takes the bounds
 /// of the other row groups for the bounds of the file, so it answers queries and skips the file by wrong bounds, and
@@ -45,6 +46,9 @@ pub(super) fn without_partial_bounds(
         for group in footer.row_groups().iter().filter(|group| group.num_rows() > 0) {
             let known = group.columns().get(leaf).and_then(|chunk| chunk.statistics());
             let nulls = known.and_then(|known| known.null_count_opt());
+            if nulls.is_none() {
+                column.null_count = Precision::Absent;
+            }
             if nulls.is_some_and(|nulls| Ok(nulls) == u64::try_from(group.num_rows())) {
                 continue;
             }

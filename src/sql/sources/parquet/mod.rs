@@ -1,7 +1,7 @@
 //! Parquet: files as tables, COPY to them, and a scan that decodes list columns with Serrate's decoder.
 
 mod bounds;
-mod floats;
+mod footers;
 mod format;
 mod scan;
 
