@@ -204,7 +204,7 @@ impl ShardCheck<'_> {
     /// whose file is in the folder of another split.
     fn is_train(&self, subject: i64, place: Option<&str>, log: &mut Log) -> bool {
         let Some(splits) = self.splits else { return place == Some(TRAIN) };
-        let of_file = splits.of_subject(subject).map(|s| splits.names()[s].as_str());
+        let of_file = splits.find_split(subject).map(|s| splits.names()[s].as_str());
         let position = || format!("subject {subject}");
         match (place, of_file) {
             (Some(place), Some(of_file)) => {

@@ -102,7 +102,7 @@ pub fn batched_indexing_access(
     let indices = Indices::new(input_indices)?;
     let entries = EntryView::new(&data, indices.batch_shape(), dim)?;
     let values = gather_entries(&entries, &indices, options.beyond == BeyondSample::Error)?;
-    Ok(input_indices.with_values(values, dim)?.with_filler(Some(filler)))
+    Ok(input_indices.replace_values(values, dim)?.with_filler(Some(filler)))
 }
 
 /// Returns, for each sample, `output_num_targets` entries: the entries of the data at the indices, and
@@ -218,7 +218,7 @@ fn write_entries(
     let values = scatter_entries(from, indices, target)?;
     match into {
         AnyBatch::Ragged(batch) if own.layout.is_ragged() => {
-            Ok(batch.with_values(values, dim)?.into())
+            Ok(batch.replace_values(values, dim)?.into())
         }
         AnyBatch::Ragged(batch) => {
             let tensor = to_dense(&values, batch.batch_shape(), own.width, dim)?;

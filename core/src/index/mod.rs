@@ -265,14 +265,14 @@ impl Span {
     }
 
     /// Returns the index on the axis of the `i`-th selected element; `i` must be less than `count`.
-    pub(crate) fn at(self, i: usize) -> usize {
+    pub(crate) fn to_index(self, i: usize) -> usize {
         // For `i < count` the element lies on the axis, so the product does not overflow.
         let by = usize::try_from(self.step.unsigned_abs()).unwrap_or(usize::MAX).wrapping_mul(i);
         if self.step < 0 { self.first.wrapping_sub(by) } else { self.first.wrapping_add(by) }
     }
 
     pub(crate) fn positions(self) -> impl Iterator<Item = usize> {
-        (0..self.count).map(move |i| self.at(i))
+        (0..self.count).map(move |i| self.to_index(i))
     }
 }
 

@@ -305,8 +305,9 @@ unsafe fn compress_bitmap<const WIDE: bool>(
             let at = *at as usize;
             let n = keep[at].count_ones();
             // SAFETY: with `WIDE` the caller ensures BMI2.
-            let found =
-                unsafe { extract_bits::<WIDE>(bits.at((block * BLOCK + at) * 64), keep[at]) };
+            let found = unsafe {
+                extract_bits::<WIDE>(bits.load_bits((block * BLOCK + at) * 64), keep[at])
+            };
             word |= found << filled;
             if filled + n >= 64 {
                 out.push(word.to_le());

@@ -81,7 +81,7 @@ impl Epoch {
                 && first < epoch.plan.num_batches()
                 && epoch.plan.draft_batch(first).is_ok_and(|draft| draft.bytes >= LARGE);
             let in_flight =
-                if together { options.prefetch.saturating_add(1) } else { options.in_flight() };
+                if together { options.prefetch.saturating_add(1) } else { options.max_in_flight() };
             let shared = Arc::new(EpochState::new(Arc::clone(&epoch.plan), 0));
             epoch.workers = Some(Workers { pool, foreign, in_flight, together, shared });
         }

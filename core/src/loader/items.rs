@@ -77,7 +77,7 @@ impl EpochItems {
         let (mut of, mut steps) = (Vec::new(), Vec::new());
         for base in 0..n {
             let RowPrefix { row, events } = items.row_prefix(source, base);
-            let Some(window) = RowWindows::for_row(source, options, row) else { continue };
+            let Some(window) = RowWindows::from_row(source, options, row) else { continue };
             if window.is_stuck() {
                 return Err(Error::invalid(format!(
                     "row {row}: the static facts prepended to each window leave no room for new elements; use a longer window, or a smaller overlap"

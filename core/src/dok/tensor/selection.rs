@@ -204,7 +204,7 @@ const NEW_AXIS: fn() -> ResultDim =
 
 impl PlaceSelection {
     /// Selects by NumPy's rules, which combine all index arrays into one group of result axes.
-    pub(super) fn for_numpy_index(
+    pub(super) fn from_numpy_index(
         view: &AxisView,
         storage: &Storage,
         index: &[Index],
@@ -212,7 +212,7 @@ impl PlaceSelection {
         Self::new(view, storage, index, false)
     }
 
-    pub(super) fn for_orthogonal_index(
+    pub(super) fn from_orthogonal_index(
         view: &AxisView,
         storage: &Storage,
         index: &[Index],

@@ -179,8 +179,9 @@ impl MedsChunk {
         timed: bool,
     ) -> Result<Self> {
         use DataType::{Date32, Date64, Float16, Float32, Null, Timestamp};
-        let required =
-            |name: &str| batch.column_by_name(name).ok_or_else(|| source.no_column(name));
+        let required = |name: &str| {
+            batch.column_by_name(name).ok_or_else(|| source.missing_column_error(name))
+        };
         let not_null = |name: &str, values: &ArrayRef| match values.logical_nulls() {
             Some(nulls) if nulls.null_count() > 0 => {
                 let row = nulls.iter().position(|valid| !valid).unwrap_or(0);

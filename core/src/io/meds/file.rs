@@ -173,7 +173,7 @@ impl MedsFile {
         }
     }
 
-    pub(crate) fn no_column(&self, column: &str) -> Error {
+    pub(crate) fn missing_column_error(&self, column: &str) -> Error {
         let names: Vec<&str> = self.schema().fields().iter().map(|f| f.name().as_str()).collect();
         Error::file(
             &self.path,

@@ -225,7 +225,7 @@ impl Labels {
         if let Some(missing) =
             KEYS.into_iter().find(|c| source.schema().field_with_name(c).is_err())
         {
-            return Err(source.no_column(missing));
+            return Err(source.missing_column_error(missing));
         }
         let kinds = list_kinds(source);
         let mut columns = KEYS.to_vec();
@@ -448,5 +448,5 @@ fn require_column<'a>(
     batch: &'a RecordBatch,
     name: &str,
 ) -> Result<&'a ArrayRef> {
-    batch.column_by_name(name).ok_or_else(|| source.no_column(name))
+    batch.column_by_name(name).ok_or_else(|| source.missing_column_error(name))
 }

@@ -9,7 +9,7 @@ use super::codes::{Arithmetic, CodeEntry, CohortCodes};
 use super::{TensorizeOptions, Unknown};
 use crate::error::{Error, Result};
 use crate::io::meds::file::MedsFile;
-use crate::io::meds::{MedsChunk, MedsDataset, Place, Splits, Values, below_split};
+use crate::io::meds::{MedsChunk, MedsDataset, Place, Splits, Values, move_below_split};
 
 /// Returns, for each shard of the data set, the names of its output shards: one name, or one per split.
 pub(super) fn part_names(dataset: &MedsDataset, splits: &Splits) -> Result<Vec<Vec<String>>> {
@@ -17,8 +17,8 @@ pub(super) fn part_names(dataset: &MedsDataset, splits: &Splits) -> Result<Vec<V
     let sources = dataset.sources();
     let names = sources.iter().map(|(name, source)| {
         let names = match splits.find_shard_split(name) {
-            Place::Split(split) => vec![below_split(split, name)],
-            Place::BySubject => splits.names().iter().map(|s| below_split(s, name)).collect(),
+            Place::Split(split) => vec![move_below_split(split, name)],
+            Place::BySubject => splits.names().iter().map(|s| move_below_split(s, name)).collect(),
             Place::Unknown => vec![name.clone()],
         };
         for name in &names {
@@ -348,7 +348,7 @@ impl SplitRoute<'_> {
             && self.subject != Some(subject)
         {
             self.subject = Some(subject);
-            self.to = splits.of_subject(subject).ok_or_else(|| {
+            self.to = splits.find_split(subject).ok_or_else(|| {
                 Error::file(
                     source.path(),
                     format!(

@@ -221,7 +221,7 @@ impl ShardFit {
                     }
                     run = run.saturating_add(1);
                     wanted =
-                        splits.is_none_or(|s| train.is_some() && s.of_subject(subject) == train);
+                        splits.is_none_or(|s| train.is_some() && s.find_split(subject) == train);
                 }
                 let more = chunk.subjects[row..].iter().take_while(|s| **s == subject).count();
                 let rows = row..row + more;

@@ -354,7 +354,7 @@ impl NrtObject {
 
     fn nrt_file(&self, parts: Vec<Part>) -> NrtFile {
         let large = self.inner.object.options().large_lists;
-        NrtFile::with_layout(self.partial_file(parts), Arc::clone(&self.inner.layout), large)
+        NrtFile::from_layout(self.partial_file(parts), Arc::clone(&self.inner.layout), large)
     }
 }
 

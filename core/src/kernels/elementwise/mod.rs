@@ -254,7 +254,7 @@ pub fn neg(array: &RaggedArray) -> Result<RaggedArray> {
         let expected = "signed numbers (cast unsigned integers to int64 first)";
         return Err(Error::type_of("negation", expected, array.leaf_type()));
     }
-    array.with_leaves(numeric::neg(array.leaves()).map_err(|e| with_hint("-", e))?)
+    array.with_leaves(numeric::neg(array.leaves()).map_err(|e| add_hint("-", e))?)
 }
 
 enum SideValues {
@@ -393,7 +393,7 @@ fn apply_op(op: Op, left: &SideValues, right: &SideValues, len: usize) -> Result
         Op::Maximum => return choose::choose_values(choose::Choice::Larger, left, right, len),
         Op::And | Op::Or | Op::Xor => return apply_logical(op, left, right, len),
     };
-    let done = done.map_err(|e| with_hint(op.symbol(), e))?;
+    let done = done.map_err(|e| add_hint(op.symbol(), e))?;
     check_decimal_precision(&done).map_err(|e| {
         Error::invalid(format!(
             "{}: a result does not fit its type {}: {e}; cast the operands to decimals with fewer digits, or to DOUBLE",
@@ -473,7 +473,7 @@ fn apply_logical(op: Op, left: &SideValues, right: &SideValues, len: usize) -> R
     }))
 }
 
-fn with_hint(op: &str, error: ArrowError) -> Error {
+fn add_hint(op: &str, error: ArrowError) -> Error {
     match error {
         ArrowError::ArithmeticOverflow(e) => {
             Error::invalid(format!("{op}: {e}; cast the values to a wider type first"))

@@ -377,7 +377,7 @@ fn fold_lists_into<F: Fold>(
         let (valid, mut done) = (valid.bits(), 0);
         while done < list.len() {
             let n = (list.len() - done).min(64);
-            let mut word = valid.at(list.start + done) & (u64::MAX >> (64 - n));
+            let mut word = valid.load_bits(list.start + done) & (u64::MAX >> (64 - n));
             let mut place = done;
             while word != 0 {
                 eight(&mut states[place..], list.start + place, word);

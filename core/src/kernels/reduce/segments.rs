@@ -493,7 +493,7 @@ pub(super) fn for_each_valid(valid: &Rank, start: usize, end: usize, mut each: i
     let (valid, mut at) = (valid.bits(), start);
     while at < end {
         let n = (end - at).min(64);
-        let mut word = valid.at(at) & (u64::MAX >> (64 - n));
+        let mut word = valid.load_bits(at) & (u64::MAX >> (64 - n));
         while word != 0 {
             each(at + word.trailing_zeros() as usize);
             word &= word - 1;

@@ -29,7 +29,7 @@ pub(super) struct Windows {
 impl Windows {
     /// Returns the validity of results that need at least `least` valid leaves: a window with fewer gives
     /// null. Returns `None` if no window has fewer.
-    pub(super) fn with_values(&self, leaves: &ArrayRef, least: usize) -> Option<NullBuffer> {
+    pub(super) fn find_nulls(&self, leaves: &ArrayRef, least: usize) -> Option<NullBuffer> {
         let counts = self.count_values(valid_leaves(leaves).as_ref());
         let enough = NullBuffer::from_iter(counts.iter().map(|n| *n >= least));
         Some(enough).filter(|n| n.null_count() > 0)

@@ -46,7 +46,7 @@ impl LabelCuts {
             known.push(row.is_some());
             let Some(row) = row else { continue };
             let (shard, row_of_shard) = source.locate_row(*row as usize);
-            let seen = times[shard].history.up_to(row_of_shard, *moment);
+            let seen = times[shard].history.count_up_to(row_of_shard, *moment);
             let seen = match &source.shards[shard].timeline {
                 Some(line) => line.count_up_to(row_of_shard, seen),
                 None => seen,

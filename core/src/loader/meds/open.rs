@@ -111,7 +111,7 @@ fn read_data_set(data: &MedsDataset, split: Option<&str>) -> Result<Vec<Subjects
                 .values()
                 .iter()
                 .map(|id| {
-                    let name = splits.of_subject(*id).and_then(|i| splits.names().get(i));
+                    let name = splits.find_split(*id).and_then(|i| splits.names().get(i));
                     Some(name.is_some_and(|name| Some(name.as_str()) == split))
                 })
                 .collect();

@@ -95,7 +95,8 @@ impl IndexCursor {
                     let (base, span) = (layout.range(list).start, span(list));
                     let whole = span.range().map(|r| base + r.start..base + r.end);
                     let single = if whole.is_some() { 0..0 } else { 0..span.count };
-                    let single = single.map(move |i| base + span.at(i)..base + span.at(i) + 1);
+                    let single =
+                        single.map(move |i| base + span.to_index(i)..base + span.to_index(i) + 1);
                     whole.into_iter().chain(single)
                 });
                 let picks = Picks::from_ranges(ranges);
@@ -245,7 +246,7 @@ impl IndexCursor {
     fn original_row(&self, row: usize) -> usize {
         match &self.rows {
             Origin::Same => row,
-            Origin::Span(span) => span.at(row),
+            Origin::Span(span) => span.to_index(row),
             Origin::Picked(rows) => rows.get(row).copied().unwrap_or(row),
             Origin::One(row) => *row,
         }

@@ -54,7 +54,7 @@ impl BitPlanes {
 
     /// Sets bit `i` of `out` if level `i` is at least `least`, otherwise clears it.
     #[inline(always)]
-    fn at_least(&self, least: u8, out: &mut [u64]) {
+    fn mark_at_least(&self, least: u8, out: &mut [u64]) {
         out.fill(if least >> self.bits == 0 { u64::MAX } else { 0 });
         if least >> self.bits != 0 {
             return;
@@ -150,22 +150,22 @@ impl LevelWindow {
         let words = n.div_ceil(64);
         let mut most = [0; WORDS];
         for (levels, max) in [(&self.rep, shape.max_rep), (&self.def, shape.max_def)] {
-            levels.at_least(max + 1, &mut most[..words]);
-            if self.any_entry(&most) {
+            levels.mark_at_least(max + 1, &mut most[..words]);
+            if self.has_entry(&most) {
                 return Err(self.level_error(shape));
             }
         }
-        self.def.at_least(shape.max_def, &mut self.valid[..words]);
-        self.def.at_least(shape.element_level(), &mut self.slots[..words]);
-        self.rep.at_least(1, &mut self.rows[..words]);
-        self.rep.at_least(shape.max_rep, &mut self.begun[..words]);
+        self.def.mark_at_least(shape.max_def, &mut self.valid[..words]);
+        self.def.mark_at_least(shape.element_level(), &mut self.slots[..words]);
+        self.rep.mark_at_least(1, &mut self.rows[..words]);
+        self.rep.mark_at_least(shape.max_rep, &mut self.begun[..words]);
         #[expect(clippy::needless_range_loop, reason = "indexes four arrays")]
         for i in 0..words {
             self.rows[i] = !self.rows[i];
             self.begun[i] = !self.begun[i];
             most[i] = !self.begun[i] & !self.slots[i];
         }
-        if shape.max_rep > 0 && self.any_entry(&most) {
+        if shape.max_rep > 0 && self.has_entry(&most) {
             return Err(Fault::new(
                 "the repetition level of an entry continues a list, but its definition level says that it is not an element of this list, so the file is damaged; write it again",
             ));
@@ -174,7 +174,7 @@ impl LevelWindow {
     }
 
     #[inline(always)]
-    fn any_entry(&self, bits: &[u64; WORDS]) -> bool {
+    fn has_entry(&self, bits: &[u64; WORDS]) -> bool {
         let (whole, rest) = (self.n / 64, self.n % 64);
         let mut any = if rest > 0 { bits[whole] & low_mask(rest) } else { 0 };
         for word in &bits[..whole] {

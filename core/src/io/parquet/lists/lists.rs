@@ -105,7 +105,7 @@ impl ListsBuilder {
             let without = begun & !slots;
             let cut = self.filled < self.levels.len() && goes_on & now.wrapping_neg() != 0;
             if (without << 1) & goes_on != 0 || cut {
-                return Err(no_elements_error());
+                return Err(missing_element_error());
             }
             while begun != 0 {
                 let i = lowest_bit(begun);
@@ -129,7 +129,7 @@ impl ListsBuilder {
     fn start_lists(&mut self, rep: u8, def: u8, slots: usize) -> Result<(), Fault> {
         let outer = usize::from(rep);
         if outer > self.filled {
-            return Err(no_elements_error());
+            return Err(missing_element_error());
         }
         if let Some(level) = self.levels.get_mut(outer..)
             && let [level] = level
@@ -140,7 +140,7 @@ impl ListsBuilder {
                 level.present.append(1, 1);
             }
             self.filled = outer + 1;
-            return if level.starts.push(slots) { Ok(()) } else { Err(too_many_error()) };
+            return if level.starts.push(slots) { Ok(()) } else { Err(list_limit_error()) };
         }
         if outer > 0 && def < self.levels[outer - 1].level.filled {
             return Err(Fault::new(
@@ -154,7 +154,7 @@ impl ListsBuilder {
             };
             let level = &mut self.levels[l];
             if !level.starts.push(below) {
-                return Err(too_many_error());
+                return Err(list_limit_error());
             }
             if level.level.nullable {
                 level.present.append(u64::from(def >= level.level.present), 1);
@@ -198,14 +198,14 @@ impl ListsBuilder {
 }
 
 #[cold]
-fn no_elements_error() -> Fault {
+fn missing_element_error() -> Fault {
     Fault::new(
         "a null or empty list continues with an element, so the file is damaged; write it again",
     )
 }
 
 #[cold]
-fn too_many_error() -> Fault {
+fn list_limit_error() -> Fault {
     Fault::new("the lists have more than 2^31 - 1 elements; read fewer rows at a time")
 }
 

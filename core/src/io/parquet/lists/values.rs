@@ -390,7 +390,7 @@ fn decode_values<T: DecodedValue>(
 fn split_plain<T: DecodedValue>(data: &mut Bytes, count: usize) -> Result<Bytes, Fault> {
     match count.checked_mul(T::STORED).filter(|n| *n <= data.len()) {
         Some(bytes) => Ok(data.split_to(bytes)),
-        None => Err(too_few_error::<T>(count, data.len())),
+        None => Err(missing_values_error::<T>(count, data.len())),
     }
 }
 
@@ -398,11 +398,11 @@ fn split_plain<T: DecodedValue>(data: &mut Bytes, count: usize) -> Result<Bytes,
 fn split_end<T: DecodedValue>(data: &Bytes, at: usize, count: usize) -> Result<usize, Fault> {
     let all = data.len() / T::STORED;
     let end = at.checked_add(count).filter(|end| *end <= all);
-    end.ok_or_else(|| too_few_error::<T>(count, (all - at) * T::STORED))
+    end.ok_or_else(|| missing_values_error::<T>(count, (all - at) * T::STORED))
 }
 
 #[cold]
-fn too_few_error<T: DecodedValue>(count: usize, bytes: usize) -> Fault {
+fn missing_values_error<T: DecodedValue>(count: usize, bytes: usize) -> Fault {
     Fault::new(format!(
         "{count} value(s) of {} bytes are expected, but the page has only {bytes} byte(s) left, so the file is damaged; write it again",
         T::STORED
