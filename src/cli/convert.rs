@@ -77,7 +77,7 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
         ));
     }
     let mut source = InputSource::open(&args.input)?;
-    let by_name = FileFormat::of(&args.output);
+    let by_name = FileFormat::from_path(&args.output);
     source.declare_types(&args.declared)?;
     // A folder is written as a folder, unless OUT has the extension of a file format.
     let to_folder = (source.is_folder() && by_name.is_none()) || names_folder(&args.output);
@@ -117,7 +117,7 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     if let (Some(path), Some(dataset)) = (&vocabulary, &source.meds) {
         check_vocabulary(path, dataset.vocabulary()?, &targets, &args.output)?;
     }
-    let _folders = NewFolders::of(&written);
+    let _folders = NewFolders::from_targets(&written);
     let staged = match to_folder {
         true => Some(AtomicFiles::create(&args.output, args.overwrite)?),
         false => None,
@@ -253,10 +253,10 @@ fn check_vocabulary(
     if !access::exists(path) || Vocabulary::read(path).is_ok_and(|v| v.id() == vocabulary.id()) {
         return Ok(());
     }
-    let format = targets.first().and_then(|t| FileFormat::of(t));
+    let format = targets.first().and_then(|t| FileFormat::from_path(t));
     let kept = access::walk(folder).flatten().find(|e| {
         e.file_type().is_file()
-            && FileFormat::of(e.path()) == format
+            && FileFormat::from_path(e.path()) == format
             && !targets.iter().any(|t| t == e.path())
     });
     match kept {

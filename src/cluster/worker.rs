@@ -30,8 +30,8 @@ use super::preflight::retype_calls;
 use super::settings::{ClusterOptions, apply_settings};
 use crate::access;
 use crate::config::SerrateOptions;
+use crate::sql::skip_hidden_files;
 use crate::sql::travel::{hidden_functions, paths_of};
-use crate::sql::with_visible_files;
 
 const STACK: usize = 64 << 20;
 
@@ -91,7 +91,7 @@ pub async fn serve(config: WorkerConfig, ready: impl FnOnce(SocketAddr)) -> Resu
     }
     let worker = Worker::from_session_builder(build)
         .with_version(VERSION)
-        .with_runtime_env(with_visible_files(&environment.build()?));
+        .with_runtime_env(skip_hidden_files(&environment.build()?));
     let failed = |e: &dyn std::fmt::Display| {
         exec_datafusion_err!(
             "the worker cannot listen on {}; choose another address with --listen: {e}",

@@ -73,7 +73,7 @@ pub(super) struct Boundary {
 impl Boundary {
     /// Returns the boundary of a window whose configuration sets no start (or no end, by `side`):
     /// the start (or end) of the subject's record.
-    pub(super) fn at_record_edge(side: Side) -> Self {
+    pub(super) fn from_record_edge(side: Side) -> Self {
         let (other, predicate, backward) = match side {
             Side::Start => (Side::End, RECORD_START, true),
             Side::End => (Side::Start, RECORD_END, false),
@@ -191,7 +191,7 @@ mod tests {
             parse("end <- admission").way,
             Some(Way::Event { predicate: "admission".into(), backward: true })
         );
-        assert_eq!(parse("start->_RECORD_END"), Boundary::at_record_edge(Side::End));
+        assert_eq!(parse("start->_RECORD_END"), Boundary::from_record_edge(Side::End));
         for (text, expected) in [
             ("start <-> death", "combined"),
             ("end - 1h + 2h", "combined"),

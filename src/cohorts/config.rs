@@ -505,8 +505,8 @@ impl<'a> ConfigReader<'a> {
         }
         let window = Window {
             name: name.clone(),
-            start: start.unwrap_or_else(|| Boundary::at_record_edge(Side::Start)),
-            end: end.unwrap_or_else(|| Boundary::at_record_edge(Side::End)),
+            start: start.unwrap_or_else(|| Boundary::from_record_edge(Side::Start)),
+            end: end.unwrap_or_else(|| Boundary::from_record_edge(Side::End)),
             start_inclusive: required(start_inclusive, "start_inclusive")?,
             end_inclusive: required(end_inclusive, "end_inclusive")?,
             has: self.read_constraints(has, &window_key)?,

@@ -145,7 +145,7 @@ pub(super) static ROLLING: Def = Def {
         let size = |i: usize| call.integer(i).and_then(|n| usize::try_from(n).ok());
         let n = size(1).unwrap_or(1);
         let (x, least) = (call.ragged(0)?, size(3).unwrap_or(n));
-        call.lists(&match how_of(call.text(2), call.constant(4)) {
+        call.lists(&match parse_reduction(call.text(2), call.constant(4)) {
             Some(How::Quantile(q)) => window::rolling_quantile(&x, n, q, least)?,
             Some(How::Reduce(how)) => window::rolling(&x, n, how, least)?,
             None => {
@@ -218,7 +218,7 @@ impl How {
 const QUANTILE: &str = "quantile";
 
 /// Returns the reduction that the literals `how` and `q` describe, or `None` for NULL and unknown names.
-fn how_of(name: Option<&str>, q: Option<&ScalarValue>) -> Option<How> {
+fn parse_reduction(name: Option<&str>, q: Option<&ScalarValue>) -> Option<How> {
     Some(How::Reduce(match name? {
         "any" => Reduction::Any,
         "all" => Reduction::All,
@@ -273,7 +273,7 @@ fn parse_how(plan: &Plan<'_>, i: usize, q: usize) -> Result<Option<How>> {
         }
         (None, false) => {}
     }
-    match how_of(name.try_as_str().flatten(), share) {
+    match parse_reduction(name.try_as_str().flatten(), share) {
         Some(how) => Ok(Some(how)),
         None => Err(plan.refuse(format!(
             "argument {} (how) must be 'any', 'all', 'count', 'sum', 'mean', 'median', 'quantile', 'min', 'max', 'first' or 'last'; it is {name}. For another reduction, leave (how) out and reduce the returned lists: ragged_std(ragged_window(..), -1)",
@@ -300,7 +300,7 @@ struct Shape {
 }
 
 fn check_times(plan: &Plan<'_>) -> Result<Shape> {
-    let (x, time, at) = (plan.lists(0)?, plan.lists(1)?, Lists::of(plan.data_type(2)));
+    let (x, time, at) = (plan.lists(0)?, plan.lists(1)?, Lists::from_type(plan.data_type(2)));
     if plan.is_list_view(2) {
         plan.lists(2)?;
     }
@@ -487,7 +487,7 @@ fn compute_window(call: &Call<'_>) -> Result<ArrayRef> {
         None => Ok(None),
     };
     let given = make_window(span(4)?, span(5)?, closure_of(call.text(6))?);
-    call.lists(&match how_of(call.text(3), call.constant(7)) {
+    call.lists(&match parse_reduction(call.text(3), call.constant(7)) {
         Some(How::Quantile(q)) => window::window_quantile(&x, &time, &at, q, &given)?,
         Some(How::Reduce(how)) => window::window_reduce(&x, &time, &at, how, &given)?,
         None => window::window(&x, &time, &at, &given)?,

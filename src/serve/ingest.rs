@@ -33,7 +33,7 @@ fn decode_messages(messages: Messages) -> FlightRecordBatchStream {
     FlightRecordBatchStream::new_from_flight_data(messages.map_err(FlightError::from))
 }
 
-fn of_client(e: FlightError) -> DataFusionError {
+fn convert_client_error(e: FlightError) -> DataFusionError {
     plan_datafusion_err!("the batches that the client sent cannot be decoded: {e}")
 }
 
@@ -55,7 +55,7 @@ pub(super) async fn read_parameters(messages: Messages) -> Result<Vec<RecordBatc
     while let Some(batch) = stream.next().await {
         batches.push(batch.map_err(|e| match e {
             FlightError::Tonic(status) => *status,
-            e => to_invalid(of_client(e).strip_backtrace()),
+            e => to_invalid(convert_client_error(e).strip_backtrace()),
         })?);
     }
     Ok(batches)
@@ -103,13 +103,16 @@ pub(super) async fn ingest_batches(
     }
     let mut decoded = decode_messages(messages);
     // `decoded` knows the schema only after it has returned the first batch or the end of the stream.
-    let first =
-        decoded.next().await.transpose().map_err(|e| to_invalid(of_client(e).strip_backtrace()))?;
+    let first = decoded
+        .next()
+        .await
+        .transpose()
+        .map_err(|e| to_invalid(convert_client_error(e).strip_backtrace()))?;
     let schema = decoded
         .schema()
         .cloned()
         .ok_or_else(|| to_invalid("the client sends no schema; send a stream of batches"))?;
-    let batches = stream::iter(first.map(Ok)).chain(decoded.map_err(of_client)).boxed();
+    let batches = stream::iter(first.map(Ok)).chain(decoded.map_err(convert_client_error)).boxed();
     let target = Target::new(ctx, &command)?;
     let incoming = Incoming { schema: Arc::clone(&schema), batches: Mutex::new(Some(batches)) };
     let name = format!("ingested_{}", random_key()?);

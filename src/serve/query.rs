@@ -26,9 +26,9 @@ use super::encode::{Encoder, size_of};
 use super::metrics::Metrics;
 use super::sessions::{OpenQuery, Session};
 use super::statement::{check_settings, has_effect, to_plan_status};
-use super::status::{of_panic, to_status};
+use super::status::{convert_panic, to_status};
 use super::types::to_wire_schema;
-use crate::sql::of_statement;
+use crate::sql::convert_internal_error;
 
 /// Maximum number of messages that a query computes before its client reads them.
 const AHEAD: usize = 2;
@@ -73,7 +73,7 @@ impl<T> Task<Result<T, Status>> {
         match (&mut self.0).await {
             Ok(result) => result,
             Err(e) => match e.try_into_panic() {
-                Ok(panic) => Err(of_panic(panic.as_ref())),
+                Ok(panic) => Err(convert_panic(panic.as_ref())),
                 Err(_) => Err(engine.to_cancelled()),
             },
         }
@@ -135,9 +135,9 @@ impl Engine {
     ) -> Result<T, Status> {
         self.check_running()?;
         let work = AssertUnwindSafe(work).catch_unwind();
-        let task = self
-            .queries
-            .spawn(async move { work.await.unwrap_or_else(|panic| Err(of_panic(panic.as_ref()))) });
+        let task = self.queries.spawn(async move {
+            work.await.unwrap_or_else(|panic| Err(convert_panic(panic.as_ref())))
+        });
         Task(task).wait_for_end(self).await
     }
 
@@ -255,7 +255,7 @@ impl Engine {
             let _ = started.await;
             let counted = Counted::new(&engine.metrics);
             let sent = AssertUnwindSafe(send_result(&engine, ready, sender)).catch_unwind().await;
-            let sent = sent.unwrap_or_else(|panic| Err(of_panic(panic.as_ref())));
+            let sent = sent.unwrap_or_else(|panic| Err(convert_panic(panic.as_ref())));
             counted.count_end(&sent);
             sent
         });
@@ -316,9 +316,9 @@ async fn start_one(ctx: &SessionContext, statement: Statement) -> PlanResult<Rea
         datafusion::logical_expr::LogicalPlan::Explain(_)
             | datafusion::logical_expr::LogicalPlan::Analyze(_)
     );
-    let frame = ctx.execute_logical_plan(plan).await.map_err(of_statement)?;
+    let frame = ctx.execute_logical_plan(plan).await.map_err(convert_internal_error)?;
     let task = Arc::new(frame.task_ctx());
-    let plan = frame.create_physical_plan().await.map_err(of_statement)?;
+    let plan = frame.create_physical_plan().await.map_err(convert_internal_error)?;
     if effect {
         let mut stream = execute_stream(plan, task)?;
         let schema = to_wire_schema(&stream.schema());

@@ -663,7 +663,7 @@ pub(in crate::sql) fn rules_before_coercion() -> impl Iterator<Item = TypeRule> 
 }
 
 /// Returns a plan whose expressions have the types in which they will be evaluated.
-pub(in crate::sql) fn with_coerced_types(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub(in crate::sql) fn coerce_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     let config = ConfigOptions::default();
     let coerced =
         rules_before_coercion().try_fold(plan, |plan, rule| rule.analyze(plan, &config))?;

@@ -21,7 +21,7 @@ use datafusion::physical_expr::utils::split_conjunction;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, ExecutionPlanProperties};
 
 use crate::config::SerrateOptions;
-use crate::functions::{in_precision, masked_fields, span_operations};
+use crate::functions::{get_precision_check, masked_fields, span_operations};
 use crate::sql::exec::guard::GuardedSource;
 use crate::sql::exec::pacing::PacedExec;
 use crate::sql::exec::plain_order::PlainOrderExec;
@@ -36,7 +36,7 @@ use crate::sql::mends::local_times::zoned_functions;
 use crate::sql::mends::sorts::UnorderedExec;
 use crate::sql::mends::text_lists::text_list_functions;
 use crate::sql::mends::time_texts::time_text_function;
-use crate::sql::mends::volatile_between::between_function;
+use crate::sql::mends::volatile_between::get_between_function;
 use crate::sql::order::SourceOrderExec;
 use crate::sql::pushdown::batches::BatchSizeExec;
 use crate::sql::sources::arrow_scan::ArrowScan;
@@ -329,11 +329,11 @@ pub(crate) fn from_portable(
 ) -> Result<Arc<dyn ExecutionPlan>> {
     match portable {
         Portable::Files { carrier, reader, preserve_order } => {
-            no_input(inputs)?;
+            check_no_input(inputs)?;
             files_from_portable(&carrier, reader, preserve_order, options)
         }
         Portable::Meds(scan) => {
-            no_input(inputs)?;
+            check_no_input(inputs)?;
             Ok(DataSourceExec::from_data_source(MedsSource::from_scan(scan)?))
         }
         node => {
@@ -367,7 +367,7 @@ pub(crate) fn from_portable(
     }
 }
 
-fn no_input(inputs: &[Arc<dyn ExecutionPlan>]) -> Result<()> {
+fn check_no_input(inputs: &[Arc<dyn ExecutionPlan>]) -> Result<()> {
     match inputs {
         [] => Ok(()),
         _ => plan_err!(
@@ -459,13 +459,13 @@ pub(crate) fn hidden_functions() -> Vec<Arc<ScalarUDF>> {
     functions.extend(count_functions());
     functions.extend(text_list_functions());
     functions.push(time_text_function());
-    functions.push(between_function());
+    functions.push(get_between_function());
     functions.extend(zoned_functions());
     functions.push(masked_fields());
     functions.push(Arc::new(list_text_function()));
     functions.push(Arc::clone(&COMPUTED_COLUMN));
     functions.extend(span_operations());
-    functions.push(in_precision());
+    functions.push(get_precision_check());
     functions
 }
 

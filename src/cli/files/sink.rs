@@ -176,7 +176,7 @@ impl OutputFile {
 }
 
 fn to_table(batch: &RecordBatch, path: &Path) -> Outcome<RaggedTable> {
-    RaggedTable::try_from_batch(batch).map_err(|e| Failure::from(e).at(path.display()))
+    RaggedTable::try_from_batch(batch).map_err(|e| Failure::from(e).add_place(path.display()))
 }
 
 /// Replaces time types with the integers that store them, because `.nrt` has no time types.

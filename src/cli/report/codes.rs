@@ -73,7 +73,7 @@ impl Trend {
 
 impl Codes {
     /// Returns the codes of MEDS data. Measurements without a time count as well.
-    pub(super) fn of_meds(
+    pub(super) fn from_meds(
         summary: &MedsSummary,
         names: &HashMap<String, String>,
         most: usize,
@@ -99,7 +99,7 @@ impl Codes {
 
     /// Returns the values of the column that [`choose_codes`] finds, with their numbers of occurrences.
     /// Returns `None` if there is no such column, its counts are unknown, or no value occurs twice.
-    pub(super) fn of_table(profile: &TableProfile, most: usize) -> Option<Self> {
+    pub(super) fn from_table(profile: &TableProfile, most: usize) -> Option<Self> {
         let column = choose_codes(profile)?;
         let mut counts: Vec<(String, u64)> = match column.kind {
             ValueKind::Text => {
@@ -177,14 +177,15 @@ pub(super) async fn count_trend(
         return Ok(());
     };
     let Some(time) = choose_time(profile, column.axis) else { return Ok(()) };
-    let (Some(clock), Some((least, last))) = (Clock::of_kind(time.kind), time.sketch.bounds())
+    let (Some(clock), Some((least, last))) = (Clock::from_kind(time.kind), time.sketch.bounds())
     else {
         return Ok(());
     };
     let first = time.sketch.find_quantile(EARLIER).map_or(least, |first| first.floor().max(least));
     let Some(period) = choose_period(clock, time.kind, first, last) else { return Ok(()) };
     let sql = build_query(table, column, time, first, period, &codes.top);
-    let batches = interrupt::or_cancel(interrupt::on_worker(run_query(context.clone(), sql))).await;
+    let batches =
+        interrupt::run_or_cancel(interrupt::run_on_worker(run_query(context.clone(), sql))).await;
     interrupt::check()?;
     let mut lists = read_counts(&batches?)?.into_iter();
     let Counts { all, earlier } = lists.next().unwrap_or_default();

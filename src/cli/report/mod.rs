@@ -66,10 +66,10 @@ pub(super) struct ReportArgs {
     #[arg(long, alias = "force")]
     overwrite: bool,
     /// Number of most frequent codes to show.
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = super::args::up_to(CODES))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = super::args::parse_up_to(CODES))]
     codes: usize,
     /// Number of subjects whose timelines are shown; the first ones are taken.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = super::args::up_to(SUBJECTS))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = super::args::parse_up_to(SUBJECTS))]
     subjects: usize,
     /// Folder of labels to check [default: labels in DIR, if it exists].
     #[arg(long, value_name = "DIR", conflicts_with = "no_check")]
@@ -203,9 +203,9 @@ fn read_codes(
         Some(folder) => {
             let path = folder.root().join("metadata").join("codes.parquet");
             let names = if access::exists(&path) { descriptions(&path)? } else { HashMap::new() };
-            Codes::of_meds(summary, &names, args.codes)
+            Codes::from_meds(summary, &names, args.codes)
         }
-        None => Codes::of_table(&group.profile, args.codes),
+        None => Codes::from_table(&group.profile, args.codes),
     };
     let Some(mut codes) = codes else { return Ok(None) };
     let context = super::create_session()?;

@@ -145,7 +145,7 @@ pub(super) fn draw_shares(
                 format!(
                     "{},{}",
                     number_of(at(i) * 100.0),
-                    number_of(100.0 - or_zero(*share) * 100.0)
+                    number_of(100.0 - replace_nonfinite(*share) * 100.0)
                 )
             })
             .collect();
@@ -165,7 +165,7 @@ pub(super) fn draw_shares(
         html.write_empty("polyline", &[("points", &points.join(" ")), ("class", &class)]);
         html.close("svg");
         for (i, share) in series.shares.iter().enumerate() {
-            let y = bottom - HEIGHT * or_zero(*share);
+            let y = bottom - HEIGHT * replace_nonfinite(*share);
             html.open("svg", &[("x", &to_percent(at(i))), ("y", &to_pixels(y)), ("class", "over")]);
             draw_shape(html, number);
             let tip = format!(
@@ -416,13 +416,13 @@ fn share_of(count: u64, most: u64) -> f64 {
     count as f64 / most.max(1) as f64
 }
 
-fn or_zero(number: f64) -> f64 {
+fn replace_nonfinite(number: f64) -> f64 {
     if number.is_finite() { number } else { 0.0 }
 }
 
 /// Formats a coordinate. A number that is not finite becomes 0, because it would make the element invalid.
 fn number_of(number: f64) -> String {
-    let text = format!("{:.2}", or_zero(number));
+    let text = format!("{:.2}", replace_nonfinite(number));
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".into() } else { text.to_owned() }
 }

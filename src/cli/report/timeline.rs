@@ -119,7 +119,7 @@ impl TimelineColumns {
         let subject = profile.columns.iter().filter(id).find(|c| c.name == "subject_id");
         Some(Self {
             time: time.name.clone(),
-            clock: Clock::of_kind(time.kind)?,
+            clock: Clock::from_kind(time.kind)?,
             code: code.map(|c| c.name.clone()),
             values: values.take(2).map(|c| c.name.clone()).collect(),
             subject: subject.or_else(|| ids.next()).map(|c| c.name.clone()),
@@ -223,7 +223,7 @@ impl TimelineColumns {
 
 /// Returns the prefix of each code; empty if the codes are numbers.
 fn read_prefixes(codes: &Column) -> Outcome<Vec<String>> {
-    if ValueKind::of_type(codes.data_type()) != ValueKind::Text {
+    if ValueKind::from_type(codes.data_type()) != ValueKind::Text {
         return Ok(Vec::new());
     }
     let texts = cast(codes.values(), &DataType::Utf8)?;

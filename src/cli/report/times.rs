@@ -16,7 +16,7 @@ pub(super) enum Clock {
 const DAY: f64 = 86_400e6;
 
 impl Clock {
-    pub(super) fn of_kind(kind: ValueKind) -> Option<Self> {
+    pub(super) fn from_kind(kind: ValueKind) -> Option<Self> {
         match kind {
             ValueKind::Time => Some(Self::Microseconds),
             ValueKind::Integer | ValueKind::Float => Some(Self::Number),
@@ -54,7 +54,7 @@ impl Clock {
 /// times or numbers, before any other column of times.
 pub(super) fn choose_time(profile: &TableProfile, below: usize) -> Option<&ColumnProfile> {
     let columns = || profile.columns.iter().filter(|c| c.axis <= below && c.sketch.count() > 0);
-    let named = || columns().filter(|c| c.name == "time" && Clock::of_kind(c.kind).is_some());
+    let named = || columns().filter(|c| c.name == "time" && Clock::from_kind(c.kind).is_some());
     let times = || columns().filter(|c| c.kind == ValueKind::Time);
     // A time on axis 0 belongs to the row, such as a birth, and usually not to its events.
     let found = named().next().or_else(|| times().find(|c| c.axis > 0));

@@ -211,7 +211,7 @@ impl Fold for Histogram {
             }
             let own = self.group_counts(*group);
             for i in level.layout().range(row) {
-                if let Some(id) = ids.at(i) {
+                if let Some(id) = ids.get_bits(i) {
                     own.add(id, counts[i]);
                 }
             }

@@ -72,7 +72,7 @@ impl Nest {
     }
 
     fn sort_rows(&mut self, groups: usize) -> Result<ByGroup> {
-        let mut out = self.rows.by_group(groups)?;
+        let mut out = self.rows.sort_by_group(groups)?;
         let compare = out.columns[1..]
             .iter()
             .zip(&self.sort)

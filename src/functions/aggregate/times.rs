@@ -32,13 +32,13 @@ use crate::error::{Error, Result};
 /// Type of the partial sums of times.
 const SUM: DataType = DataType::Decimal128(38, 0);
 
-/// Names of the aggregates that [`over_times`] extends.
+/// Names of the aggregates that [`extend_to_times`] extends.
 pub(crate) const OVER_TIMES: [&str; 3] = ["avg", "median", "percentile_cont"];
 
 /// Returns an aggregate that also accepts dates, timestamps and durations, and treats all other values as `stock` does.
 ///
 /// Obsolete once the test `stock_averages_of_times_are_still_refused` fails.
-pub(crate) fn over_times(stock: Arc<AggregateUDF>) -> AggregateUDF {
+pub(crate) fn extend_to_times(stock: Arc<AggregateUDF>) -> AggregateUDF {
     let signature = Signature::user_defined(stock.signature().volatility);
     AggregateUDF::new_from_impl(OverTimes { stock, signature })
 }

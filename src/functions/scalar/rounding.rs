@@ -37,7 +37,7 @@ struct Wider {
     stock: Arc<ScalarUDF>,
 }
 
-fn with_a_digit(t: &DataType) -> DataType {
+fn add_digit(t: &DataType) -> DataType {
     match *t {
         DataType::Decimal32(precision @ ..9, scale) => DataType::Decimal32(precision + 1, scale),
         DataType::Decimal64(precision @ ..18, scale) => DataType::Decimal64(precision + 1, scale),
@@ -51,7 +51,7 @@ impl ScalarUDFImpl for Wider {
     delegate!(stock: name, aliases, signature, documentation);
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        Ok(with_a_digit(&self.stock.return_type(types)?))
+        Ok(add_digit(&self.stock.return_type(types)?))
     }
 
     fn is_strict(&self) -> bool {
@@ -60,7 +60,7 @@ impl ScalarUDFImpl for Wider {
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         for value in &mut args.args {
-            let wider = with_a_digit(&value.data_type());
+            let wider = add_digit(&value.data_type());
             if wider != value.data_type() {
                 *value = value.cast_to(&wider, None)?;
             }

@@ -69,10 +69,10 @@ pub(in crate::sql) struct SharedExec {
 impl SharedExec {
     pub(in crate::sql) fn new(input: Arc<dyn ExecutionPlan>, result: Arc<SharedResult>) -> Self {
         let order = input.output_ordering().cloned().map(OrderingRequirements::from);
-        Self::with_order(input, result, order)
+        Self::new_ordered(input, result, order)
     }
 
-    fn with_order(
+    fn new_ordered(
         input: Arc<dyn ExecutionPlan>,
         result: Arc<SharedResult>,
         order: Option<OrderingRequirements>,
@@ -87,7 +87,7 @@ impl SharedExec {
     }
 
     fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
-        Self::with_order(input, Arc::clone(&self.result), self.order.clone())
+        Self::new_ordered(input, Arc::clone(&self.result), self.order.clone())
     }
 }
 

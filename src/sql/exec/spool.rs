@@ -55,7 +55,7 @@ impl Spool {
             file.writer.write_batch(&batch)?;
             return Ok(());
         }
-        let bytes = own_bytes(&batch)?;
+        let bytes = count_own_bytes(&batch)?;
         self.bytes = self.bytes.saturating_add(bytes);
         self.held.push(batch);
         let full = self.bytes > self.limit || self.charge.grow("rows to write", bytes).is_err();
@@ -97,7 +97,7 @@ impl Spool {
 
 /// Returns the number of bytes that the rows of a batch take. If the batch is a slice, the rest of
 /// its buffers does not count.
-pub(in crate::sql) fn own_bytes(batch: &RecordBatch) -> Result<usize> {
+pub(in crate::sql) fn count_own_bytes(batch: &RecordBatch) -> Result<usize> {
     batch.columns().iter().try_fold(0usize, |sum, column| {
         Ok(sum.saturating_add(column.to_data().get_slice_memory_size()?))
     })
@@ -124,7 +124,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let files = || std::fs::read_dir(dir.path()).unwrap().count();
         let all: Vec<RecordBatch> = (0..5).map(|i| batch(3 * i)).collect();
-        for (limit, expected) in [(usize::MAX, 0), (own_bytes(&all[0]).unwrap() + 1, 2), (0, 2)] {
+        for (limit, expected) in
+            [(usize::MAX, 0), (count_own_bytes(&all[0]).unwrap() + 1, 2), (0, 2)]
+        {
             let mut spool = Spool::new(dir.path(), limit);
             for batch in &all {
                 spool.push(batch.clone()).unwrap();

@@ -40,7 +40,7 @@ impl AnalyzerRule for LocalTimes {
                 || matches!(e, Expr::BinaryExpr(sum) if is_sum(sum.op))
         };
         rewrite_parts(plan, may_change, |e, columns| {
-            Ok(match with_zone(&e, columns) {
+            Ok(match rewrite_zoned(&e, columns) {
                 Some(call) => Transformed::yes(call),
                 None => Transformed::no(e),
             })
@@ -64,7 +64,7 @@ fn is_sum(op: Operator) -> bool {
 
 /// Returns the call that replaces a cast of a local time, or a sum of an instant and an interval, in a zone whose
 /// clocks change. Returns `None` for any other expression.
-fn with_zone(e: &Expr, schema: &DFSchema) -> Option<Expr> {
+fn rewrite_zoned(e: &Expr, schema: &DFSchema) -> Option<Expr> {
     let [cast, try_cast, add, subtract] = &*FUNCTIONS;
     match e {
         Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field })

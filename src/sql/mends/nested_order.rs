@@ -30,7 +30,7 @@ pub(in crate::sql) struct NestedOrder;
 
 impl AnalyzerRule for NestedOrder {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        Ok(plan.transform_up_with_subqueries(of_node)?.data)
+        Ok(plan.transform_up_with_subqueries(rewrite_plan)?.data)
     }
 
     fn name(&self) -> &str {
@@ -38,7 +38,7 @@ impl AnalyzerRule for NestedOrder {
     }
 }
 
-fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+fn rewrite_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let schema = columns_below(&plan)?;
     let plan = rewrite_node(plan, rewrite_expr)?;
     plan.transform_data(|plan| match plan {

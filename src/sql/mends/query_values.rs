@@ -16,7 +16,7 @@ use crate::sql::mends::correlated::{
     Names, has_grouping_sets, is_equation, is_semi_join, join_lateral, join_matches, join_values,
     keep_name, lateral_query, outer_columns,
 };
-use crate::sql::mends::shared_rows::{is_volatile, with_same_rows};
+use crate::sql::mends::shared_rows::{is_volatile, share_rows};
 use crate::sql::mends::sorts::has_comparison;
 use crate::sql::mends::subqueries::{
     as_tests, as_value, has_query, is_correlated, query_of, reject_subquery,
@@ -57,7 +57,7 @@ impl AnalyzerRule for QueryValues {
         // Rewrites inner subqueries before outer subqueries, which contain copies of them.
         let plan = plan.transform_up_with_subqueries(|node| {
             let node = node.map_expressions(|e| e.transform_up(|e| draw_apart(e, &mut names)))?;
-            let done = node.transform_data(|node| of_node(node, &mut names))?;
+            let done = node.transform_data(|node| rewrite_node(node, &mut names))?;
             if done.transformed {
                 check_size(&done.data)?;
             }
@@ -125,12 +125,12 @@ fn has_unordered_constant(e: &Expr, schema: &DFSchema) -> bool {
     .unwrap_or(false)
 }
 
-fn of_node(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
+fn rewrite_node(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
     if !may_rewrite_node(&node)? {
         return Ok(Transformed::no(node));
     }
     match node {
-        LogicalPlan::Filter(filter) => of_filter(filter, names),
+        LogicalPlan::Filter(filter) => rewrite_filter(filter, names),
         LogicalPlan::Projection(projection) => {
             let Projection { expr, input, .. } = projection;
             project_values(expr, input, names).map(Transformed::yes)
@@ -145,7 +145,7 @@ fn of_node(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPl
             Some(joined) => Ok(Transformed::yes(joined)),
             None => {
                 check_lateral(&join)?;
-                of_join(join, names)
+                rewrite_join(join, names)
             }
         },
         node => Ok(Transformed::no(node)),
@@ -235,7 +235,10 @@ fn check_lateral(join: &Join) -> Result<()> {
     }
 }
 
-pub(super) fn of_filter(filter: Filter, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
+pub(super) fn rewrite_filter(
+    filter: Filter,
+    names: &mut Names,
+) -> Result<Transformed<LogicalPlan>> {
     let Filter { predicate, input, .. } = filter;
     let columns = input.schema().columns();
     let mut rows = OuterRows::new(input);
@@ -285,7 +288,7 @@ fn needs_values(condition: &Expr) -> Result<bool> {
 /// becomes a column of the input whose columns it uses.
 ///
 /// DataFusion plans only those subqueries of a join condition that its rules move below the join.
-fn of_join(join: Join, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
+fn rewrite_join(join: Join, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
     let columns: Vec<Expr> = join.schema.columns().into_iter().map(Expr::Column).collect();
     let sides = [&join.left, &join.right];
     let mut below =
@@ -341,7 +344,7 @@ fn of_join(join: Join, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
     )?;
     let mut plan = LogicalPlan::Join(joined);
     if let Some(predicate) = conjunction(above) {
-        plan = of_filter(Filter::try_new(predicate, Arc::new(plan))?, names)?.data;
+        plan = rewrite_filter(Filter::try_new(predicate, Arc::new(plan))?, names)?.data;
     }
     if plan.schema().fields().len() > columns.len() {
         plan = LogicalPlanBuilder::from(plan).project(columns)?.build()?;
@@ -470,7 +473,7 @@ impl OuterRows {
         guard: Option<&Expr>,
         names: &mut Names,
     ) -> Result<Option<(LogicalPlan, Expr)>> {
-        self.with_shared_input(|input, joined| match guard {
+        self.join_shared_input(|input, joined| match guard {
             Some(guard) => {
                 let guarded = Filter::try_new(guard.clone(), Arc::clone(input))?;
                 let guarded = Arc::new(LogicalPlan::Filter(guarded));
@@ -488,7 +491,7 @@ impl OuterRows {
         for test in split_conjunction_owned(condition) {
             if let Expr::Exists(Exists { subquery, negated }) = &test
                 && is_correlated(subquery)
-                && let Some(joined) = self.with_shared_input(|input, joined| {
+                && let Some(joined) = self.join_shared_input(|input, joined| {
                     join_matches(input, joined, &subquery.subquery, *negated, names)
                 })?
             {
@@ -503,14 +506,14 @@ impl OuterRows {
     /// Calls `join` with the input of the node and with the plan that the subqueries so far are joined to; `join` adds
     /// one subquery. The result has a copy of the input for each subquery, so a node that makes the rows of all
     /// copies equal is put above the input first. Returns `None` if that is impossible, or if `join` returns it.
-    fn with_shared_input<T>(
+    fn join_shared_input<T>(
         &mut self,
         join: impl FnOnce(&Arc<LogicalPlan>, &Arc<LogicalPlan>) -> Result<Option<T>>,
     ) -> Result<Option<T>> {
         if !Arc::ptr_eq(&self.input, &self.joined) {
             return join(&self.input, &self.joined);
         }
-        let Some(same) = with_same_rows(&self.input)? else { return Ok(None) };
+        let Some(same) = share_rows(&self.input)? else { return Ok(None) };
         let Some(done) = join(&same, &same)? else { return Ok(None) };
         (self.input, self.joined) = (Arc::clone(&same), same);
         Ok(Some(done))

@@ -119,7 +119,7 @@ impl UserDefinedLogicalNodeCore for SharedRows {
 
 /// Returns a plan whose copies all have the same rows: the plan itself, or a [`SharedRows`] of it. Returns
 /// `None` if the rows depend on an outer query or on a step of a recursive query.
-pub(in crate::sql) fn with_same_rows(plan: &Arc<LogicalPlan>) -> Result<Option<Arc<LogicalPlan>>> {
+pub(in crate::sql) fn share_rows(plan: &Arc<LogicalPlan>) -> Result<Option<Arc<LogicalPlan>>> {
     if is_determined(plan)? {
         return Ok(Some(Arc::clone(plan)));
     }
@@ -180,7 +180,7 @@ pub(in crate::sql) fn share_ctes(state: &SessionState, plan: LogicalPlan) -> Res
 
 /// Returns a copy of the plan of a view for one reference to the view. Nodes of the plan that share rows also share
 /// rows in the copy, but not with other copies.
-pub(in crate::sql) fn with_own_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub(in crate::sql) fn copy_shared_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
     // The schemas are identified by address. The map keeps them alive, so that no address is reused.
     let mut schemas: HashMap<usize, (DFSchemaRef, DFSchemaRef)> = HashMap::new();
     let mut ids: HashMap<u64, u64> = HashMap::new();

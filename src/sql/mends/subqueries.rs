@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::mends::correlated::{has_grouping_sets, outer_columns};
-use crate::sql::mends::shared_rows::with_same_rows;
+use crate::sql::mends::shared_rows::share_rows;
 
 /// Name given to the column of a subquery after IN. No other column has this name.
 const VALUE: &str = "__serrate_in";
@@ -324,7 +324,7 @@ fn rewrite_in(test: InSubquery, asked: Asked, schema: &DFSchema) -> Result<Expr>
         return Ok(Expr::BinaryExpr(BinaryExpr::new(test.expr, op, Box::new(value))));
     }
     let InSubquery { expr, subquery, negated } = test;
-    let subquery = with_one_expression(subquery)?;
+    let subquery = add_projection(subquery)?;
     let is_in = |negated| {
         let expr = expr.clone();
         Expr::InSubquery(InSubquery { expr, subquery: subquery.clone(), negated })
@@ -359,7 +359,7 @@ fn rewrite_in(test: InSubquery, asked: Asked, schema: &DFSchema) -> Result<Expr>
 
 /// Puts a projection on top of the subquery of `x IN (VALUES ..)`. DataFusion takes the column of a subquery
 /// from the only expression of its top node, but a VALUES node has one expression per value.
-fn with_one_expression(query: Subquery) -> Result<Subquery> {
+fn add_projection(query: Subquery) -> Result<Subquery> {
     let mut plan = query.subquery.as_ref();
     loop {
         plan = match plan {
@@ -405,7 +405,7 @@ impl Tested {
             expr => Ok(Transformed::no(expr)),
         })?;
         // The rewritten condition contains the query several times, and all copies must have the same rows.
-        let rows = with_same_rows(&query.subquery)?;
+        let rows = share_rows(&query.subquery)?;
         let stable = !value.is_volatile() && rows.is_some();
         let rows = rows.unwrap_or_else(|| Arc::clone(&query.subquery));
         let (relation, field) = match query.subquery.schema().iter().collect::<Vec<_>>()[..] {

@@ -215,7 +215,7 @@ fn lenient_options() -> CastOptions<'static> {
 }
 
 /// Returns the mask, or `None` if no bit is set.
-fn any_set(bits: BooleanBuffer) -> Option<BooleanBuffer> {
+fn drop_unset(bits: BooleanBuffer) -> Option<BooleanBuffer> {
     (bits.count_set_bits() > 0).then_some(bits)
 }
 
@@ -251,7 +251,7 @@ fn lists_with<O: OffsetSizeTrait>(
             && elements.slice(start, end - start).count_set_bits() > 0;
         rows.append(has);
     }
-    any_set(rows.finish())
+    drop_unset(rows.finish())
 }
 
 fn convert_struct(
@@ -282,7 +282,7 @@ fn convert_struct(
     }
     let nulls = array.nulls().cloned();
     let visible = match (unheld, &nulls) {
-        (Some(marks), Some(nulls)) => any_set(&marks & nulls.inner()),
+        (Some(marks), Some(nulls)) => drop_unset(&marks & nulls.inner()),
         (marks, _) => marks,
     };
     let made = StructArray::try_new_with_length(fields.clone(), columns, nulls, array.len())?;
@@ -328,20 +328,20 @@ fn convert_leaf(array: &ArrayRef, to: &DataType) -> Marked {
         for row in 0..array.len() {
             unheld.append(array.is_valid(row) && (converted.is_null(row) || became_infinite(row)));
         }
-        return Ok((converted, any_set(unheld.finish())));
+        return Ok((converted, drop_unset(unheld.finish())));
     }
     if !is_reversible(from, to) {
         for row in 0..array.len() {
             unheld.append(array.is_valid(row) && converted.is_null(row));
         }
-        return Ok((converted, any_set(unheld.finish())));
+        return Ok((converted, drop_unset(unheld.finish())));
     }
     let back = cast_with_options(&converted, from, &lenient_options())?;
     let changed = neq(&without_negative_zeros(array)?, &back)?;
     for row in 0..array.len() {
         unheld.append(array.is_valid(row) && (changed.is_null(row) || changed.value(row)));
     }
-    Ok((converted, any_set(unheld.finish())))
+    Ok((converted, drop_unset(unheld.finish())))
 }
 
 /// Whether a conversion may round a value, which is allowed between floats and from decimals to floats.

@@ -25,7 +25,7 @@ use object_store::ObjectStore;
 
 /// Returns a plan that writes NULL as `null`. DataFusion's sink omits the key, so that a column with no other
 /// value is lost when the file is read (`stock_null_is_still_omitted_from_json`).
-pub(in crate::sql) fn with_nulls(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+pub(in crate::sql) fn write_nulls(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     let Some(writer) = plan.downcast_ref::<DataSinkExec>() else { return plan };
     let Some(stock) = writer.sink().downcast_ref::<JsonSink>() else { return plan };
     let sink = NullSink { conf: stock.config().clone(), options: stock.writer_options().clone() };

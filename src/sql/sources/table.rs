@@ -185,7 +185,7 @@ impl TableSource {
     /// Returns the same source for a query that needs only the lengths of lists. Batches are then limited by
     /// rows instead of leaves, and few lists use only one thread. If `without_leaves`, columns have
     /// [`hollow_type`] types, without leaf values.
-    pub(in crate::sql) fn of_lengths(&self, without_leaves: bool) -> Result<Self> {
+    pub(in crate::sql) fn reduce_to_lengths(&self, without_leaves: bool) -> Result<Self> {
         let mut source = Self { of_lengths: true, ..self.clone() };
         if without_leaves {
             let of = |field: &FieldRef| {

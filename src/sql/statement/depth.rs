@@ -218,14 +218,14 @@ const STACK: usize = 64 << 20;
 
 /// Runs `work` on a stack that is large enough for [`OPERATORS`] levels of an expression, or for the
 /// [`BALANCED`] levels of a syntax tree before it is balanced.
-pub(in crate::sql) fn with_deep_stack<T>(work: impl FnOnce() -> T) -> T {
+pub(in crate::sql) fn call_on_deep_stack<T>(work: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(STACK / 2, STACK, work)
 }
 
-/// Polls a future on the stack of [`with_deep_stack`].
+/// Polls a future on the stack of [`call_on_deep_stack`].
 pub(in crate::sql) async fn run_deep<F: Future>(work: F) -> F::Output {
     let mut work = std::pin::pin!(work);
-    std::future::poll_fn(|waker| with_deep_stack(|| work.as_mut().poll(waker))).await
+    std::future::poll_fn(|waker| call_on_deep_stack(|| work.as_mut().poll(waker))).await
 }
 
 const SHORT: usize = 64;

@@ -69,9 +69,9 @@ pub(in crate::sql) async fn names(state: &SessionState, query: Query) -> Option<
 }
 
 /// Adds to a query the CTEs that are visible at its position, so that it can be planned alone.
-pub(in crate::sql) fn with_queries(mut query: Query, scopes: &Scopes<Cte>) -> Query {
+pub(in crate::sql) fn add_queries(mut query: Query, scopes: &Scopes<Cte>) -> Query {
     let mut ctes: Vec<Cte> = Vec::new();
-    for cte in scopes.in_sight() {
+    for cte in scopes.iter_visible() {
         ctes.retain(|known| known.alias.name.value != cte.alias.name.value);
         ctes.push(cte.clone());
     }
@@ -125,7 +125,7 @@ impl Natural {
         let mut query = parse_query("SELECT * FROM t").ok()?;
         let SetExpr::Select(select) = query.body.as_mut() else { return None };
         select.from = vec![from];
-        Some(with_queries(query, &self.scopes))
+        Some(add_queries(query, &self.scopes))
     }
 
     fn joins(&mut self, from: &mut TableWithJoins) {

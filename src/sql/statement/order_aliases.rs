@@ -45,7 +45,7 @@ pub(in crate::sql) fn order_by_columns(query: &mut Query) -> Result<()> {
         }
         Some(Distinct::On(_)) => return Ok(()),
     }
-    let names = Names::of_select(select);
+    let names = Names::from_select(select);
     if !keys.iter().any(|key| names.is_hidden(&key.expr)) {
         return Ok(());
     }
@@ -178,7 +178,7 @@ struct Names {
 }
 
 impl Names {
-    fn of_select(select: &Select) -> Self {
+    fn from_select(select: &Select) -> Self {
         let mut names =
             Self { all_aliases: HashSet::new(), aliases: HashSet::new(), cast: Vec::new() };
         for item in &select.projection {

@@ -118,7 +118,7 @@ impl Visitor for Named {
 }
 
 /// Returns the position columns that a SELECT uses, except in subqueries of its FROM.
-fn named_positions(select: &Select, order: Option<&OrderBy>) -> Named {
+fn collect_named(select: &Select, order: Option<&OrderBy>) -> Named {
     let mut named = Named::default();
     let _ = select.projection.visit(&mut named);
     let _ = select.distinct.visit(&mut named);
@@ -212,12 +212,12 @@ fn collect_tables<'a>(from: &'a [TableWithJoins], out: &mut Vec<(String, &'a Obj
 }
 
 /// Returns the tables of a SELECT that need position columns, each with its qualifier and those columns.
-fn wanted_positions(
+fn find_wanted(
     select: &Select,
     order: Option<&OrderBy>,
     scopes: &Scopes<String>,
 ) -> Vec<(ObjectName, String, Vec<&'static str>)> {
-    let Named(named) = named_positions(select, order);
+    let Named(named) = collect_named(select, order);
     if named.is_empty() {
         return Vec::new();
     }
@@ -243,7 +243,7 @@ fn is_cte(name: &ObjectName, scopes: &Scopes<String>) -> bool {
     .as_ident()
     .is_some_and(|i| {
         let name = i.value.to_lowercase();
-        scopes.in_sight().any(|cte| *cte == name)
+        scopes.iter_visible().any(|cte| *cte == name)
     }))
 }
 
@@ -262,7 +262,7 @@ struct Found {
 
 impl Found {
     fn add(&mut self, select: &Select, order: Option<&OrderBy>) {
-        for (name, _, positions) in wanted_positions(select, order, &self.scopes) {
+        for (name, _, positions) in find_wanted(select, order, &self.scopes) {
             match self.tables.iter_mut().find(|(n, _)| *n == name) {
                 Some((_, known)) => known.extend(positions),
                 None => self.tables.push((name, positions.into_iter().collect())),
@@ -306,7 +306,7 @@ struct Marker<'a> {
 impl Marker<'_> {
     fn add_columns(&self, select: &mut Select, order: Option<&OrderBy>) {
         let mut given: Vec<(String, Vec<&'static str>)> = Vec::new();
-        for (name, called, positions) in wanted_positions(select, order, &self.scopes) {
+        for (name, called, positions) in find_wanted(select, order, &self.scopes) {
             let Some(offered) = self.offered.get(&name) else { continue };
             let positions: Vec<_> = positions.into_iter().filter(|p| offered.contains(p)).collect();
             if !positions.is_empty() {

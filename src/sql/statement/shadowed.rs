@@ -35,7 +35,7 @@ impl Names {
         let written = fold_name(name);
         // The planner rejects two equal names in one WITH.
         let repeated = before.iter().any(|other| other.written == written);
-        let hides = !repeated && self.scopes.in_sight().any(|outer| outer.written == written);
+        let hides = !repeated && self.scopes.iter_visible().any(|outer| outer.written == written);
         let new = hides.then(|| {
             self.renamed = self.renamed.saturating_add(1);
             Ident::with_quote('"', format!("__serrate_with_{}", self.renamed))
@@ -73,7 +73,7 @@ impl VisitorMut for Names {
         let [part] = name.0.as_slice() else { return ControlFlow::Continue(()) };
         let Some(written) = part.as_ident().cloned() else { return ControlFlow::Continue(()) };
         let folded = fold_name(&written);
-        let meant = self.scopes.in_sight().filter(|named| named.written == folded).last();
+        let meant = self.scopes.iter_visible().filter(|named| named.written == folded).last();
         if let Some(new) = meant.and_then(|named| named.new.clone()) {
             *name = ObjectName::from(vec![new]);
             alias.get_or_insert_with(|| TableAlias {

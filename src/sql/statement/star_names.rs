@@ -16,7 +16,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::sql::sources::from::parse_query;
-use crate::sql::statement::merged::{names, with_queries};
+use crate::sql::statement::merged::{add_queries, names};
 use crate::sql::statement::scopes::Scopes;
 use crate::sql::statement::set_names::{add_identifiers, unused_name};
 
@@ -145,7 +145,7 @@ impl Stars {
     fn build_query(&self, body: SetExpr) -> Option<Query> {
         let mut query = parse_query("SELECT 1").ok()?;
         *query.body = body;
-        Some(with_queries(query, &self.scopes))
+        Some(add_queries(query, &self.scopes))
     }
 }
 

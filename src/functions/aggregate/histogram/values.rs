@@ -116,7 +116,7 @@ impl ValueNumbers {
         let valid = |i: usize| nulls.as_ref().is_none_or(|n| n.is_valid(i));
         if !matches!(self.kind, Numbering::Numbered(_)) {
             let ids = self.number_batch(values)?;
-            return Ok((0..values.len()).map(|i| ids.at(i)).collect());
+            return Ok((0..values.len()).map(|i| ids.get_bits(i)).collect());
         }
         let Numbering::Numbered(seen) = &mut self.kind else { return Ok(Vec::new()) };
         let values = match values.data_type() == &self.data_type {
@@ -208,20 +208,23 @@ fn plain_floats(values: &ArrayRef) -> ArrayRef {
 const MANY: usize = 1 << 15;
 
 impl Ids<'_> {
-    pub(super) fn at(&self, i: usize) -> Option<u64> {
-        fn of<T: ArrowPrimitiveType<Native: Bits>>(a: &PrimitiveArray<T>, i: usize) -> Option<u64> {
+    pub(super) fn get_bits(&self, i: usize) -> Option<u64> {
+        fn bits_at<T: ArrowPrimitiveType<Native: Bits>>(
+            a: &PrimitiveArray<T>,
+            i: usize,
+        ) -> Option<u64> {
             a.is_valid(i).then(|| a.value(i).to_bits())
         }
         match self {
             Self::Nothing => None,
-            Self::I8(a) => of(a, i),
-            Self::I16(a) => of(a, i),
-            Self::I32(a) => of(a, i),
-            Self::I64(a) => of(a, i),
-            Self::U8(a) => of(a, i),
-            Self::U16(a) => of(a, i),
-            Self::U32(a) => of(a, i),
-            Self::U64(a) => of(a, i),
+            Self::I8(a) => bits_at(a, i),
+            Self::I16(a) => bits_at(a, i),
+            Self::I32(a) => bits_at(a, i),
+            Self::I64(a) => bits_at(a, i),
+            Self::U8(a) => bits_at(a, i),
+            Self::U16(a) => bits_at(a, i),
+            Self::U32(a) => bits_at(a, i),
+            Self::U64(a) => bits_at(a, i),
             Self::Keys { keys, nulls, numbers } => {
                 let valid = nulls.as_ref().is_none_or(|n| n.is_valid(i));
                 valid.then(|| numbers.get(keys[i]).copied().flatten()).flatten()
@@ -267,7 +270,7 @@ impl Ids<'_> {
                     }
                 }
             }
-            _ => range.filter_map(|i| self.at(i)).for_each(|id| counts.add(id, 1)),
+            _ => range.filter_map(|i| self.get_bits(i)).for_each(|id| counts.add(id, 1)),
         }
     }
 }

@@ -171,7 +171,7 @@ fn lazy_conjuncts(predicate: Expr, schema: &DFSchema) -> Result<Transformed<Expr
         .into_iter()
         .map(|e| {
             let lazy = made_lazy(e, schema)?
-                .transform_data(with_correlated)?
+                .transform_data(rewrite_correlated)?
                 .transform_data(|e| defer_failures(e, beside))?;
             changed |= lazy.transformed;
             Ok(lazy.data)
@@ -181,7 +181,7 @@ fn lazy_conjuncts(predicate: Expr, schema: &DFSchema) -> Result<Transformed<Expr
 }
 
 /// Makes EXISTS and IN subqueries evaluate fallible conditions only for rows that match the outer query.
-fn with_correlated(e: Expr) -> Result<Transformed<Expr>> {
+fn rewrite_correlated(e: Expr) -> Result<Transformed<Expr>> {
     e.transform_down(|e| {
         let (Expr::Exists(Exists { subquery, .. })
         | Expr::InSubquery(InSubquery { subquery, .. })) = &e

@@ -86,8 +86,8 @@ impl PushDownFree {
         let pushed = self.stock.rewrite(filter_over(above, join)?, config)?;
         let held = conditions.held;
         let mut changed = pushed.transformed || rekeyed;
-        let plan = with_join(pushed.data, |join| {
-            join.filter = held_together(join, held);
+        let plan = change_join(pushed.data, |join| {
+            join.filter = combine_held(join, held);
             changed |= join.filter != was;
         })?;
         Ok(Transformed::new_transformed(plan, changed))
@@ -98,7 +98,7 @@ impl PushDownFree {
         plan: LogicalPlan,
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
-        let (filters, input) = stacked_filters(&plan);
+        let (filters, input) = collect_filters(&plan);
         let mut conditions = Conditions::default();
         for filter in filters.iter().rev() {
             conditions.add(filter.predicate.clone(), input.schema());
@@ -185,7 +185,7 @@ fn filter_over(above: Option<Expr>, join: Join) -> Result<LogicalPlan> {
 }
 
 /// Returns the filters at the top of a plan, the topmost first, and the node below them.
-fn stacked_filters(mut plan: &LogicalPlan) -> (Vec<&Filter>, &LogicalPlan) {
+fn collect_filters(mut plan: &LogicalPlan) -> (Vec<&Filter>, &LogicalPlan) {
     let mut filters = Vec::new();
     while let LogicalPlan::Filter(filter) = plan {
         filters.push(filter);
@@ -214,7 +214,7 @@ fn lets_through(node: &LogicalPlan, conditions: &[Expr]) -> bool {
 /// Whether a filter is above a GROUP BY with a volatile key. DataFusion 55 moves a condition on the key below the
 /// aggregate, which then computes the key again: <https://github.com/apache/datafusion/issues/25415>.
 fn has_volatile_keys(filters: &LogicalPlan) -> bool {
-    let (_, below) = stacked_filters(filters);
+    let (_, below) = collect_filters(filters);
     matches!(below, LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.iter().any(Expr::is_volatile))
 }
 
@@ -260,7 +260,7 @@ fn take_keys(join: &mut Join) -> Vec<Expr> {
 /// Removes the filter of a join and returns its combination with the conditions `held`, in this order:
 /// equalities that can become join keys, other conditions that cannot fail, conditions that can fail. Returns
 /// `None` if there are no conditions.
-fn held_together(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
+fn combine_held(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
     let (l, r) = (join.left.schema(), join.right.schema());
     let mut conditions = Conditions::default();
     let schema = merge_schema(&[&join.left, &join.right]);
@@ -283,14 +283,14 @@ fn held_together(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
 }
 
 /// Calls `change` on the join at the top of a plan or below its filters.
-fn with_join(plan: LogicalPlan, change: impl FnOnce(&mut Join)) -> Result<LogicalPlan> {
+fn change_join(plan: LogicalPlan, change: impl FnOnce(&mut Join)) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Join(mut join) => {
             change(&mut join);
             Ok(LogicalPlan::Join(join))
         }
         LogicalPlan::Filter(mut found) => {
-            let input = with_join(Arc::unwrap_or_clone(found.input), change)?;
+            let input = change_join(Arc::unwrap_or_clone(found.input), change)?;
             found.input = Arc::new(input);
             Ok(LogicalPlan::Filter(found))
         }

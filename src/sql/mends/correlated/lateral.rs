@@ -11,9 +11,9 @@ use datafusion::logical_expr::{
 };
 
 use super::bound::Bound;
-use super::checks::{any_outer, names_outer, nested_outer_columns};
+use super::checks::{has_outer, names_outer, nested_outer_columns};
 use super::{Expanded, Names, expand_query};
-use crate::sql::mends::shared_rows::with_same_rows;
+use crate::sql::mends::shared_rows::share_rows;
 use crate::sql::mends::subqueries::has_query;
 
 /// Alias of a LATERAL query that contains subqueries.
@@ -36,7 +36,7 @@ pub(super) fn join_lateral_rows(
     query: &LogicalPlan,
     names: &mut Names,
 ) -> Result<Option<LogicalPlan>> {
-    let Some(left) = with_same_rows(&join.left)? else { return Ok(None) };
+    let Some(left) = share_rows(&join.left)? else { return Ok(None) };
     let Some(Expanded { rows, keys, named, outer }) = expand_query(&left, query, names)? else {
         return Ok(None);
     };
@@ -85,7 +85,7 @@ fn expand_rows(join: &Join, query: &LogicalPlan, names: &mut Names) -> Result<Op
         .build()?;
     let keys: Vec<Column> = named.iter().map(|n| Column::new(Some(table.as_str()), n)).collect();
     let mut bound = Bound { keys: keys.clone(), outer: outer.clone(), rows, names };
-    let Some(rows) = bound.with_outer(&query)? else { return Ok(None) };
+    let Some(rows) = bound.bind_outer(&query)? else { return Ok(None) };
     let made = query.schema().columns().into_iter().zip(join.right.schema().columns());
     let shown = keys.into_iter().zip(outer).chain(made);
     let shown = shown.map(|(from, to)| Expr::Column(from).alias_qualified(to.relation, to.name));
@@ -176,7 +176,7 @@ pub(in crate::sql) fn lateral_query(join: &Join) -> Result<Option<&LogicalPlan>>
     let Some(query) = subquery_of_lateral(join)? else { return Ok(None) };
     // DataFusion does not move conditions on outer columns through an alias.
     if is_marked(query) {
-        return Ok(any_outer(query)?.then_some(query));
+        return Ok(has_outer(query)?.then_some(query));
     }
     let mut plan = query;
     loop {
@@ -184,7 +184,7 @@ pub(in crate::sql) fn lateral_query(join: &Join) -> Result<Option<&LogicalPlan>>
             LogicalPlan::Projection(node) if !names_outer(plan)? => &node.input,
             LogicalPlan::SubqueryAlias(node) => &node.input,
             LogicalPlan::Filter(node) if nested_outer_columns(plan)?.is_empty() => &node.input,
-            rest => return Ok(any_outer(rest)?.then_some(query)),
+            rest => return Ok(has_outer(rest)?.then_some(query)),
         };
     }
 }

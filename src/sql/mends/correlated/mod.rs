@@ -22,7 +22,7 @@ pub(in crate::sql) use self::checks::{
 };
 pub(in crate::sql) use self::lateral::{LATERAL, join_lateral, lateral_query};
 pub(in crate::sql) use self::only_row::is_only_row;
-use self::only_row::only_rows;
+use self::only_row::keep_only_rows;
 use crate::sql::mends::shared_rows::is_volatile;
 
 /// Generates names that no other column or table of a plan has.
@@ -75,7 +75,7 @@ pub(in crate::sql) fn join_values(
     };
     let (found, value) = match has_one_row_at_most(query)? {
         true => (found, value),
-        false => only_rows(found, &keys, value)?,
+        false => keep_only_rows(found, &keys, value)?,
     };
     let result = names.next("query");
     let value_name = "__serrate_value";
@@ -152,7 +152,7 @@ fn expand_query(
         rows,
         names,
     };
-    let Some(rows) = bound.with_outer(query)? else { return Ok(None) };
+    let Some(rows) = bound.bind_outer(query)? else { return Ok(None) };
     let keys = bound.keys.clone();
     Ok(Some(Expanded { rows, keys, named, outer: columns }))
 }

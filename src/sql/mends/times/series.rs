@@ -117,16 +117,16 @@ impl SeriesList {
                 )?;
                 let most = series.min_elements().saturating_add(values.len() as u128);
                 if most > i32::MAX as u128 {
-                    return too_many(self.name());
+                    return fail_at_limit(self.name());
                 }
                 for value in series {
                     values.push(value?);
                     if values.len() > i32::MAX as usize {
-                        return too_many(self.name());
+                        return fail_at_limit(self.name());
                     }
                 }
             }
-            let Ok(end) = i32::try_from(values.len()) else { return too_many(self.name()) };
+            let Ok(end) = i32::try_from(values.len()) else { return fail_at_limit(self.name()) };
             offsets.push(end);
         }
         let values = cast(&Int64Array::from(values), element.data_type())?;
@@ -140,7 +140,7 @@ impl SeriesList {
     }
 }
 
-fn too_many<T>(name: &str) -> Result<T> {
+fn fail_at_limit<T>(name: &str) -> Result<T> {
     exec_err!(
         "{name}: the lists of a batch have more than 2^31 - 1 timestamps; use FROM {name}(..), which returns one row per timestamp"
     )

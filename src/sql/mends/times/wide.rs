@@ -141,7 +141,7 @@ impl ScalarUDFImpl for Wide {
         let field = self.inner.return_field_from_args(args)?;
         Ok(match (self.what, field.data_type()) {
             (What::Parse, DataType::Timestamp(_, zone)) => {
-                let to = DataType::Timestamp(parsed_unit(literal.as_ref()), zone.clone());
+                let to = DataType::Timestamp(parse_unit(literal.as_ref()), zone.clone());
                 Arc::new(field.as_ref().clone().with_data_type(to))
             }
             (What::Now, DataType::Timestamp(_, zone)) => {
@@ -258,7 +258,7 @@ fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Column
             cast(&whole.collect::<Result<Int32Array>>()?, returns)?
         }
     };
-    given_as(parts, one)
+    to_columnar(parts, one)
 }
 
 /// Number of days of 400 years, after which dates and weekdays repeat.
@@ -331,7 +331,7 @@ fn call_shifted(
         _ => Ok(None),
     });
     let back: Int64Array = back.collect::<Result<_>>()?;
-    given_as(cast(&back, &to)?, one)
+    to_columnar(cast(&back, &to)?, one)
 }
 
 /// Computes `date_bin`. Bins of a fixed length are computed by arithmetic. For bins of months, the
@@ -412,10 +412,10 @@ fn bin_dates(
             );
         }
     };
-    given_as(cast(&bins, &to)?, one)
+    to_columnar(cast(&bins, &to)?, one)
 }
 
-fn given_as(values: ArrayRef, one: bool) -> Result<ColumnarValue> {
+fn to_columnar(values: ArrayRef, one: bool) -> Result<ColumnarValue> {
     Ok(match one {
         true => ColumnarValue::Scalar(ScalarValue::try_from_array(&values, 0)?),
         false => ColumnarValue::Array(values),
@@ -423,7 +423,7 @@ fn given_as(values: ArrayRef, one: bool) -> Result<ColumnarValue> {
 }
 
 /// Returns nanoseconds for a string literal with more than six fractional digits, otherwise microseconds.
-fn parsed_unit(literal: Option<&ScalarValue>) -> TimeUnit {
+fn parse_unit(literal: Option<&ScalarValue>) -> TimeUnit {
     let text = literal.and_then(|v| v.try_as_str().flatten());
     text.map_or(TimeUnit::Microsecond, unit_of_text)
 }
@@ -479,5 +479,5 @@ fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Co
             cast_with_options(&found, &to, &strict)?
         }
     };
-    given_as(done, one)
+    to_columnar(done, one)
 }

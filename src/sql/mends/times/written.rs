@@ -11,13 +11,13 @@ use crate::functions::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, plans_predi
 
 /// Replaces casts to TIMESTAMP with custom operators that cast to microseconds, and declares columns of
 /// that type in microseconds. Does nothing unless the session's planners can plan these operators.
-pub(in crate::sql) fn in_microseconds<S: VisitMut>(state: &SessionState, statement: &mut S) {
+pub(in crate::sql) fn cast_in_microseconds<S: VisitMut>(state: &SessionState, statement: &mut S) {
     if plans_predicates(state.expr_planners()) {
         let _ = statement.visit(&mut Timestamps { wide: has_wide_series(state), in_series: 0 });
     }
 }
 
-/// Does the same as [`in_microseconds`] for columns that a statement declares.
+/// Does the same as [`cast_in_microseconds`] for columns that a statement declares.
 pub(in crate::sql) fn columns_in_microseconds(state: &SessionState, columns: &mut [ColumnDef]) {
     if plans_predicates(state.expr_planners()) {
         for column in columns {

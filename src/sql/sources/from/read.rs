@@ -43,7 +43,7 @@ pub(super) struct Call {
 
 impl Call {
     /// Parses the arguments: a string or a list of strings, then named options.
-    pub(super) fn of(function: &str, args: &[FunctionArg]) -> Result<Self> {
+    pub(super) fn from_arguments(function: &str, args: &[FunctionArg]) -> Result<Self> {
         let mut call = Self { function: function.into(), paths: vec![], options: vec![] };
         for arg in args {
             match arg {

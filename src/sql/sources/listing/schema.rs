@@ -31,7 +31,7 @@ impl FilesSchema {
         Self { schema, has_required_fields: true }
     }
 
-    fn of_files(schema: SchemaRef, files: &[SchemaRef]) -> Self {
+    fn from_files(schema: SchemaRef, files: &[SchemaRef]) -> Self {
         let has_required_fields =
             files.iter().any(|schema| has_required_fields(schema.fields(), false));
         Self { schema, has_required_fields }
@@ -71,7 +71,7 @@ pub(in crate::sql) async fn infer_schema(
     // all files together.
     if objects.len() < 2 || !TYPED.contains(&format.get_ext().as_str()) {
         let schema = format.infer_schema(state, store, &objects).await?;
-        return Ok(FilesSchema::of_files(Arc::clone(&schema), &[schema]));
+        return Ok(FilesSchema::from_files(Arc::clone(&schema), &[schema]));
     }
     let parallel = state.config_options().execution.meta_fetch_concurrency.get();
     let schemas: Vec<SchemaRef> = stream::iter(objects.clone())
@@ -84,7 +84,7 @@ pub(in crate::sql) async fn infer_schema(
         // The format itself may unite types that differ only in their layout, such as Utf8 and LargeUtf8.
         Err(e) => format.infer_schema(state, store, &objects).await.map_err(|_| e)?,
     };
-    Ok(FilesSchema::of_files(schema, &schemas))
+    Ok(FilesSchema::from_files(schema, &schemas))
 }
 
 /// A column of the merged schema, the position of the first file that has it, and the number of such files.

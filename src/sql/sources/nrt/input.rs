@@ -38,7 +38,7 @@ impl FileMetadata for Header {
 }
 
 impl Headers {
-    pub(super) fn of(session: &dyn Session) -> Self {
+    pub(super) fn from_session(session: &dyn Session) -> Self {
         Self(session.runtime_env().cache_manager.get_file_metadata_cache())
     }
 

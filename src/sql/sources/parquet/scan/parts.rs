@@ -110,8 +110,9 @@ impl Split {
         asked.exprs.push(ProjectionExpr::new(Arc::new(row), ROW));
         // Functions such as `input_file_name()` have a value only inside DataFusion's scan, which must then
         // evaluate all columns.
-        let only_there = outputs.iter().any(|o| matches!(o, Output::Of(e) if of_file(e)));
-        if only_there || tests.iter().any(of_file) || table.table_schema().index_of(ROW).is_ok() {
+        let only_there = outputs.iter().any(|o| matches!(o, Output::Of(e) if is_per_file(e)));
+        if only_there || tests.iter().any(is_per_file) || table.table_schema().index_of(ROW).is_ok()
+        {
             return Ok(None);
         }
 
@@ -226,7 +227,7 @@ fn move_columns(
 }
 
 /// Whether an expression contains a function that DataFusion's scan evaluates per file.
-fn of_file(e: &Arc<dyn PhysicalExpr>) -> bool {
+fn is_per_file(e: &Arc<dyn PhysicalExpr>) -> bool {
     let answers = ["input_file_name", "file_row_index"];
     let found = e.exists(|e| {
         let call = e.downcast_ref::<ScalarFunctionExpr>();

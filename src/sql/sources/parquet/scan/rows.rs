@@ -141,7 +141,7 @@ impl ListRows {
     }
 
     /// Returns the average number of leaves per row of a row group's longest list column, at least 1.
-    fn per_row(&self, group: usize) -> usize {
+    fn leaves_per_row(&self, group: usize) -> usize {
         let Some(group) = self.metadata.row_groups().get(group) else { return 1 };
         let schema = self.metadata.file_metadata().schema_descr();
         let wanted = |i: &usize| {
@@ -178,7 +178,7 @@ impl ListRows {
                     self.name.display()
                 );
             };
-            let rows = (self.next / self.per_row(group)).max(1);
+            let rows = (self.next / self.leaves_per_row(group)).max(1);
             self.next = self.next.saturating_mul(2).min(self.max_leaves());
             let mut runs: Vec<Range<usize>> = Vec::new();
             let mut taken = 0;
@@ -257,7 +257,7 @@ impl ListRows {
         columns: Range<usize>,
         runs: &[Range<usize>],
     ) -> Result<Vec<ArrayRef>> {
-        let per_row = self.per_row(group);
+        let per_row = self.leaves_per_row(group);
         let gap = self.size.leaves / GAP;
         let spans = fill_gaps(runs, gap / per_row);
         let (Some(first), Some(last)) = (spans.first(), spans.last()) else {
