@@ -194,7 +194,7 @@ fn check_positions<I: Position>(
     Ok(())
 }
 
-pub(super) enum Before<'a> {
+pub(super) enum TargetStart<'a> {
     Copy(&'a [u8]),
     Fill(&'a [u8]),
 }
@@ -202,7 +202,7 @@ pub(super) enum Before<'a> {
 pub(super) struct ScatterTarget<'a> {
     pub(super) layout: &'a Layout,
     pub(super) shape: Vec<usize>,
-    pub(super) before: Before<'a>,
+    pub(super) before: TargetStart<'a>,
     pub(super) limit: Limit,
     /// Whether two writes to the same entry are an error; if false, the last write wins.
     pub(super) unique: bool,
@@ -257,13 +257,13 @@ fn scatter_part<E: EntryBytes, I: Position>(
 ) -> Result<()> {
     let first = target.layout.ranges(0..samples.start).len();
     match target.before {
-        Before::Copy(all) => {
+        TargetStart::Copy(all) => {
             let start = first * e.size();
             out.copy_from_slice(&all[start..start + out.len()]);
         }
         // `out` is new memory and already zero, so zeros need not be written.
-        Before::Fill(value) if value.iter().all(|b| *b == 0) => {}
-        Before::Fill(value) => repeat_value(out, value),
+        TargetStart::Fill(value) if value.iter().all(|b| *b == 0) => {}
+        TargetStart::Fill(value) => repeat_value(out, value),
     }
     let all = from.values.as_bytes();
     let mut seen = WrittenPositions::default();

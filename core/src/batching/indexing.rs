@@ -1,7 +1,7 @@
 //! Reads, writes and moves entries of all samples by index.
 
 use super::any::{EntryView, to_dense};
-use super::gather::{Before, Indices, Limit, ScatterTarget, gather_entries, scatter_entries};
+use super::gather::{Indices, Limit, ScatterTarget, TargetStart, gather_entries, scatter_entries};
 use super::pad::convert_fill;
 use super::structure::{check_bytes, count_samples};
 use super::{AnyBatch, RaggedBatch};
@@ -152,7 +152,7 @@ pub fn batched_inverse_indexing_access(
     let target = ScatterTarget {
         layout: &Layout::Uniform { size: output_num_targets, lists },
         shape,
-        before: Before::Fill(filler.as_bytes()),
+        before: TargetStart::Fill(filler.as_bytes()),
         limit: options.limit_of(output_num_targets),
         unique: options.duplicates == Duplicates::Refuse,
     };
@@ -211,7 +211,7 @@ fn write_entries(
     let target = ScatterTarget {
         layout: &own.layout,
         shape: own.values.shape().to_vec(),
-        before: Before::Copy(own.values.as_bytes()),
+        before: TargetStart::Copy(own.values.as_bytes()),
         limit: options.limit_of(own.width),
         unique: options.duplicates == Duplicates::Refuse,
     };

@@ -12,7 +12,7 @@ use super::gather::{
 use super::shape::list_axis;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray, lists_like};
 use crate::error::{Error, Result};
-use crate::index::{Index, Span, positions_of, resolve_position};
+use crate::index::{AxisSpan, Index, positions_of, resolve_position};
 use crate::with_offsets;
 
 /// Returns the elements `start..stop` by `step` of every list of axis `axis` (1 or more, negative axes count
@@ -75,7 +75,7 @@ pub fn slice(
     for list in 0..lists {
         let row = rows.as_ref().map_or(list, |rows| rows[list]);
         let (size, step) = (layout.length(list), step.get(row).unwrap_or(1));
-        let span = Span::new(start.get(row), stop.get(row), step, size);
+        let span = AxisSpan::new(start.get(row), stop.get(row), step, size);
         whole &= span.is_whole(size);
         spans.push(span);
     }

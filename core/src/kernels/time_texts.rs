@@ -117,7 +117,7 @@ pub fn complete_time(text: &str) -> Option<String> {
     if is_usual || bytes.len() > LONGEST {
         return None;
     }
-    let mut rest = Fields { rest: text.trim_matches(' ') };
+    let mut rest = TimeParser { rest: text.trim_matches(' ') };
     let year = rest.take_digits(4, 4)?;
     let separator = rest.read_one_of(&['-', '/'])?;
     let month = rest.take_digits(1, 2)?;
@@ -149,11 +149,11 @@ pub fn complete_time(text: &str) -> Option<String> {
 const LONGEST: usize = 64;
 
 /// A parser; `rest` is the part of the string that is not parsed yet.
-struct Fields<'a> {
+struct TimeParser<'a> {
     rest: &'a str,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> TimeParser<'a> {
     fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }

@@ -18,7 +18,7 @@ pub(crate) struct Splits {
 
 /// How the splits of the subjects in a shard are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place<'a> {
+pub(crate) enum SplitSource<'a> {
     /// All subjects are in this split, which is the name of a folder on the shard's path.
     Split(&'a str),
     /// `subject_splits.parquet` has the split of each subject.
@@ -68,12 +68,12 @@ impl Splits {
 
     /// Determines the split of a shard such as `train/0`: by the first folder on its path with the name of
     /// a split, otherwise by `subject_splits.parquet`.
-    pub(crate) fn find_shard_split(&self, shard: &str) -> Place<'_> {
+    pub(crate) fn find_shard_split(&self, shard: &str) -> SplitSource<'_> {
         let split = shard.split('/').find_map(|part| self.names.iter().find(|n| *n == part));
         match (split, &self.of_subject) {
-            (Some(split), _) => Place::Split(split),
-            (None, Some(_)) => Place::BySubject,
-            (None, None) => Place::Unknown,
+            (Some(split), _) => SplitSource::Split(split),
+            (None, Some(_)) => SplitSource::BySubject,
+            (None, None) => SplitSource::Unknown,
         }
     }
 }
@@ -109,10 +109,13 @@ mod tests {
             names: vec!["train".into(), "extra".into()],
             of_subject: Some([(1, 0), (2, 1)].into()),
         };
-        assert_eq!(some.find_shard_split("extra/0"), Place::Split("extra"));
-        assert_eq!(some.find_shard_split("a/0"), Place::BySubject);
+        assert_eq!(some.find_shard_split("extra/0"), SplitSource::Split("extra"));
+        assert_eq!(some.find_shard_split("a/0"), SplitSource::BySubject);
         assert_eq!((some.find_split(2), some.find_split(3)), (Some(1), None));
         let none = Splits { of_subject: None, ..some };
-        assert_eq!((none.find_shard_split("trains/0"), none.find_split(1)), (Place::Unknown, None));
+        assert_eq!(
+            (none.find_shard_split("trains/0"), none.find_split(1)),
+            (SplitSource::Unknown, None)
+        );
     }
 }

@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, Field, Float32Type, Int64Type, SchemaRef, UInt3
 
 use super::{SCHEMAS, TENSORS, split_of};
 use crate::access;
-use crate::array::exact::{Inexact, cast_integers};
+use crate::array::exact::{InexactCast, cast_integers};
 use crate::array::{Layout, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 use crate::io::meds::file::{MedsFile, list_files_with_ending};
@@ -615,7 +615,7 @@ fn require_values(column: &Column) -> Column {
 /// Casts tokens to 32 bits; NULL becomes 0.
 fn cast_tokens(values: &ArrayRef) -> Result<UInt32Array> {
     let wide = cast_integers(values).map_err(|e| match e {
-        Inexact::Cast(e) => Error::invalid(format!(
+        InexactCast::Cast(e) => Error::invalid(format!(
             "a code is not a token from 0 to 4294967295; write the cohort again: {e}"
         )),
         _ => Error::type_of(

@@ -11,7 +11,7 @@ use arrow::array::{
 use arrow::buffer::NullBuffer;
 use arrow::compute::{SortOptions, take};
 
-use super::fold::{Extreme, Largest, MinOrMax, Ordered, Smallest};
+use super::fold::{Extreme, Largest, MinOrMax, OrderedNumber, Smallest};
 use super::groups::GroupLists;
 use super::numbers::rank_valid;
 use super::{ReduceTask, Reduction, segments};
@@ -119,7 +119,7 @@ fn choose_extremes<W: MinOrMax>(lists: &GroupLists) -> Result<Chosen> {
 /// Finds the minimum or maximum of each list with SIMD, then the first leaf with this value.
 fn choose_typed_extremes<T, W: MinOrMax>(leaves: &ArrayRef, level: &ListAxis) -> Result<Chosen>
 where
-    T: ArrowPrimitiveType<Native: Ordered>,
+    T: ArrowPrimitiveType<Native: OrderedNumber>,
 {
     let flat: &[T::Native] = leaves.as_primitive::<T>().values();
     let valid = rank_valid(leaves);

@@ -29,8 +29,8 @@ use super::sort::{Order, sort, sort_by};
 use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
 use crate::limit::check_size;
-use fold::Windows;
-use instants::Bounds;
+use fold::ListWindows;
+use instants::WindowBounds;
 
 /// Distance from the time of a window to its start or to its end.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -233,7 +233,7 @@ pub fn rolling_quantile(
     array.with_leaves(windows.leaf_quantiles(array.leaves(), q)?)
 }
 
-fn rolling_windows(array: &RaggedArray, n: usize, least: usize) -> Result<Windows> {
+fn rolling_windows(array: &RaggedArray, n: usize, least: usize) -> Result<ListWindows> {
     let Some(level) = array.axes().last() else {
         return Err(Error::invalid(
             "the array of a rolling window has no lists; nest its values in lists first",
@@ -245,7 +245,7 @@ fn rolling_windows(array: &RaggedArray, n: usize, least: usize) -> Result<Window
         let start = list.start;
         list.clone().map(move |i| (i + 1).saturating_sub(n).max(start)..i + 1)
     });
-    let mut windows = Windows { ranges: ranges.collect(), lists, nulls: None };
+    let mut windows = ListWindows { ranges: ranges.collect(), lists, nulls: None };
     windows.nulls = windows.find_nulls(array.leaves(), least);
     Ok(windows)
 }
@@ -382,7 +382,7 @@ impl WindowInput {
         times: &RaggedArray,
         at: &RaggedArray,
         window: &TimeWindow,
-    ) -> Result<(Self, Windows)> {
+    ) -> Result<(Self, ListWindows)> {
         let target = Self::new(array, times, at)?;
         let elements = target.find_ranges(window)?;
         let layout = target.element_lists()?.layout();
@@ -395,7 +395,7 @@ impl WindowInput {
             None => range,
         };
         let lists = (0..layout.lists()).map(|i| (to_leaves(layout.range(i)), needles.range(i)));
-        let windows = Windows {
+        let windows = ListWindows {
             lists: lists.collect(),
             ranges: elements.into_iter().map(to_leaves).collect(),
             nulls: target.nulls(),
@@ -421,11 +421,11 @@ impl WindowInput {
         if leaves.logical_null_count() > 0 {
             return Ok(false);
         }
-        Bounds::are_sorted(leaves, self.element_lists()?.layout())
+        WindowBounds::are_sorted(leaves, self.element_lists()?.layout())
     }
 
     fn find_ranges(&self, window: &TimeWindow) -> Result<Vec<Range<usize>>> {
-        let bounds = Bounds::new(self.times.leaves(), self.at.leaves(), window)?;
+        let bounds = WindowBounds::new(self.times.leaves(), self.at.leaves(), window)?;
         let times = instants::valid_leaves(self.times.leaves());
         let (lists, needles) = (self.element_lists()?.layout(), self.time_layout());
         let nulls = self.nulls();

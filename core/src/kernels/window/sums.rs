@@ -14,20 +14,20 @@ use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
 
-use super::fold::Windows;
+use super::fold::ListWindows;
 use super::instants::valid_leaves;
 use crate::error::{Error, Result};
 use crate::kernels::native::reinterpret_values;
 use crate::kernels::reduce::exact::{ExactSums, Terms};
 
 pub(super) struct WindowSums<'a> {
-    windows: &'a Windows,
+    windows: &'a ListWindows,
     leaves: &'a ArrayRef,
     valid: Option<NullBuffer>,
 }
 
 impl<'a> WindowSums<'a> {
-    pub(super) fn new(windows: &'a Windows, leaves: &'a ArrayRef) -> Self {
+    pub(super) fn new(windows: &'a ListWindows, leaves: &'a ArrayRef) -> Self {
         Self { windows, leaves, valid: valid_leaves(leaves) }
     }
 

@@ -8,7 +8,7 @@ use arrow::array::{
 };
 use arrow::compute::filter;
 
-use super::super::items::Cuts;
+use super::super::items::EarlyEnds;
 use super::super::source::{ColumnValues, LoaderSource};
 use super::super::state::LoaderTarget;
 use super::options::MedsOptions;
@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::table::Column;
 
 pub(super) struct LabelCuts {
-    pub(super) cuts: Cuts,
+    pub(super) cuts: EarlyEnds,
     pub(super) targets: Vec<LoaderTarget>,
     /// Number of labels whose subject has no row.
     pub(super) unknown: usize,
@@ -39,7 +39,7 @@ impl LabelCuts {
     ) -> Result<Self> {
         let (subjects, moments) = read_keys(labels)?;
         let rows = index_subjects(times)?;
-        let mut cuts = Cuts::default();
+        let mut cuts = EarlyEnds::default();
         let mut known = Vec::with_capacity(labels.num_rows());
         for (subject, moment) in subjects.values().iter().zip(moments.values()) {
             let row = rows.get(subject);

@@ -17,7 +17,7 @@
 //! ```
 
 use super::bits::{count_ones, low_mask, nth_bit};
-use super::hybrid::{Fault, GatherBits, Hybrid, Portable};
+use super::hybrid::{DecodeFault, GatherBits, Hybrid, PortableBits};
 use super::shape::ColumnShape;
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::simd::Avx2;
@@ -44,7 +44,12 @@ impl BitPlanes {
     }
 
     #[inline(always)]
-    fn refill(&mut self, from: &mut Hybrid, n: usize, picks: impl GatherBits) -> Result<(), Fault> {
+    fn refill(
+        &mut self,
+        from: &mut Hybrid,
+        n: usize,
+        picks: impl GatherBits,
+    ) -> Result<(), DecodeFault> {
         let words = n.div_ceil(64) + 1;
         for plane in &mut self.planes[..self.bits] {
             plane[..words].fill(0);
@@ -121,7 +126,7 @@ impl LevelWindow {
         def: &mut Hybrid,
         n: usize,
         shape: &ColumnShape,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DecodeFault> {
         let window = self;
         for_avx2!(
             fn[](
@@ -130,8 +135,8 @@ impl LevelWindow {
                 def: &mut Hybrid,
                 n: usize,
                 shape: &ColumnShape,
-            ) -> Result<(), Fault> = window.refill_inline(rep, def, n, shape, Avx2::new()),
-            else window.refill_inline(rep, def, n, shape, Portable)
+            ) -> Result<(), DecodeFault> = window.refill_inline(rep, def, n, shape, Avx2::new()),
+            else window.refill_inline(rep, def, n, shape, PortableBits)
         )
     }
 
@@ -143,7 +148,7 @@ impl LevelWindow {
         n: usize,
         shape: &ColumnShape,
         picks: impl GatherBits,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DecodeFault> {
         self.rep.refill(rep, n, picks)?;
         self.def.refill(def, n, picks)?;
         (self.at, self.n) = (0, n);
@@ -166,7 +171,7 @@ impl LevelWindow {
             most[i] = !self.begun[i] & !self.slots[i];
         }
         if shape.max_rep > 0 && self.has_entry(&most) {
-            return Err(Fault::new(
+            return Err(DecodeFault::new(
                 "the repetition level of an entry continues a list, but its definition level says that it is not an element of this list, so the file is damaged; write it again",
             ));
         }
@@ -206,10 +211,10 @@ impl LevelWindow {
     }
 
     #[cold]
-    fn level_error(&self, shape: &ColumnShape) -> Fault {
+    fn level_error(&self, shape: &ColumnShape) -> DecodeFault {
         let largest =
             |levels: &BitPlanes| (0..self.n).map(|i| levels.get(i / 64, i % 64)).max().unwrap_or(0);
-        Fault::new(format!(
+        DecodeFault::new(format!(
             "the page has repetition levels up to {} and definition levels up to {}, but the schema allows only {} and {}, so the file is damaged; write it again",
             largest(&self.rep),
             largest(&self.def),

@@ -7,7 +7,7 @@ use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::bits::{BitmapBuilder, count_ones, extract_bits, low_mask, lowest_bit};
-use super::hybrid::Fault;
+use super::hybrid::DecodeFault;
 use super::level_window::LevelWindow;
 use super::shape::{ColumnShape, ListLevel};
 use crate::array::list_kind;
@@ -95,7 +95,7 @@ impl ListsBuilder {
         window: &LevelWindow,
         word: usize,
         now: u64,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DecodeFault> {
         let slots = window.slots[word] & now;
         if !self.levels.is_empty() {
             let mut begun = window.begun[word] & now;
@@ -126,7 +126,7 @@ impl ListsBuilder {
 
     /// Starts lists at an entry, from level `rep` inward; `slots` is the number of values before the entry.
     #[inline(always)]
-    fn start_lists(&mut self, rep: u8, def: u8, slots: usize) -> Result<(), Fault> {
+    fn start_lists(&mut self, rep: u8, def: u8, slots: usize) -> Result<(), DecodeFault> {
         let outer = usize::from(rep);
         if outer > self.filled {
             return Err(missing_element_error());
@@ -143,7 +143,7 @@ impl ListsBuilder {
             return if level.starts.push(slots) { Ok(()) } else { Err(list_limit_error()) };
         }
         if outer > 0 && def < self.levels[outer - 1].level.filled {
-            return Err(Fault::new(
+            return Err(DecodeFault::new(
                 "the repetition level of an entry continues a list, but its definition level says that it is not an element of this list, so the file is damaged; write it again",
             ));
         }
@@ -198,15 +198,15 @@ impl ListsBuilder {
 }
 
 #[cold]
-fn missing_element_error() -> Fault {
-    Fault::new(
+fn missing_element_error() -> DecodeFault {
+    DecodeFault::new(
         "a null or empty list continues with an element, so the file is damaged; write it again",
     )
 }
 
 #[cold]
-fn list_limit_error() -> Fault {
-    Fault::new("the lists have more than 2^31 - 1 elements; read fewer rows at a time")
+fn list_limit_error() -> DecodeFault {
+    DecodeFault::new("the lists have more than 2^31 - 1 elements; read fewer rows at a time")
 }
 
 fn build_list_array<O: OffsetSizeTrait>(
