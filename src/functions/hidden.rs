@@ -34,7 +34,7 @@ const OF_LISTS: [&str; 6] =
     ["array_append", "array_dims", "array_prepend", "array_repeat", "flatten", "map_extract"];
 
 static FIELD: LazyLock<Arc<ScalarUDF>> =
-    LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(Field { stock: get_field() })));
+    LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(FieldFunction { stock: get_field() })));
 
 static MASKED: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     let signature = Signature::any(1, Volatility::Immutable);
@@ -62,7 +62,7 @@ pub(crate) fn without_hidden_values(function: &Arc<ScalarUDF>) -> Option<Arc<Sca
 /// Returns DataFusion's `get_field` if `function` is [`field_of_struct`], which replaces it; `None`
 /// for other functions.
 pub(crate) fn stock_field(function: &ScalarUDF) -> Option<Arc<ScalarUDF>> {
-    function.inner().is::<Field>().then(get_field)
+    function.inner().is::<FieldFunction>().then(get_field)
 }
 
 /// Adds a call of a function that makes all fields of a struct NULL in the rows where the struct is NULL.
@@ -85,11 +85,11 @@ fn hide_values(values: &ArrayRef, parents: Option<&NullBuffer>) -> Result<ArrayR
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Field {
+struct FieldFunction {
     stock: Arc<ScalarUDF>,
 }
 
-impl Field {
+impl FieldFunction {
     /// Calls DataFusion's `get_field` with one field name.
     fn call_stock(
         &self,
@@ -146,7 +146,7 @@ fn cast_key(entries: &FieldRef, key: &ColumnarValue) -> Result<(ColumnarValue, b
     Ok((ColumnarValue::Scalar(cast), is_exact))
 }
 
-impl ScalarUDFImpl for Field {
+impl ScalarUDFImpl for FieldFunction {
     delegate!(stock: name, aliases, schema_name, signature, coerce_types, return_type, return_field_from_args, documentation);
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

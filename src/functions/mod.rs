@@ -389,8 +389,8 @@ pub fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
     vec![
         Arc::new(planner::LiteralLists),
         Arc::new(planner::ListOperators),
-        Arc::new(timestamps::Timestamps),
-        Arc::new(long_number::LongNumbers),
+        Arc::new(timestamps::TimestampPlanner),
+        Arc::new(long_number::LongNumberPlanner),
     ]
 }
 

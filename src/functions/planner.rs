@@ -143,7 +143,7 @@ impl ExprPlanner for ListOperators {
             BinaryOperator::Custom(word) if word == ON_LISTS => {
                 Ok(PlannerResult::Planned(replace_list_call(expr.left, schema)))
             }
-            BinaryOperator::Custom(word) => match Predicate::from_word(word) {
+            BinaryOperator::Custom(word) => match WordPredicate::from_word(word) {
                 Some(predicate) => Ok(PlannerResult::Planned(predicate.plan(expr, schema))),
                 None => Ok(PlannerResult::Original(expr)),
             },
@@ -398,12 +398,12 @@ enum Test {
 }
 
 #[derive(Clone, Copy)]
-struct Predicate {
+struct WordPredicate {
     test: Test,
     negated: bool,
 }
 
-impl Predicate {
+impl WordPredicate {
     fn from_word(word: &str) -> Option<Self> {
         let (negated, word) = match word.strip_prefix("NOT ") {
             Some(word) => (true, word),

@@ -308,13 +308,13 @@ fn check_files(files: &FileScanConfig) -> std::result::Result<(), String> {
 
 /// Whether a scan reorders row groups, which only the display output of its source shows.
 fn is_reordered(source: &ParquetSource) -> bool {
-    struct Shown<'a>(&'a ParquetSource);
-    impl std::fmt::Display for Shown<'_> {
+    struct SourceText<'a>(&'a ParquetSource);
+    impl std::fmt::Display for SourceText<'_> {
         fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             self.0.fmt_extra(DisplayFormatType::Default, f)
         }
     }
-    let shown = Shown(source).to_string();
+    let shown = SourceText(source).to_string();
     shown.contains("sort_order_for_reorder=") || shown.contains("reverse_row_groups=true")
 }
 

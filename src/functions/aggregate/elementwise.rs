@@ -10,7 +10,7 @@ use super::super::doc::{Doc, Section};
 use super::super::example;
 use super::super::lists::{Lists, rows_at};
 use super::rows::{ByGroup, CollectedRows, group_rows};
-use super::{AggBegin, AggDef, AggTypes, Fold};
+use super::{AggBegin, AggDef, AggTypes, GroupStates};
 use crate::array::RaggedArray;
 use crate::error::Result;
 use crate::kernels::gather;
@@ -214,8 +214,8 @@ impl ElementwiseState {
     }
 }
 
-impl Fold for ElementwiseState {
-    fn fresh(&self) -> Result<Box<dyn Fold>> {
+impl GroupStates for ElementwiseState {
+    fn fresh(&self) -> Result<Box<dyn GroupStates>> {
         Ok(Box::new(Self {
             how: self.how,
             exact: self.exact,

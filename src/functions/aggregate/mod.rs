@@ -1,7 +1,7 @@
 //! Aggregate functions, whose names end in `_agg`.
 //!
 //! An [`AggDef`] defines an aggregate by its result type and a function that creates its state. The state is
-//! a [`Fold`] over numbered groups; [`adapter`] turns a fold into both kinds of DataFusion accumulators.
+//! a [`GroupStates`] over numbered groups; [`adapter`] turns a fold into both kinds of DataFusion accumulators.
 
 mod adapter;
 mod concat;
@@ -88,7 +88,7 @@ pub(super) struct AggDef {
     pub(super) plan: fn(&AggTypes<'_>) -> Result<DataType>,
     /// Returns the types of the partial state that partitions exchange.
     pub(super) state: fn(&AggTypes<'_>) -> Result<Vec<DataType>>,
-    pub(super) begin: fn(&AggBegin<'_>) -> Result<Box<dyn Fold>>,
+    pub(super) begin: fn(&AggBegin<'_>) -> Result<Box<dyn GroupStates>>,
 }
 
 pub(super) struct AggTypes<'a> {
@@ -160,8 +160,8 @@ impl AggBegin<'_> {
 }
 
 /// State of an aggregate for many groups, numbered from 0. A group may have no rows.
-pub(super) trait Fold: fmt::Debug + Send + Sync {
-    fn fresh(&self) -> Result<Box<dyn Fold>>;
+pub(super) trait GroupStates: fmt::Debug + Send + Sync {
+    fn fresh(&self) -> Result<Box<dyn GroupStates>>;
 
     /// Adds rows. `values` has the arguments, then the ORDER BY expressions; `groups` has the group of each
     /// row.
@@ -213,7 +213,7 @@ impl RaggedUdaf {
         }
     }
 
-    fn begin_fold(&self, args: &AccumulatorArgs<'_>) -> DfResult<Box<dyn Fold>> {
+    fn begin_fold(&self, args: &AccumulatorArgs<'_>) -> DfResult<Box<dyn GroupStates>> {
         if args.is_distinct {
             return plan_err!(
                 "{} does not support DISTINCT; select distinct rows first, as in FROM (SELECT DISTINCT ..)",

@@ -8,7 +8,7 @@ use arrow::array::{
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{ArrowPrimitiveType, DataType, Field, Float64Type, Int64Type, UInt64Type};
 
-use super::Fold;
+use super::GroupStates;
 use crate::error::{Error, Result};
 use serrate_core::internal::exact::{Exact, ExactSums, Terms, Whole};
 
@@ -370,8 +370,8 @@ fn as_floats(array: &ArrayRef) -> Result<&[f64]> {
     Ok(downcast_state::<Float64Type>(array)?.values())
 }
 
-impl Fold for Moments {
-    fn fresh(&self) -> Result<Box<dyn Fold>> {
+impl GroupStates for Moments {
+    fn fresh(&self) -> Result<Box<dyn GroupStates>> {
         Ok(Box::new(Self::new(self.statistic, self.numbers)))
     }
 

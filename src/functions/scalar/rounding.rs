@@ -29,7 +29,7 @@ pub(super) fn wide_ceilings() -> [ScalarUDF; 2] {
 /// DataFusion 55 multiplies by a power of ten, which may be infinite: `round(1.5, 400)` is NaN. Obsolete once
 /// the test `stock_rounds_to_many_places_are_still_nan` fails.
 pub(super) fn finite_round() -> ScalarUDF {
-    ScalarUDF::new_from_impl(Round { stock: math::round() })
+    ScalarUDF::new_from_impl(RoundFunction { stock: math::round() })
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -91,11 +91,11 @@ impl ScalarUDFImpl for Wider {
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Round {
+struct RoundFunction {
     stock: Arc<ScalarUDF>,
 }
 
-impl ScalarUDFImpl for Round {
+impl ScalarUDFImpl for RoundFunction {
     delegate!(stock: name, aliases, signature, coerce_types, return_type, return_field_from_args, documentation);
 
     fn is_strict(&self) -> bool {

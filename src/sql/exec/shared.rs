@@ -21,10 +21,10 @@ use crate::sql::exec::one_input;
 /// The rows that several [`SharedExec`] nodes return. `None` until the first of these nodes has
 /// computed them.
 #[derive(Debug, Default)]
-pub(in crate::sql) struct SharedResult(Mutex<Option<Kept>>);
+pub(in crate::sql) struct SharedResult(Mutex<Option<SharedBatches>>);
 
 #[derive(Debug)]
-struct Kept {
+struct SharedBatches {
     batches: Vec<RecordBatch>,
     _memory: MemoryReservation,
 }
@@ -49,7 +49,7 @@ impl SharedResult {
             memory.try_grow(batch.get_array_memory_size())?;
             batches.push(batch);
         }
-        *kept = Some(Kept { batches: batches.clone(), _memory: memory });
+        *kept = Some(SharedBatches { batches: batches.clone(), _memory: memory });
         Ok(batches)
     }
 }

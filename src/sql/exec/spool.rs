@@ -27,7 +27,7 @@ struct Spilled {
 }
 
 /// The batches that a [`Spool`] has buffered, in order of arrival.
-pub(in crate::sql) struct Kept {
+pub(in crate::sql) struct SpooledBatches {
     pub(in crate::sql) batches: Vec<RecordBatch>,
     /// Deletes the temporary file on drop.
     _file: Option<Lease>,
@@ -79,9 +79,9 @@ impl Spool {
         Ok(())
     }
 
-    pub(in crate::sql) fn finish(self) -> Result<Kept> {
+    pub(in crate::sql) fn finish(self) -> Result<SpooledBatches> {
         let Some(Spilled { writer, lease }) = self.file else {
-            return Ok(Kept { batches: self.held, _file: None, _charge: self.charge });
+            return Ok(SpooledBatches { batches: self.held, _file: None, _charge: self.charge });
         };
         let path = lease.data();
         writer.into_inner()?.into_inner().map_err(|e| Error::io(&path, e.into_error()))?;
@@ -91,7 +91,7 @@ impl Spool {
         while let Some(batch) = reader.next_batch() {
             batches.push(batch?);
         }
-        Ok(Kept { batches, _file: Some(lease), _charge: Charge::default() })
+        Ok(SpooledBatches { batches, _file: Some(lease), _charge: Charge::default() })
     }
 }
 

@@ -140,7 +140,7 @@ pub(in crate::sql) fn share_ctes(state: &SessionState, plan: LogicalPlan) -> Res
         return Ok(plan);
     }
     // The schemas are identified by address. The map keeps them alive, so that no address is reused.
-    let mut seen: HashMap<usize, Named> = HashMap::new();
+    let mut seen: HashMap<usize, CteCopies> = HashMap::new();
     plan.apply_with_subqueries(|node| {
         let LogicalPlan::SubqueryAlias(alias) = node else {
             return Ok(TreeNodeRecursion::Continue);
@@ -153,14 +153,14 @@ pub(in crate::sql) fn share_ctes(state: &SessionState, plan: LogicalPlan) -> Res
                 Ok(TreeNodeRecursion::Jump)
             }
             None => {
-                let named = Named { first: alias.clone(), places: 1, equal: true };
+                let named = CteCopies { first: alias.clone(), places: 1, equal: true };
                 seen.insert(address_of(alias), named);
                 Ok(TreeNodeRecursion::Continue)
             }
         }
     })?;
     let mut shared: HashMap<usize, u64> = HashMap::new();
-    for (at, Named { first, places, equal }) in &seen {
+    for (at, CteCopies { first, places, equal }) in &seen {
         if *places > 1 && *equal && !is_determined(&first.input)? && is_independent(&first.input)? {
             shared.insert(*at, IDS.fetch_add(1, Atomic::Relaxed));
         }
@@ -204,7 +204,7 @@ pub(in crate::sql) fn is_shared(plan: &LogicalPlan) -> bool {
 }
 
 /// The copies of one CTE in a plan: the first copy, their number, and whether all copies are equal.
-struct Named {
+struct CteCopies {
     first: SubqueryAlias,
     places: usize,
     equal: bool,

@@ -29,14 +29,14 @@ use crate::kernels::time_texts::complete_time;
 
 /// Why a conversion failed.
 #[derive(Debug)]
-pub(in crate::sql) enum Inexact {
+pub(in crate::sql) enum InexactConversion {
     /// The first value that the type cannot hold, as text, and its row.
     Value { row: usize, text: String },
     /// The types have no conversion.
     Failed(ArrowError),
 }
 
-impl From<ArrowError> for Inexact {
+impl From<ArrowError> for InexactConversion {
     fn from(error: ArrowError) -> Self {
         Self::Failed(error)
     }
@@ -58,11 +58,13 @@ pub(in crate::sql) fn convert_exact(
     array: &ArrayRef,
     to: &DataType,
     rules: TextRules,
-) -> Result<ArrayRef, Inexact> {
+) -> Result<ArrayRef, InexactConversion> {
     let (converted, unheld) = convert_marked(array, to, rules)?;
     match unheld.and_then(|rows| rows.set_indices().next()) {
         None => Ok(converted),
-        Some(row) => Err(Inexact::Value { row, text: array_value_to_string(array, row)? }),
+        Some(row) => {
+            Err(InexactConversion::Value { row, text: array_value_to_string(array, row)? })
+        }
     }
 }
 
@@ -474,13 +476,13 @@ fn parse_with<T: ArrowPrimitiveType>(
 }
 
 /// A decimal number: the integer `digits` times ten to the power `exponent`. The digits neither begin nor end with 0.
-struct Number {
+struct DecimalNumber {
     is_negative: bool,
     digits: String,
     exponent: i64,
 }
 
-impl Number {
+impl DecimalNumber {
     fn parse(text: &str) -> Option<Self> {
         let (is_negative, unsigned) = match text.as_bytes().first()? {
             b'-' => (true, text.get(1..)?),
@@ -524,7 +526,7 @@ impl Number {
 fn parse_integer<N: TryFrom<i128>>(text: &str) -> Option<N> {
     let value = match text.parse::<i64>() {
         Ok(value) => i128::from(value),
-        Err(_) => Number::parse(text)?.as_integer()?,
+        Err(_) => DecimalNumber::parse(text)?.as_integer()?,
     };
     N::try_from(value).ok()
 }
@@ -594,7 +596,7 @@ where
 }
 
 fn parse_exact_decimal<T: DecimalType>(text: &str, precision: u8, scale: i8) -> Option<T::Native> {
-    let number = Number::parse(text)?;
+    let number = DecimalNumber::parse(text)?;
     if number.exponent.checked_add(i64::from(scale))? < 0 {
         return None;
     }
@@ -625,8 +627,8 @@ mod tests {
     fn unheld_row(array: &ArrayRef, to: &DataType, rules: TextRules) -> Option<usize> {
         match convert_exact(array, to, rules) {
             Ok(_) => None,
-            Err(Inexact::Value { row, .. }) => Some(row),
-            Err(Inexact::Failed(e)) => panic!("{e}"),
+            Err(InexactConversion::Value { row, .. }) => Some(row),
+            Err(InexactConversion::Failed(e)) => panic!("{e}"),
         }
     }
 

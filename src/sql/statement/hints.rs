@@ -243,8 +243,8 @@ fn without_calls(error: SchemaError) -> SchemaError {
 }
 
 pub(in crate::sql) fn find_conditions(statement: &Statement) -> Vec<String> {
-    struct Conditions(Vec<String>);
-    impl Visitor for Conditions {
+    struct ConditionTexts(Vec<String>);
+    impl Visitor for ConditionTexts {
         type Break = ();
 
         fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
@@ -253,7 +253,7 @@ pub(in crate::sql) fn find_conditions(statement: &Statement) -> Vec<String> {
             ControlFlow::Continue(())
         }
     }
-    let mut found = Conditions(Vec::new());
+    let mut found = ConditionTexts(Vec::new());
     let mut statement = statement;
     loop {
         match statement {

@@ -39,7 +39,7 @@ pub(in crate::sql) async fn add<S: Visit + VisitMut>(
     ctx: &SessionContext,
     statement: &mut S,
 ) -> Result<()> {
-    let mut found = Found::default();
+    let mut found = TableCollector::default();
     let _ = Visit::visit(statement, &mut found);
     if found.tables.is_empty() {
         return Ok(());
@@ -91,7 +91,7 @@ fn table_reference(name: &ObjectName) -> Option<TableReference> {
 
 /// The position columns `_file` and `_row` that a statement uses, each with its qualifier.
 #[derive(Default)]
-struct Named(Vec<(Option<String>, &'static str)>);
+struct NamedPositions(Vec<(Option<String>, &'static str)>);
 
 pub(in crate::sql) fn position(ident: &Ident) -> Option<&'static str> {
     [FILE, ROW].into_iter().find(|p| match ident.quote_style {
@@ -100,7 +100,7 @@ pub(in crate::sql) fn position(ident: &Ident) -> Option<&'static str> {
     })
 }
 
-impl Visitor for Named {
+impl Visitor for NamedPositions {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
@@ -118,8 +118,8 @@ impl Visitor for Named {
 }
 
 /// Returns the position columns that a SELECT uses, except in subqueries of its FROM.
-fn collect_named(select: &Select, order: Option<&OrderBy>) -> Named {
-    let mut named = Named::default();
+fn collect_named(select: &Select, order: Option<&OrderBy>) -> NamedPositions {
+    let mut named = NamedPositions::default();
     let _ = select.projection.visit(&mut named);
     let _ = select.distinct.visit(&mut named);
     let _ = select.prewhere.visit(&mut named);
@@ -217,7 +217,7 @@ fn find_wanted(
     order: Option<&OrderBy>,
     scopes: &Scopes<String>,
 ) -> Vec<(ObjectName, String, Vec<&'static str>)> {
-    let Named(named) = collect_named(select, order);
+    let NamedPositions(named) = collect_named(select, order);
     if named.is_empty() {
         return Vec::new();
     }
@@ -255,12 +255,12 @@ fn enter_query(scopes: &mut Scopes<String>, query: &Query) {
 
 /// First pass: collects the tables that may need position columns.
 #[derive(Default)]
-struct Found {
+struct TableCollector {
     tables: Vec<(ObjectName, BTreeSet<&'static str>)>,
     scopes: Scopes<String>,
 }
 
-impl Found {
+impl TableCollector {
     fn add(&mut self, select: &Select, order: Option<&OrderBy>) {
         for (name, _, positions) in find_wanted(select, order, &self.scopes) {
             match self.tables.iter_mut().find(|(n, _)| *n == name) {
@@ -271,7 +271,7 @@ impl Found {
     }
 }
 
-impl Visitor for Found {
+impl Visitor for TableCollector {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {

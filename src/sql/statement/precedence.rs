@@ -12,7 +12,7 @@ pub(in crate::sql) fn regroup_distinct(expr: &mut Expr) {
     if !takes_too_much(expr) {
         return;
     }
-    let mut chain = Chain::default();
+    let mut chain = OperandChain::default();
     chain.flatten_chain(std::mem::replace(expr, Expr::value(Value::Null)));
     if let Some(regrouped) = chain.build() {
         *expr = regrouped;
@@ -44,12 +44,12 @@ fn takes_too_much(expr: &Expr) -> bool {
 
 /// Operands in the order of the statement, with the operator (AND or OR) between each two of them.
 #[derive(Default)]
-struct Chain {
+struct OperandChain {
     operands: Vec<Expr>,
     operators: Vec<BinaryOperator>,
 }
 
-impl Chain {
+impl OperandChain {
     fn flatten_chain(&mut self, mut expr: Expr) {
         // The parser nests a long sequence of AND and OR in the left operands, so a loop visits these.
         let mut rest = Vec::new();

@@ -12,11 +12,11 @@ use crate::sql::statement::scopes::Scopes;
 /// Renames each WITH query that has the name of a WITH query of an enclosing query. DataFusion
 /// rejects the second name, although the inner query hides the outer one.
 pub(in crate::sql) fn rename_inner<S: VisitMut>(statement: &mut S) {
-    let _ = statement.visit(&mut Names::default());
+    let _ = statement.visit(&mut ShadowedNames::default());
 }
 
 /// A WITH query.
-struct Named {
+struct WithQuery {
     /// The name in the statement, in lower case unless it is quoted.
     written: String,
     /// The name after this rewrite, if it differs.
@@ -24,13 +24,13 @@ struct Named {
 }
 
 #[derive(Default)]
-struct Names {
-    scopes: Scopes<Named>,
+struct ShadowedNames {
+    scopes: Scopes<WithQuery>,
     renamed: usize,
 }
 
-impl Names {
-    fn define_query(&mut self, cte: &mut Cte, before: &[Named]) -> Named {
+impl ShadowedNames {
+    fn define_query(&mut self, cte: &mut Cte, before: &[WithQuery]) -> WithQuery {
         let name = &mut cte.alias.name;
         let written = fold_name(name);
         // The planner rejects two equal names in one WITH.
@@ -43,11 +43,11 @@ impl Names {
         if let Some(new) = &new {
             *name = new.clone();
         }
-        Named { written, new }
+        WithQuery { written, new }
     }
 }
 
-impl VisitorMut for Names {
+impl VisitorMut for ShadowedNames {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {

@@ -170,7 +170,7 @@ pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
     let Some(expansion) = EXPANSIONS.get(&(name, args.len())) else { return };
     let mut expansion = expansion.clone();
     let (over, filter) = (call.over.take(), call.filter.take());
-    let _ = VisitMut::visit(&mut expansion, &mut Arguments { args: &args, over, filter });
+    let _ = VisitMut::visit(&mut expansion, &mut ArgumentInserter { args: &args, over, filter });
     *expr = match expansion {
         call @ Expr::Function(_) => call,
         other => Expr::Nested(Box::new(other)),
@@ -309,13 +309,13 @@ fn and_conditions(a: Option<Box<Expr>>, b: Option<Box<Expr>>) -> Option<Box<Expr
 }
 
 /// Inserts the arguments of a shorthand, and the clauses after its parentheses, into its expansion.
-struct Arguments<'a> {
+struct ArgumentInserter<'a> {
     args: &'a [Expr],
     over: Option<WindowType>,
     filter: Option<Box<Expr>>,
 }
 
-impl VisitorMut for Arguments<'_> {
+impl VisitorMut for ArgumentInserter<'_> {
     type Break = ();
 
     // Runs after the children are visited, so that `$1` and calls within an argument or a clause stay unchanged.

@@ -32,12 +32,12 @@ enum Numbering {
     Signed,
     Unsigned,
     Nothing,
-    Numbered(Numbered),
+    Numbered(NumberedValues),
 }
 
 /// Distinct values. The id of a value is its index in order of first appearance.
 #[derive(Debug)]
-struct Numbered {
+struct NumberedValues {
     converter: RowConverter,
     /// Each value in a byte form that sorts like the value.
     rows: Vec<Arc<[u8]>>,
@@ -69,7 +69,7 @@ impl ValueNumbers {
             DataType::Null => Numbering::Nothing,
             t if t.is_signed_integer() => Numbering::Signed,
             t if t.is_unsigned_integer() => Numbering::Unsigned,
-            t => Numbering::Numbered(Numbered {
+            t => Numbering::Numbered(NumberedValues {
                 converter: RowConverter::new(vec![SortField::new(t.clone())])?,
                 rows: Vec::new(),
                 of: HashMap::new(),
@@ -209,7 +209,7 @@ const MANY: usize = 1 << 15;
 
 impl Ids<'_> {
     pub(super) fn get_bits(&self, i: usize) -> Option<u64> {
-        fn bits_at<T: ArrowPrimitiveType<Native: Bits>>(
+        fn bits_at<T: ArrowPrimitiveType<Native: ToBits>>(
             a: &PrimitiveArray<T>,
             i: usize,
         ) -> Option<u64> {
@@ -324,18 +324,18 @@ fn count_small<T: ArrowPrimitiveType>(
     }
 }
 
-trait Bits: Copy {
+trait ToBits: Copy {
     fn to_bits(self) -> u64;
 }
 
 macro_rules! bits {
     (signed $($t:ty),*; unsigned $($u:ty),*) => {
-        $(impl Bits for $t {
+        $(impl ToBits for $t {
             fn to_bits(self) -> u64 {
                 i64::from(self).cast_unsigned()
             }
         })*
-        $(impl Bits for $u {
+        $(impl ToBits for $u {
             fn to_bits(self) -> u64 {
                 u64::from(self)
             }

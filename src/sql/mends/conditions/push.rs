@@ -9,7 +9,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-use super::held::{Conditions, is_free, is_held, join_conditions};
+use super::held::{HeldConditions, is_free, is_held, join_conditions};
 use crate::sql::rules::LogicalRule;
 
 /// Wraps DataFusion's `PushDownFilter`: moves conditions that cannot fail as usual, and others (held
@@ -71,7 +71,7 @@ impl PushDownFree {
         }
         let was = join.filter.clone();
         let schema = merge_schema(&[&join.left, &join.right]);
-        let mut conditions = Conditions::default();
+        let mut conditions = HeldConditions::default();
         let moved = take_keys(&mut join);
         if let Some(condition) = join.filter.take() {
             conditions.add(condition, &schema);
@@ -99,11 +99,11 @@ impl PushDownFree {
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
         let (filters, input) = collect_filters(&plan);
-        let mut conditions = Conditions::default();
+        let mut conditions = HeldConditions::default();
         for filter in filters.iter().rev() {
             conditions.add(filter.predicate.clone(), input.schema());
         }
-        let Conditions { free, held } = conditions;
+        let HeldConditions { free, held } = conditions;
         if held.is_empty() {
             return self.push(free, Arc::new(input.clone()), config);
         }
@@ -226,7 +226,7 @@ fn may_group_nothing(aggregate: &Aggregate) -> bool {
 /// Splits a filter that a rule may have merged: conditions that can fail move to a filter above.
 fn split_held(plan: LogicalPlan) -> Result<LogicalPlan> {
     let LogicalPlan::Filter(found) = plan else { return Ok(plan) };
-    let mut conditions = Conditions::default();
+    let mut conditions = HeldConditions::default();
     conditions.add(found.predicate.clone(), found.input.schema());
     let mut plan = Arc::unwrap_or_clone(found.input);
     if let Some(free) = conjunction(conditions.free) {
@@ -262,7 +262,7 @@ fn take_keys(join: &mut Join) -> Vec<Expr> {
 /// `None` if there are no conditions.
 fn combine_held(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
     let (l, r) = (join.left.schema(), join.right.schema());
-    let mut conditions = Conditions::default();
+    let mut conditions = HeldConditions::default();
     let schema = merge_schema(&[&join.left, &join.right]);
     if let Some(free) = join.filter.take() {
         conditions.add(free, &schema);

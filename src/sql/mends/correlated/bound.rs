@@ -17,21 +17,21 @@ use datafusion::logical_expr::{
 
 use super::checks::{has_grouping_sets, has_outer, outer_columns};
 use super::lateral::{join_lateral_rows, subquery_of_lateral};
-use super::{Names, keep_name};
+use super::{NewNames, keep_name};
 use crate::sql::mends::query_values::{project_values, rewrite_filter};
 use crate::sql::mends::subqueries::has_query;
 
 /// The distinct values, in the outer rows, of the outer columns that a correlated query uses.
-pub(super) struct Bound<'a> {
+pub(super) struct BoundOuter<'a> {
     /// The columns of `rows`. They are the last columns of every plan that a method returns.
     pub(super) keys: Vec<Column>,
     /// The outer columns that the query uses, in the order of `keys`.
     pub(super) outer: Vec<Column>,
     pub(super) rows: LogicalPlan,
-    pub(super) names: &'a mut Names,
+    pub(super) names: &'a mut NewNames,
 }
 
-impl Bound<'_> {
+impl BoundOuter<'_> {
     /// Returns the rows of a query for each distinct outer row: the columns of the query, then `keys`.
     /// Returns `None` if a node of the query is not supported.
     pub(super) fn bind_outer(&mut self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {

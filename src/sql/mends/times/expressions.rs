@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
 };
 
 use super::INTERVAL;
-use super::functions::Form;
+use super::functions::ComparableForm;
 use super::unify::{
     interval_key, unify_chosen, unify_compared, unify_compared_pairs, unify_operands,
 };
@@ -261,7 +261,7 @@ fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transform
     let is_interval = |e: &Expr| e.get_type(schema).is_ok_and(|t| holds_interval(&t));
     let plain = |e: &Expr| e.get_type(schema).is_ok_and(|t| t == INTERVAL);
     if compares && call.args.iter().all(plain) {
-        call.args = call.args.into_iter().map(|e| Form::EqualInterval.call(e)).collect();
+        call.args = call.args.into_iter().map(|e| ComparableForm::EqualInterval.call(e)).collect();
         return Ok(Transformed::yes(Expr::ScalarFunction(call)));
     }
     if compares && call.args.iter().any(is_interval) {
@@ -292,7 +292,7 @@ fn equal_args(name: &str, distinct: bool, args: &mut [Expr], schema: &DFSchema) 
     if distinct || ["min", "max"].contains(&name) {
         for arg in args.iter_mut() {
             if arg.get_type(schema).is_ok_and(|t| t == INTERVAL) && !is_equal_form(arg) {
-                *arg = Form::EqualInterval.call(std::mem::take(arg));
+                *arg = ComparableForm::EqualInterval.call(std::mem::take(arg));
                 changed = true;
             }
         }
@@ -302,7 +302,7 @@ fn equal_args(name: &str, distinct: bool, args: &mut [Expr], schema: &DFSchema) 
 }
 
 fn is_equal_form(e: &Expr) -> bool {
-    matches!(e, Expr::ScalarFunction(call) if call.name() == Form::EqualInterval.name())
+    matches!(e, Expr::ScalarFunction(call) if call.name() == ComparableForm::EqualInterval.name())
 }
 
 fn refuse_extremes(name: &str, distinct: bool, args: &[Expr], schema: &DFSchema) -> Result<()> {

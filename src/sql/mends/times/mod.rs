@@ -22,7 +22,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::mends::parts::{columns_below, has_part, rewrite_node};
 use expressions::{holds_interval, rewrite_expr};
-use functions::Form;
+use functions::ComparableForm;
 use unify::{interval_key, unify_compared_pairs};
 pub(in crate::sql) use wide::register_wide;
 pub(in crate::sql) use written::{cast_in_microseconds, columns_in_microseconds};
@@ -241,7 +241,7 @@ fn normalize_intervals(plan: LogicalPlan) -> Result<(LogicalPlan, bool)> {
             for group in sets {
                 if is_interval(group, input.schema()) {
                     let (relation, name) = group.qualified_name();
-                    let equal = Form::EqualInterval.call(std::mem::take(group));
+                    let equal = ComparableForm::EqualInterval.call(std::mem::take(group));
                     *group = equal.alias_qualified(relation, name);
                     changed = true;
                 }
@@ -255,7 +255,7 @@ fn normalize_intervals(plan: LogicalPlan) -> Result<(LogicalPlan, bool)> {
             let keys = on.sort_expr.iter_mut().flatten().map(|key| &mut key.expr);
             for e in on.on_expr.iter_mut().chain(keys) {
                 if is_interval(e, &schema) {
-                    *e = Form::EqualInterval.call(std::mem::take(e));
+                    *e = ComparableForm::EqualInterval.call(std::mem::take(e));
                     changed = true;
                 }
             }
@@ -269,7 +269,7 @@ fn normalize_intervals(plan: LogicalPlan) -> Result<(LogicalPlan, bool)> {
             let exprs = input.schema().iter().map(|named| {
                 let column = Expr::Column(Column::from(named));
                 match *named.1.data_type() == INTERVAL {
-                    true => Form::EqualInterval
+                    true => ComparableForm::EqualInterval
                         .call(column)
                         .alias_qualified(named.0.cloned(), named.1.name()),
                     false => column,

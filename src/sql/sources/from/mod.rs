@@ -75,7 +75,7 @@ impl RelationPlanner for TableFunctionsPlanner {
         if !OVER_QUERIES.contains(&function.as_str()) {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         }
-        let (query, rest) = Arguments::split_query(&function, &args.args)?;
+        let (query, rest) = QueryArguments::split_query(&function, &args.args)?;
         let input = plan_query(query, context)?;
         let plan = match function.as_str() {
             "ragged_nest" => {
@@ -125,12 +125,12 @@ fn plan_query(query: &Query, context: &mut dyn RelationPlannerContext) -> Result
     }
 }
 
-struct Arguments<'a> {
+struct QueryArguments<'a> {
     values: Vec<&'a SqlExpr>,
     options: Vec<(String, &'a SqlExpr)>,
 }
 
-impl<'a> Arguments<'a> {
+impl<'a> QueryArguments<'a> {
     /// Splits the arguments of a call into the query, which is the first argument, and all other arguments.
     fn split_query(function: &str, args: &'a [FunctionArg]) -> Result<(&'a Query, Self)> {
         let mut rest = Self { values: Vec::new(), options: Vec::new() };

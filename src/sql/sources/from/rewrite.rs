@@ -39,7 +39,7 @@ pub(crate) fn rewrite_factor(relation: &mut TableFactor) -> Result<()> {
         return Ok(());
     }
     // The call becomes the name of a table, which is resolved like FROM 'file'.
-    let call = read::Call::from_arguments(&function, &args.args)?;
+    let call = read::ReadCall::from_arguments(&function, &args.args)?;
     let called = Ident::with_quote('"', call.to_string());
     alias.get_or_insert_with(|| TableAlias {
         explicit: true,

@@ -30,7 +30,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
-use self::input::{Headers, Input};
+use self::input::{Headers, NrtInput};
 use self::positions::{FILE, ROW, add_positions};
 pub(in crate::sql) use self::source::NrtSource;
 use crate::config::SerrateOptions;
@@ -125,7 +125,7 @@ impl FileFormat for NrtFormat {
         let headers = &Headers::from_session(state);
         let files: Vec<(PathBuf, SchemaRef)> = stream::iter(objects)
             .map(|meta| async move {
-                let file = Input::open(store, &meta, None, mmap, Some(headers)).await?;
+                let file = NrtInput::open(store, &meta, None, mmap, Some(headers)).await?;
                 Ok::<_, datafusion::error::DataFusionError>((file.path().into(), file.schema()))
             })
             .buffered(parallel)
@@ -145,7 +145,7 @@ impl FileFormat for NrtFormat {
     ) -> Result<Statistics> {
         let mmap = SerrateOptions::of(state.config_options()).mmap;
         let file =
-            Input::open(store, object, None, mmap, Some(&Headers::from_session(state))).await?;
+            NrtInput::open(store, object, None, mmap, Some(&Headers::from_session(state))).await?;
         Ok(file_statistics(&file, &table_schema))
     }
 
@@ -204,7 +204,7 @@ impl FileFormat for NrtFormat {
 }
 
 /// Returns the exact number of rows, and the number of bytes that the values of each column take.
-fn file_statistics(file: &Input, schema: &SchemaRef) -> Statistics {
+fn file_statistics(file: &NrtInput, schema: &SchemaRef) -> Statistics {
     let mut total = 0usize;
     let columns = schema
         .fields()

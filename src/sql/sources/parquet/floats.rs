@@ -41,13 +41,13 @@ pub(super) fn without_float_bounds(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn Exec
 }
 
 /// For each file path, the original footer and the footer without statistics of floats.
-type Known = Arc<Mutex<HashMap<String, (Weak<ParquetMetaData>, Arc<ParquetMetaData>)>>>;
+type CachedFooters = Arc<Mutex<HashMap<String, (Weak<ParquetMetaData>, Arc<ParquetMetaData>)>>>;
 
 struct Factory {
     inner: Arc<dyn ParquetFileReaderFactory>,
     /// The footers that were already read. All readers of a scan share them, because a file is
     /// opened once per byte range.
-    known: Known,
+    known: CachedFooters,
 }
 
 impl fmt::Debug for Factory {
@@ -73,7 +73,7 @@ impl ParquetFileReaderFactory for Factory {
 struct FloatsReader {
     inner: Box<dyn AsyncFileReader + Send>,
     path: String,
-    known: Known,
+    known: CachedFooters,
 }
 
 impl AsyncFileReader for FloatsReader {

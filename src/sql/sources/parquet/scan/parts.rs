@@ -83,9 +83,11 @@ impl Split {
         ours.sort_by_key(|c| (!of_tests.contains(&c.table), c.table));
         let tested = ours.iter().filter(|c| of_tests.contains(&c.table)).count();
 
-        let mut asked = Asked { exprs: Vec::new() };
+        let mut asked = ScanExpressions { exprs: Vec::new() };
         let mut places: BTreeMap<usize, usize> = BTreeMap::new();
-        let mixed = |e: &Arc<dyn PhysicalExpr>, asked: &mut Asked, places: &mut BTreeMap<_, _>| {
+        let mixed = |e: &Arc<dyn PhysicalExpr>,
+                     asked: &mut ScanExpressions,
+                     places: &mut BTreeMap<_, _>| {
             for column in collect_columns(e) {
                 if !numbers.contains(&column.index()) {
                     let name = column.name().to_owned();
@@ -195,11 +197,11 @@ const MOST_ROWS: usize = 1 << 16;
 const TEXT_ROWS: usize = 1 << 13;
 
 /// The expressions to request from DataFusion's scan, without repeated columns.
-struct Asked {
+struct ScanExpressions {
     exprs: Vec<ProjectionExpr>,
 }
 
-impl Asked {
+impl ScanExpressions {
     fn add(&mut self, expr: &Arc<dyn PhysicalExpr>, alias: &str) -> usize {
         // A repeated column is requested once, but a repeated call each time: random() has a value per call.
         let column = expr.downcast_ref::<Column>();
