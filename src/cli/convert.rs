@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use super::error::{Failure, Outcome};
 use super::files::{
     DeclaredTypes, FileFormat, InputShard, InputSource, MedsPart, NewFolders, OutputFile,
-    OutputOptions, describe_losses, describe_times, format_of,
+    SinkOptions, describe_losses, describe_times, format_of,
 };
 use super::interrupt;
 use super::output::group_digits;
@@ -91,7 +91,7 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
         }
         None => format_of(&args.output)?,
     };
-    let options = OutputOptions {
+    let options = SinkOptions {
         overwrite: args.overwrite,
         plain: args.plain,
         nan_is_null: !args.keep_nan,
@@ -280,7 +280,7 @@ fn write_shards(
     target: &Path,
     format: FileFormat,
     schema: &SchemaRef,
-    options: &OutputOptions,
+    options: &SinkOptions,
     progress: &Progress,
 ) -> Outcome<u64> {
     let mut sink = OutputFile::create(target, format, schema, options)?;

@@ -9,7 +9,7 @@ use super::args::{BATCH, parse_up_to};
 use super::batches::{describe_tasks, describe_unknown};
 use super::convert::println;
 use super::error::{Failure, Outcome};
-use super::files::{FileFormat, NewFolders, OutputFile, OutputOptions, check_name, format_of};
+use super::files::{FileFormat, NewFolders, OutputFile, SinkOptions, check_name, format_of};
 use super::interrupt;
 use super::output::group_digits;
 use super::progress::Progress;
@@ -261,7 +261,7 @@ fn write_target(
         FeatureOutput::Table(format) => {
             let schema = features.schema(args.form)?;
             let columns: Vec<usize> = (0..schema.fields().len()).collect();
-            let options = OutputOptions { overwrite, ..OutputOptions::default() };
+            let options = SinkOptions { overwrite, ..SinkOptions::default() };
             let mut file = OutputFile::create(&args.output, *format, &schema, &options)?;
             for labels in store.ranges(args.block) {
                 interrupt::check()?;

@@ -7,7 +7,7 @@ use clap::Args;
 use super::args::{PATIENTS, SHARDS};
 use super::convert::{names_folder, println, staged_path};
 use super::error::{Failure, Outcome};
-use super::files::{FileFormat, NewFolders, OutputFile, OutputOptions, describe_times};
+use super::files::{FileFormat, NewFolders, OutputFile, SinkOptions, describe_times};
 use super::interrupt;
 use super::output::group_digits;
 use super::progress::Progress;
@@ -92,7 +92,7 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
     if format == FileFormat::Nrt {
         describe_times(&schema).iter().for_each(|note| progress.note(note));
     }
-    let options = OutputOptions { overwrite: args.overwrite, ..OutputOptions::default() };
+    let options = SinkOptions { overwrite: args.overwrite, ..SinkOptions::default() };
     let _folders = NewFolders::from_targets(&targets);
     let staged = match folder {
         true => Some(AtomicFiles::create(&args.output, args.overwrite)?),

@@ -192,12 +192,12 @@ impl Drop for TaskGuard {
     }
 }
 
-struct Task<T> {
+struct WorkerTask<T> {
     handle: JoinHandle<T>,
     abort: AbortHandle,
 }
 
-impl<T: Send + 'static> Task<T> {
+impl<T: Send + 'static> WorkerTask<T> {
     fn spawn(work: impl Future<Output = T> + Send + 'static) -> Self {
         let guard = TaskGuard::new();
         let handle = tokio::spawn(async move {
@@ -220,7 +220,7 @@ impl<T: Send + 'static> Task<T> {
     }
 }
 
-impl<T> Drop for Task<T> {
+impl<T> Drop for WorkerTask<T> {
     fn drop(&mut self) {
         self.abort.abort();
     }
@@ -230,14 +230,14 @@ impl<T> Drop for Task<T> {
 pub(super) async fn run_on_worker<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> T {
-    Task::spawn(work).join().await
+    WorkerTask::spawn(work).join().await
 }
 
 /// Returns the batches of a stream that is polled on another thread, like [`run_on_worker`].
 pub(super) fn stream_on_worker(mut input: SendableRecordBatchStream) -> SendableRecordBatchStream {
     let schema = input.schema();
     let (sender, receiver) = mpsc::channel(1);
-    let task = Task::spawn(async move {
+    let task = WorkerTask::spawn(async move {
         while let Some(batch) = input.next().await {
             if sender.send(batch).await.is_err() {
                 break;

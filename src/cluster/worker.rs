@@ -49,9 +49,9 @@ pub struct WorkerConfig {
 }
 
 /// Runtime whose threads run queries. Drop does not wait for running queries to end.
-struct Threads(Option<Runtime>);
+struct WorkerThreads(Option<Runtime>);
 
-impl Drop for Threads {
+impl Drop for WorkerThreads {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
@@ -77,7 +77,7 @@ pub async fn serve(config: WorkerConfig, ready: impl FnOnce(SocketAddr)) -> Resu
         .enable_all()
         .build()?;
     let queries = runtime.handle().clone();
-    let _threads = Threads(Some(runtime));
+    let _threads = WorkerThreads(Some(runtime));
     let channels = Channels::new(Handle::current(), config.token.as_deref(), config.timeout)?;
     let functions = Arc::new(crate::sql::session().state());
     let build = move |context: WorkerQueryContext| {

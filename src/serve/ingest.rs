@@ -62,18 +62,18 @@ pub(super) async fn read_parameters(messages: Messages) -> Result<Vec<RecordBatc
 }
 
 /// The batches that a client sends, as a table that can be read only once.
-struct Incoming {
+struct IncomingBatches {
     schema: SchemaRef,
     batches: Mutex<Option<BoxStream<'static, Result<RecordBatch>>>>,
 }
 
-impl fmt::Debug for Incoming {
+impl fmt::Debug for IncomingBatches {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Incoming").field("schema", &self.schema).finish_non_exhaustive()
+        f.debug_struct("IncomingBatches").field("schema", &self.schema).finish_non_exhaustive()
     }
 }
 
-impl PartitionStream for Incoming {
+impl PartitionStream for IncomingBatches {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -114,24 +114,25 @@ pub(super) async fn ingest_batches(
         .ok_or_else(|| to_invalid("the client sends no schema; send a stream of batches"))?;
     let batches = stream::iter(first.map(Ok)).chain(decoded.map_err(convert_client_error)).boxed();
     let target = Target::new(ctx, &command)?;
-    let incoming = Incoming { schema: Arc::clone(&schema), batches: Mutex::new(Some(batches)) };
+    let incoming =
+        IncomingBatches { schema: Arc::clone(&schema), batches: Mutex::new(Some(batches)) };
     let name = format!("ingested_{}", random_key()?);
     let table = StreamingTable::try_new(schema, vec![Arc::new(incoming)]);
     let table = table.map_err(|e| to_status(&e))?;
     let source = TableReference::bare(name.clone());
     ctx.register_table(source.clone(), Arc::new(table)).map_err(|e| to_status(&e))?;
     // Drop deregisters the table, also if the request is dropped.
-    let _named = Named { ctx: ctx.clone(), name: source };
+    let _named = NewTable { ctx: ctx.clone(), name: source };
     let written = target.write_rows(ctx, &name).await;
     written.map_err(|e| to_status(&e))
 }
 
-struct Named {
+struct NewTable {
     ctx: SessionContext,
     name: TableReference,
 }
 
-impl Drop for Named {
+impl Drop for NewTable {
     fn drop(&mut self) {
         let _ = self.ctx.deregister_table(self.name.clone());
     }

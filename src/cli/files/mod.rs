@@ -21,7 +21,7 @@ use crate::table::promote_types;
 pub(super) use declare::DeclaredTypes;
 pub(super) use folders::NewFolders;
 pub(super) use meds::{MedsPart, describe_losses};
-pub(super) use sink::{OutputFile, OutputOptions, describe_times};
+pub(super) use sink::{OutputFile, SinkOptions, describe_times};
 pub(super) use source::{InputShard, InputSource};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]

@@ -21,11 +21,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use self::codes::{Codes, count_trend};
+use self::codes::{CodeOverview, count_trend};
 use self::profile::TableProfile;
 use self::relation::register_source;
 use self::tensors::TensorFacts;
-use self::timeline::{Timeline, read_timelines};
+use self::timeline::{TimelineChart, read_timelines};
 use super::convert::println;
 use super::error::{Failure, Outcome};
 use super::files::{DeclaredTypes, InputSource};
@@ -112,8 +112,8 @@ enum Content {
 
 struct RowStatistics {
     groups: Vec<ColumnGroup<TableProfile>>,
-    codes: Option<Codes>,
-    timelines: Vec<Timeline>,
+    codes: Option<CodeOverview>,
+    timelines: Vec<TimelineChart>,
     splits: Vec<PartSummary>,
     audit: Option<Audit>,
 }
@@ -197,15 +197,15 @@ fn read_codes(
     source: &InputSource,
     groups: &[ColumnGroup<TableProfile>],
     summary: &MedsSummary,
-) -> Outcome<Option<Codes>> {
+) -> Outcome<Option<CodeOverview>> {
     let Some(group) = groups.first().filter(|_| args.codes > 0) else { return Ok(None) };
     let codes = match &source.meds {
         Some(folder) => {
             let path = folder.root().join("metadata").join("codes.parquet");
             let names = if access::exists(&path) { descriptions(&path)? } else { HashMap::new() };
-            Codes::from_meds(summary, &names, args.codes)
+            CodeOverview::from_meds(summary, &names, args.codes)
         }
-        None => Codes::from_table(&group.profile, args.codes),
+        None => CodeOverview::from_table(&group.profile, args.codes),
     };
     let Some(mut codes) = codes else { return Ok(None) };
     let context = super::create_session()?;
