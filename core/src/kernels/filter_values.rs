@@ -14,8 +14,8 @@ use super::compress::Compress;
 use super::compress::WORD;
 use super::native::reinterpret_values;
 #[cfg(target_arch = "x86_64")]
-use crate::array::memory::prefetch_ahead;
-use crate::array::memory::prefetch_value;
+use crate::array::prefetch::prefetch_ahead;
+use crate::array::prefetch::prefetch_value;
 use crate::error::Result;
 
 /// Returns the values whose bit in `keep` is set.

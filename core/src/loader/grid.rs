@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::frame::Frame;
-use crate::array::memory::prefetch_for_write;
+use crate::array::prefetch::prefetch_for_write;
 use crate::dense::{Side, Size};
 
 /// The offsets and sizes of all axes of a batch. They determine which positions of a padded tensor hold

@@ -14,7 +14,7 @@ use arrow::datatypes::{DataType, Field};
 use half::f16;
 
 use super::write::reinterpret_as;
-use crate::array::exact::int_range;
+use crate::array::exact_casts::int_range;
 use crate::array::{ListAxis, Offsets, leaf_type, list_depth};
 use crate::error::{Error, Result};
 use crate::table::IncomingColumn;

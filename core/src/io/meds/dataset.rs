@@ -15,7 +15,7 @@ use crate::access;
 use crate::error::{Error, Result};
 use crate::io::lease::complete_commits;
 use crate::io::listing::is_hidden;
-use crate::io::order::natural;
+use crate::io::natural_order::natural;
 use crate::table::Unsorted;
 
 /// Options of [`Shard::read`].

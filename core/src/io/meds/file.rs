@@ -15,11 +15,11 @@ use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema};
 
 use super::types::plain_type;
 use crate::access;
-use crate::array::exact::{InexactCast, cast_exact, cast_microseconds};
+use crate::array::exact_casts::{InexactCast, cast_exact, cast_microseconds};
 use crate::error::{Error, Result};
 use crate::io::contain::contain_panics;
 use crate::io::listing::is_hidden;
-use crate::io::order::natural;
+use crate::io::natural_order::natural;
 use crate::io::parquet::LocalFile;
 
 #[derive(Clone, Debug)]

@@ -14,9 +14,9 @@ use super::file::{MedsFile, list_files_with_ending, string_like};
 use super::shard::time_type;
 use super::splits::KNOWN as SPLITS;
 use crate::access;
-use crate::array::exact::{cast_integers, cast_microseconds, first_null};
+use crate::array::exact_casts::{cast_integers, cast_microseconds, first_null};
 use crate::error::{Error, Result};
-use crate::io::order::textual;
+use crate::io::natural_order::textual;
 
 const SUBJECT: &str = "subject_id";
 const TIME: &str = "prediction_time";

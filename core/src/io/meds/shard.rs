@@ -14,7 +14,7 @@ use super::dataset::{Dataset, MedsReadOptions};
 use super::file::{MedsFile, dictionary_type, string_like};
 use super::vocabulary::{VOCABULARY_METADATA, Vocabulary};
 use crate::array::Offsets;
-use crate::array::exact::cast_integers;
+use crate::array::exact_casts::cast_integers;
 use crate::error::{Error, Result};
 use crate::memory::Charge;
 use crate::table::{Column, NestOptions, RaggedTable, Unsorted};

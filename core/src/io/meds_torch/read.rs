@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, Field, Float32Type, Int64Type, SchemaRef, UInt3
 
 use super::{SCHEMAS, TENSORS, split_of};
 use crate::access;
-use crate::array::exact::{InexactCast, cast_integers};
+use crate::array::exact_casts::{InexactCast, cast_integers};
 use crate::array::{Layout, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 use crate::io::meds::file::{MedsFile, list_files_with_ending};

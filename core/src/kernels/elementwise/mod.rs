@@ -24,7 +24,7 @@ use super::dictionary::over_values;
 use super::times::{NANOSECONDS_PER_DAY, cast_time, per_unit};
 use super::zones;
 use crate::array::RaggedArray;
-use crate::array::exact::check_decimal_precision;
+use crate::array::exact_casts::check_decimal_precision;
 use crate::error::{Error, Result};
 
 pub use floats::binary_owned;

@@ -6,7 +6,7 @@ use arrow::datatypes::{
 };
 
 use super::{Op, SideValues, apply_op};
-use crate::array::exact::int_range;
+use crate::array::exact_casts::int_range;
 use crate::error::{Error, Result};
 use crate::kernels::times::{
     EXACT_SECONDS, INTERVAL_NANOSECONDS, cast_time, exact_seconds, in_unit,

@@ -27,7 +27,7 @@ mod blocks;
 mod distinct;
 // Only the feature `sql` accumulates sums across batches; without `sql`, parts of `exact` are unused.
 #[cfg_attr(not(feature = "sql"), allow(dead_code, unused_imports, unreachable_pub))]
-pub(crate) mod exact;
+pub(crate) mod exact_sums;
 mod fold;
 mod groups;
 mod masked;

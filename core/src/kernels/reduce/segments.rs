@@ -22,7 +22,7 @@ use super::block::{BLOCK, Block};
 use super::blocks::Blocks;
 use super::fold::Fold;
 use crate::array::Layout;
-use crate::array::memory::prefetch_ahead;
+use crate::array::prefetch::prefetch_ahead;
 use crate::error::Result;
 use crate::kernels::bits::{AllValid, Rank, Validity};
 use crate::kernels::simd::{for_avx2, return_avx512};

@@ -15,7 +15,7 @@ use super::options::MedsOptions;
 use super::subjects::{
     SubjectTimes, TARGETS, collect_categories, describe_inexact, find_non_finite, read_target,
 };
-use crate::array::exact::{cast_integers, cast_microseconds, first_null};
+use crate::array::exact_casts::{cast_integers, cast_microseconds, first_null};
 use crate::dense::DType;
 use crate::error::{Error, Result};
 use crate::table::Column;

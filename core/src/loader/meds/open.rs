@@ -11,7 +11,7 @@ use super::subjects::Subjects;
 use crate::error::{Error, Result};
 use crate::io::meds::{Labels, MedsDataset, MedsReadOptions, SplitSource, Splits};
 use crate::io::meds_torch::{CohortShard, TensorizeOptions, TensorizedCohort, tensorize_in_memory};
-use crate::io::order::textual;
+use crate::io::natural_order::textual;
 
 impl MedsLoader {
     /// Opens a folder: a [tensorized cohort](TensorizedCohort), written by this crate or by meds-torch-data,

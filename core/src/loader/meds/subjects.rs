@@ -11,7 +11,9 @@ use arrow::datatypes::{DataType, Float32Type};
 
 use super::super::timeline::ShardTimeline;
 use super::options::{MedsOptions, Statics, Unit};
-use crate::array::exact::{InexactCast, cast_exact, cast_integers, cast_microseconds, first_null};
+use crate::array::exact_casts::{
+    InexactCast, cast_exact, cast_integers, cast_microseconds, first_null,
+};
 use crate::error::{Error, Result};
 use crate::table::{Column, History, RaggedTable};
 

@@ -1,5 +1,5 @@
 mod columns;
-mod filter;
+mod conditions;
 mod input;
 pub(in crate::sql) mod positions;
 pub(in crate::sql) mod row_runs;

@@ -15,7 +15,7 @@ use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 
 use super::columns::ScanColumns;
-use super::filter::{RowFilter, ScanConditions, columns, evaluate, narrow_rows};
+use super::conditions::{RowFilter, ScanConditions, columns, evaluate, narrow_rows};
 use super::input::NrtInput;
 use super::positions::ROW;
 use super::row_runs::{count, fill_gaps, first_rows, intersect_runs, selected_runs};

@@ -24,7 +24,7 @@ use futures::{StreamExt, stream};
 use object_store::ObjectStore;
 
 use super::columns::ScanColumns;
-use super::filter::{RowFilter, narrow_rows};
+use super::conditions::{RowFilter, narrow_rows};
 use super::input::{Headers, NrtInput};
 use super::positions::{FILE, ROW, file_name};
 use super::scan::{ReadMetrics, Scan, file_meets};

@@ -14,7 +14,7 @@ use super::bits::{BitmapBuilder, count_ones, low_mask, lowest_bit};
 use super::delta::Delta;
 use super::hybrid::{DecodeFault, Hybrid};
 use super::shape::LeafKind;
-use crate::array::memory::huge_pages;
+use crate::array::prefetch::huge_pages;
 use crate::error::Result as Outcome;
 
 /// Arrays of zeros of at least this size in bytes are memory-mapped instead of allocated.
