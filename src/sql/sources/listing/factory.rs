@@ -72,7 +72,7 @@ impl TableProviderFactory for FilesTableFactory {
         let (columns, folders) = match declared {
             Some(schema) => {
                 format = declare_columns(format);
-                (FilesSchema::declared(schema), declared_folders(command)?)
+                (FilesSchema::from_declared(schema), declared_folders(command)?)
             }
             None => {
                 let Some(path) = paths.first() else { return fail_without_location() };
